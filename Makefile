@@ -1,0 +1,67 @@
+# Everything is set up by the first verb that needs it; a machine needs only Python >= 3.11 (with venv) and make.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# The first interpreter that is new enough and can make a virtual environment; PYTHON=... overrides.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+# Added to the verb's own: make test PYTEST='-k levels', make demo DEMO='--jobs 20', make torture SEEDS=1000.
+PYTEST ?=
+DEMO ?=
+BENCH ?=
+SEEDS ?= 10000
+FIRST_SEED ?= 0
+
+.PHONY: help setup demo test check bench torture proto lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+		|| grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with hash-pinned dependencies; .venv/bin/diana is the CLI
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "diana: no Python >= 3.11 with venv found; install one, or say make PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "diana: setting up .venv (once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q diana
+	@touch $(STAMP)
+
+demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
+	$(BIN)/diana demo $(DEMO)
+
+test: setup ## all tests; the ones that start real nodes run last, one at a time
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/e2e tests $(PYTEST)
+	$(BIN)/python -m pytest tests/e2e $(PYTEST)
+
+check: setup ## lint, format, types, layers, proto compatibility
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m diana.wire.generate --check
+	$(BIN)/python -m diana.wire.compat
+
+bench: setup ## the figures of benchmarks/, beside a calibration of the same run
+	$(BIN)/python -m benchmarks.run $(BENCH)
+
+torture: setup ## seeds of loss, duplication, delay and crashes in the simulator
+	$(BIN)/diana simulate scenarios/torture.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+
+proto: setup ## write diana/wire/pb from proto/
+	$(BIN)/python -m diana.wire.generate
+
+lock: setup ## pin the dependencies anew, with hashes
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --extra dev --no-annotate --no-header \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	sed -i '/^#/d' requirements.lock
+
+clean: ## remove .venv and what tools leave behind
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-out
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,170 @@
+"""A node's data directory as a thing on a disk: its modes, its one holder, and room for results.
+
+Two nodes on one directory would start every job twice, so a lock that dies with its holder keeps the second out; the
+file systems that only pretend to lock are refused. A disk that fills up must not cost a result: new work is refused
+early, and a ballast file can be given up so that what already runs still lands (PROMISES section 3).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from diana import errors
+from diana.model.layout import DataDir
+
+LEAST_FREE_FRACTION = 0.05
+LEAST_FREE_BYTES = 512 << 20
+BALLAST_BYTES = 16 << 20
+
+_REMOTE = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smbfs", "smb2", "smb3", "afs", "ncpfs", "9p", "virtiofs"),
+        *("ceph", "lustre", "gpfs", "beegfs", "glusterfs", "orangefs", "gfs2", "ocfs2"),
+        *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs"),
+    }
+)
+"""Several machines may see such a file system at once, and their locks and fsyncs differ from a local disk's."""
+
+
+def file_system_of(path: Path, mountinfo: str) -> str:
+    """Type of the file system `path` (absolute, without links) lies on, from the text of /proc/self/mountinfo;
+    empty when it does not say."""
+    best, found = -1, ""
+    for line in mountinfo.splitlines():
+        head, _, tail = line.partition(" - ")
+        fields, kind = head.split(), tail.split()
+        if len(fields) < 5 or not kind:
+            continue
+        mount = Path(fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+        # Of two mounts on one point the later line is the one that is seen.
+        if (path == mount or mount in path.parents) and len(mount.parts) >= best:
+            best, found = len(mount.parts), kind[0]
+    return found
+
+
+class OpenDataDir:
+    """Makes the tree, takes the lock, answers for the room. Held until `close` or the death of the process.
+
+    Errors: `errors.StoreBusy` naming the process that holds it, `errors.UsageError` for a directory that cannot
+    serve. The lock survives a fork without exec; children must be spawned (posix_spawn closes it).
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        least_free_fraction: float = LEAST_FREE_FRACTION,
+        least_free_bytes: int = LEAST_FREE_BYTES,
+        ballast_bytes: int = BALLAST_BYTES,
+    ) -> None:
+        self.paths = DataDir(root)
+        self.ballast = root / "ballast"
+        self._least_free_fraction = least_free_fraction
+        self._least_free_bytes = least_free_bytes
+        self._ballast_bytes = ballast_bytes
+        self._lock_fd = -1
+        try:
+            self._make_tree()
+            self._refuse_remote()
+            self._take_lock()
+        except OSError as error:
+            raise errors.UsageError(
+                f"{error.filename or root}: {error.strerror}; name a data directory this account can write"
+            ) from error
+        self.restore_ballast()
+
+    def close(self) -> None:
+        """Idempotent."""
+        fd, self._lock_fd = self._lock_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def free_bytes(self) -> int:
+        room = os.statvfs(self.paths.root)
+        return room.f_bavail * room.f_frsize
+
+    def low_space(self) -> str:
+        """Empty while there is room for new work; else one line that says how much is left and how much it takes."""
+        room = os.statvfs(self.paths.root)
+        free = room.f_bavail * room.f_frsize
+        least = max(self._least_free_bytes, int(self._least_free_fraction * room.f_blocks * room.f_frsize))
+        if free >= least:
+            return ""
+        return (
+            f"{self.paths.root}: {free >> 20} MiB free, new work takes {least >> 20} MiB; "
+            "free space there or fetch and drop old groups"
+        )
+
+    def release_ballast(self) -> int:
+        """Give up the ballast so that results still land; gives the bytes won."""
+        try:
+            won = self.ballast.stat().st_size
+            self.ballast.unlink()
+        except FileNotFoundError:
+            return 0
+        return won
+
+    def restore_ballast(self) -> bool:
+        """Lay the ballast in again if there is room for new work; True if it is there."""
+        if self.ballast.exists():
+            return True
+        if self.low_space():
+            return False
+        fd = os.open(self.ballast, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # Real blocks: a sparse file would hold no room.
+            os.posix_fallocate(fd, 0, self._ballast_bytes)
+        except OSError:
+            self.ballast.unlink(missing_ok=True)
+            return False
+        finally:
+            os.close(fd)
+        return True
+
+    def _make_tree(self) -> None:
+        paths = self.paths
+        for folder in (
+            paths.root,
+            paths.keys,
+            paths.spawner,
+            paths.logs_root,
+            *(paths.root / name for name in ("slots", "jobs", "staged", "cache", "blobs", "collected", "groups")),
+        ):
+            _make(folder, 0o700)
+        # The group of the directory decides who may talk to the node (PROMISES 5.10).
+        _make(paths.control, 0o750)
+
+    def _refuse_remote(self) -> None:
+        try:
+            mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        kind = file_system_of(self.paths.root.resolve(), mountinfo)
+        if kind in _REMOTE:
+            raise errors.UsageError(
+                f"{self.paths.root}: lies on {kind}, where locks and fsync cannot be trusted; name a local directory"
+            )
+
+    def _take_lock(self) -> None:
+        fd = os.open(self.paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise errors.StoreBusy(
+                f"{self.paths.root}: in use by node process {holder}; stop it (kill {holder}) "
+                "or name another data directory"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._lock_fd = fd
+
+
+def _make(folder: Path, mode: int) -> None:
+    """Also mends the mode of a directory that is too open; the node's own account must own it."""
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    if (folder.stat().st_mode & 0o777) & ~mode:
+        folder.chmod(mode)

@@ -1,0 +1,110 @@
+"""The one gRPC server of a node: TLS, limits and the port, shared by the Peer, Data, Probe and Client services.
+
+Every caller shows a certificate of the VO; what it may then do is each service's question to ask, with
+`peer_identity`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Any
+
+import grpc
+from cryptography import x509
+
+from diana.errors import UsageError
+from diana.wire.tls import KEEPALIVE_OPTIONS, Credentials, load_credentials, peer_identity, server_credentials
+
+__all__ = ["PortTaken", "make_server", "peer_identity"]
+
+_OPTIONS: list[tuple[str, Any]] = [
+    *KEEPALIVE_OPTIONS,
+    # Two nodes on one port would each get half of the calls: a taken port must be an error.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_concurrent_streams", 256),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000),
+    ("grpc.max_metadata_size", 16 << 10),
+]
+
+
+class PortTaken(UsageError):
+    exit_code = 4
+
+
+def make_server(listen: str, keys: Path | None) -> tuple[grpc.aio.Server, int]:
+    """A server bound to `listen` (host:port; port 0 picks one) but not started, and its port.
+
+    Without keys there is no TLS, nobody is identified, and only loopback is served. UsageError for a bad address or
+    bad keys, PortTaken for a port in use. Call it inside the event loop that will run the server.
+    """
+    host, port = _split(listen)
+    credentials = None
+    if keys is None:
+        _want_loopback(host)
+    else:
+        credentials = load_credentials(keys)
+        _want_fresh(credentials, keys / "site.pem")
+    _want_free(host, port)
+    server = grpc.aio.server(options=_OPTIONS)
+    try:
+        if credentials is None:
+            bound = server.add_insecure_port(listen)
+        else:
+            bound = server.add_secure_port(listen, server_credentials(credentials))
+    except RuntimeError:
+        bound = 0
+    if not bound:
+        raise PortTaken(_taken(host, port))
+    return server, bound
+
+
+def _taken(host: str, port: int) -> str:
+    return f"port {port} on {host} is taken; stop the other node or set listen"
+
+
+def _split(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"listen = {listen!r}: want HOST:PORT, such as 127.0.0.1:7400")
+    return host.strip("[]"), int(port)
+
+
+def _want_loopback(host: str) -> None:
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback:
+        raise UsageError(f"listen on {host} without TLS: only loopback is served so; make keys with diana init")
+
+
+def _want_fresh(credentials: Credentials, file: Path) -> None:
+    certificate = x509.load_pem_x509_certificate(credentials.certificate)
+    now = datetime.datetime.now(datetime.UTC)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > last:
+        raise UsageError(f"{file}: expired on {last:%Y-%m-%d %H:%M} UTC; have the VO issue a new one")
+    if now < first:
+        raise UsageError(f"{file}: not valid before {first:%Y-%m-%d %H:%M} UTC; check this machine's clock")
+
+
+def _want_free(host: str, port: int) -> None:
+    """Try the bind ourselves: gRPC tells every failure alike, and prints to stderr."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        raise UsageError(f"listen on {host}: no such host; set listen to an address of this machine") from None
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as trial:
+            # A port whose old connections are still fading is free; a listening one is not.
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise PortTaken(_taken(host, port)) from None
+                raise UsageError(f"listen on {host}:{port}: {error.strerror}; set listen") from None

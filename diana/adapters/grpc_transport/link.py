@@ -1,0 +1,200 @@
+"""One established stream to a peer, the same on the side that dialled and on the side that was dialled.
+
+Memory is bounded both ways: what waits to be written by `QUEUE_BYTES` (the newest is dropped, the engine resends
+what matters), what was read by the driver's inbox, whose `Overloaded` becomes a Retry to the sender.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from diana.engine.messages import Hello, Message, Retry
+from diana.errors import Overloaded
+from diana.model.ids import SiteId
+from diana.wire import BadMessage, codec
+from diana.wire.pb import peer_pb2
+
+QUEUE_BYTES = 8 << 20
+MAX_PAUSE_S = 10.0
+"""A peer may not silence us for longer than this with one Retry."""
+
+_log = logging.getLogger("diana.peers")
+
+
+class Counters(msgspec.Struct):
+    """What went wrong on peer streams since start, for metrics and `diana info`."""
+
+    bad_envelopes: int = 0
+    """Garbage, or an envelope that names another sender or receiver than the stream's."""
+    dropped_unlinked: int = 0
+    dropped_full: int = 0
+    retries_sent: int = 0
+    retries_received: int = 0
+    refused_peers: int = 0
+    failed_dials: int = 0
+
+
+class Stream(Protocol):
+    """A gRPC stream seen from either side."""
+
+    async def read(self) -> bytes | None:
+        """The next envelope; None at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+
+class Link:
+    """A stream whose Hellos have been exchanged and checked."""
+
+    def __init__(
+        self,
+        *,
+        own: Hello,
+        peer: Hello,
+        dialler: SiteId,
+        stream: Stream,
+        deliver: Callable[[SiteId, Message], None],
+        counters: Counters,
+    ) -> None:
+        self.peer = peer
+        self.dialler = dialler
+        self._own = own
+        self._stream = stream
+        self._deliver = deliver
+        self._counters = counters
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._wake = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._paused_until_s = 0.0
+        self._retry_again_s = 0.0
+
+    def offer(self, payload: bytes) -> bool:
+        """Queue a payload; False when the queue is full."""
+        if self._queued_bytes + len(payload) > QUEUE_BYTES:
+            self._counters.dropped_full += 1
+            return False
+        self._queue.append(payload)
+        self._queued_bytes += len(payload)
+        self._wake.set()
+        return True
+
+    def queued_bytes(self) -> int:
+        return self._queued_bytes
+
+    def drain(self) -> Iterable[bytes]:
+        """Take what waits, for the link that replaces this one."""
+        waiting = list(self._queue)
+        self._queue.clear()
+        self._queued_bytes = 0
+        return waiting
+
+    def close(self) -> None:
+        """End `run` soon."""
+        self._closed.set()
+
+    async def run(self) -> None:
+        """Carry envelopes both ways until the stream ends, breaks or `close` is called. Raises nothing."""
+        tasks: list[asyncio.Task[object]] = [
+            asyncio.create_task(self._read_all()),
+            asyncio.create_task(self._write_all()),
+            asyncio.create_task(self._closed.wait()),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    _log.debug("stream with %s ended: %s", self.peer.site, outcome)
+
+    async def _write_all(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            while not self._queue:
+                self._wake.clear()
+                await self._wake.wait()
+            while (pause_s := self._paused_until_s - clock()) > 0:
+                await asyncio.sleep(pause_s)
+            if self._queue:
+                payload = self._queue.popleft()
+                self._queued_bytes -= len(payload)
+                await self._stream.write(envelope(self._own, self.peer.site, payload, self._version()))
+
+    def _version(self) -> int:
+        return min(self._own.protocol, self.peer.protocol)
+
+    async def _read_all(self) -> None:
+        while (data := await self._stream.read()) is not None:
+            try:
+                message = open_envelope(data, sender=self.peer.site, receiver=self._own.site)
+            except BadMessage as error:
+                self._count_bad(error)
+                continue
+            if isinstance(message, Retry):
+                self._pause(message.after_s)
+            elif isinstance(message, Hello):
+                self._count_bad(BadMessage("a second Hello"))
+            else:
+                self._take(message)
+
+    def _take(self, message: Message) -> None:
+        try:
+            self._deliver(self.peer.site, message)
+        except Overloaded as error:
+            now_s = asyncio.get_running_loop().time()
+            # One Retry speaks for all that is dropped until it lapses.
+            if now_s >= self._retry_again_s and self.offer(codec.encode_message(Retry(after_s=error.retry_after_s))):
+                self._retry_again_s = now_s + error.retry_after_s
+                self._counters.retries_sent += 1
+
+    def _pause(self, after_s: float) -> None:
+        self._counters.retries_received += 1
+        until_s = asyncio.get_running_loop().time() + min(max(after_s, 0.0), MAX_PAUSE_S)
+        self._paused_until_s = max(self._paused_until_s, until_s)
+
+    def _count_bad(self, error: BadMessage) -> None:
+        self._counters.bad_envelopes += 1
+        level = logging.WARNING if self._counters.bad_envelopes <= 10 else logging.DEBUG
+        _log.log(level, "ignored an envelope from %s: %s", self.peer.site, error)
+
+
+def envelope(own: Hello, receiver: str, payload: bytes, version: int) -> bytes:
+    data: bytes = peer_pb2.Envelope(
+        version=version, sender=own.site, receiver=receiver, generation=own.generation, payload=payload
+    ).SerializeToString()
+    return data
+
+
+def open_envelope(data: bytes, *, sender: str | None, receiver: str) -> codec.PeerMessage:
+    """The message in an envelope; BadMessage when it is garbage or not from `sender` (None: not known yet) to
+    `receiver` (an envelope that names nobody is for whoever gets it)."""
+    try:
+        outer = peer_pb2.Envelope.FromString(data)
+    except DecodeError:
+        raise BadMessage("not an Envelope of protobuf") from None
+    if sender is not None and outer.sender != sender:
+        raise BadMessage(f"it names {outer.sender[:80]!r} as its sender")
+    if outer.receiver not in ("", receiver):
+        raise BadMessage(f"it is for {outer.receiver[:80]!r}")
+    return codec.decode_message(outer.payload)
+
+
+async def read_hello(stream: Stream, own: Hello) -> Hello:
+    """The first message of a stream. BadMessage when it is anything but a Hello."""
+    data = await stream.read()
+    if data is None:
+        raise BadMessage("the stream ended before a Hello")
+    message = open_envelope(data, sender=None, receiver=own.site)
+    if not isinstance(message, Hello):
+        raise BadMessage(f"the first message is a {type(message).__name__}, not a Hello")
+    return message

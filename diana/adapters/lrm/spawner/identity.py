@@ -1,0 +1,74 @@
+"""Who a process is. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES 6)."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_START_TIME = 19
+"""Position of `starttime` in /proc/PID/stat, counted after the command's closing parenthesis (proc(5), field 22)."""
+
+
+class Machine(msgspec.Struct, frozen=True, array_like=True):
+    """Changes exactly when every process that ran here is gone: reboot, or a new container."""
+
+    boot_id: str
+    pid_namespace: int
+    init_ticks: int
+    """Start time of this namespace's pid 1, in clock ticks after boot."""
+
+
+def machine() -> Machine:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot_id = file.read().strip()
+    return Machine(boot_id, os.stat("/proc/self/ns/pid").st_ino, start_ticks(1) or 0)
+
+
+def boot_s() -> float:
+    """Seconds since boot, suspended time included; the clock of a process's start time."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def start_ticks(pid: int) -> int | None:
+    """Start time of a living process; None when there is none or only its zombie."""
+    fields = stat_fields(pid)
+    if fields is None or fields[0] in (b"Z", b"X"):
+        return None
+    return int(fields[_START_TIME])
+
+
+def stat_fields(pid: int) -> list[bytes] | None:
+    """/proc/PID/stat from the state letter on (state, parent, group, session, ...)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def same_process(pid: int, before_s: float, after_s: float) -> bool:
+    """Whether `pid` lives and is the one started between the two readings of `boot_s`."""
+    ticks = start_ticks(pid)
+    return ticks is not None and int(before_s * _TICKS_PER_S) - 1 <= ticks <= int(after_s * _TICKS_PER_S) + 1
+
+
+def marked(marker: bytes) -> list[int]:
+    """Pids of the living processes whose environment has the entry `marker` (NAME=VALUE), in rising order."""
+    entry = b"\0" + marker + b"\0"
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and entry in b"\0" + environment(int(name)):
+            found.append(int(name))
+    return sorted(found)
+
+
+def environment(pid: int) -> bytes:
+    """NUL-terminated entries as the process was given them; empty when it may not be read or is gone."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,0 +1,192 @@
+"""What node and spawner say over the socket, and how it is framed: a 4-byte big-endian length, then msgpack.
+
+The two may be of different releases, since a spawner outlives a restart of the node. The first message each way
+carries the schema version; `decode` is the one place where older messages are brought up to date.
+Jobs travel in columns: what they share stands once, and a column that says nothing is left empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+VERSION = 1
+MAX_FRAME_BYTES = 64 << 20
+
+Collected = tuple[str, str, bool]
+"""Path below the job's directory, output name, and whether it is kept whatever the exit (own stdout, stderr)."""
+
+
+class Runs(msgspec.Struct, array_like=True):
+    """Some runs of one subgroup and epoch; entry k of both columns is one run."""
+
+    subgroup: str
+    epoch: int
+    indices: list[int]
+    attempts: list[int]
+
+
+class _Message(msgspec.Struct, array_like=True, tag=True):
+    pass
+
+
+# --- node to spawner ---------------------------------------------------------------------------------
+
+
+class Hello(_Message):
+    """First. `term`: a spawner that saw a higher one refuses (a superseded leader may give no orders)."""
+
+    version: int
+    term: int
+    site: str
+    slots: int
+
+
+class Order(_Message):
+    """Claim these runs and start them in order as slots come free. Runs already claimed are passed over."""
+
+    subgroup: str
+    epoch: int
+    group: str
+    processors: int
+    time_limit_s: float
+    memory_bytes: int
+    log_limit_bytes: int
+    own_directory: bool
+    directory: str
+    """Working folder for all; empty: the job's own directory, or the slot's scratch."""
+    indices: list[int]
+    attempts: list[int]
+    """Empty: all 1."""
+    argv: list[str]
+    argvs: list[list[str]]
+    """Empty: all run `argv`."""
+    environment: list[tuple[str, str]]
+    environments: list[list[tuple[str, str]]]
+    """Empty: all have `environment`."""
+    stdouts: list[str]
+    """Own files below the job's directory; empty list: the shared segment."""
+    stderrs: list[str]
+    collects: list[list[Collected]]
+    """Kept for the node, which may have restarted when the job ends; empty: nothing to collect."""
+
+
+class Kill(_Message):
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    """Of the IndexSet."""
+
+
+class Forget(_Message):
+    runs: list[Runs]
+
+
+class SetSlots(_Message):
+    slots: int
+
+
+class Shutdown(_Message):
+    """End now if no job runs or waits."""
+
+
+# --- spawner to node ---------------------------------------------------------------------------------
+
+
+class Welcome(_Message):
+    """Answers Hello: all that is claimed and not forgotten. Every order of older connections that is not among
+    them was dropped and never will be claimed."""
+
+    version: int
+    generation: int
+    known: list[Runs]
+
+
+class Refused(_Message):
+    """Answers Hello; the connection ends."""
+
+    reason: str
+
+
+class Batch(msgspec.Struct, array_like=True):
+    """Ended runs of one subgroup and epoch, in columns. Times are seconds of CLOCK_BOOTTIME."""
+
+    subgroup: str
+    epoch: int
+    own_directory: bool
+    indices: list[int]
+    attempts: list[int]
+    outcomes: list[int]
+    exit_codes: list[int]
+    started_s: list[float]
+    ended_s: list[float]
+    cpu_s: list[float]
+    max_rss_bytes: list[int]
+    log_segments: list[str]
+    log_offsets: list[int]
+    log_lengths: list[int]
+    log_truncated: list[bool]
+    errors: list[tuple[int, str]]
+    """(position in the columns, one line)."""
+    collects: list[list[Collected]]
+    """As in the order; empty: nothing to collect."""
+
+
+class Ended(_Message):
+    batches: list[Batch]
+
+
+Message = Hello | Order | Kill | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+def frame(message: Message) -> bytes:
+    payload = _encoder.encode(message)
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def decode(payload: bytes | memoryview, version: int = VERSION) -> Message:
+    """One message as a peer of schema `version` wrote it, brought up to date; ValueError for nonsense."""
+    if not 1 <= version <= VERSION:
+        raise ValueError(f"spawner protocol {version}: this release speaks 1 to {VERSION}")
+    return _decoder.decode(payload)
+
+
+class Frames:
+    """Cuts a byte stream into messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self.version = VERSION
+        """Of the other end, once its first message told."""
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Messages completed by `data`; ValueError for nonsense, then the connection is of no more use."""
+        self._buffer += data
+        at = 0
+        view = bytes(self._buffer)
+        try:
+            while len(view) - at >= 4:
+                size = int.from_bytes(view[at : at + 4], "big")
+                if size > MAX_FRAME_BYTES:
+                    raise ValueError(f"spawner socket: a frame of {size} bytes, at most {MAX_FRAME_BYTES}")
+                if len(view) - at - 4 < size:
+                    break
+                message = decode(view[at + 4 : at + 4 + size], self.version)
+                at += 4 + size
+                if isinstance(message, Hello | Welcome):
+                    self.version = message.version
+                yield message
+        finally:
+            del self._buffer[:at]
+
+
+def columns(runs: dict[tuple[str, int], list[tuple[int, int]]]) -> list[Runs]:
+    """From (subgroup, epoch) -> [(index, attempt), ...]."""
+    return [
+        Runs(subgroup, epoch, [index for index, _ in members], [attempt for _, attempt in members])
+        for (subgroup, epoch), members in runs.items()
+    ]

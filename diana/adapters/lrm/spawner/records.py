@@ -1,0 +1,132 @@
+"""What the claim log holds. Runs are named (claim number, index): one claim never holds an index twice.
+
+Records carry no argv and no environment: a secret given to a job is not written anywhere.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.adapters.lrm.spawner.identity import Machine
+from diana.adapters.lrm.spawner.protocol import Collected
+
+VERSION = 1
+
+
+class _Record(msgspec.Struct, array_like=True, tag=True):
+    pass
+
+
+class Opened(_Record):
+    """First of every log: who wrote what follows. Its first field is the schema version, for ever."""
+
+    version: int
+    generation: int
+    term: int
+    machine: Machine
+
+
+class Claimed(_Record):
+    """From here on these runs count as started. Durable before any of them is executed."""
+
+    number: int
+    subgroup: str
+    epoch: int
+    group: str
+    processors: int
+    time_limit_s: float
+    log_limit_bytes: int
+    own_directory: bool
+    indices: list[int]
+    attempts: list[int]
+    collects: list[list[Collected]]
+
+
+class Begin(msgspec.Struct, array_like=True):
+    number: int
+    index: int
+    slots: list[int]
+    at_s: float
+    """CLOCK_BOOTTIME just before."""
+    segment: str
+    offset: int
+
+
+class Starting(_Record):
+    """About to be executed. Written, not synced: it need only outlive this process. A claim without it was never
+    executed as long as the machine's identity is the same, so its successor may void it."""
+
+    runs: list[Begin]
+
+
+class Proc(msgspec.Struct, array_like=True):
+    number: int
+    index: int
+    pid: int
+    by_s: float
+    """CLOCK_BOOTTIME just after: with `Begin.at_s` this brackets the process's start time."""
+
+
+class Started(_Record):
+    runs: list[Proc]
+
+
+class End(msgspec.Struct, array_like=True):
+    number: int
+    index: int
+    outcome: int
+    exit_code: int
+    started_s: float
+    ended_s: float
+    cpu_s: float
+    max_rss_bytes: int
+    segment: str
+    offset: int
+    length: int
+    truncated: bool
+    error: str
+
+
+class Finished(_Record):
+    runs: list[End]
+
+
+class Dropped(_Record):
+    """Forgotten by the node, or void: (claim number, indices)."""
+
+    runs: list[tuple[int, list[int]]]
+
+
+class Term(_Record):
+    """The highest term a node came with."""
+
+    term: int
+
+
+Record = Opened | Claimed | Starting | Started | Finished | Dropped | Term
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+
+
+class LogNewer(Exception):
+    """The log is of a later release."""
+
+
+def encode(record: Record) -> bytes:
+    return _encoder.encode(record)
+
+
+def decode(payload: bytes, version: int) -> Record:
+    """A record as schema `version` wrote it, brought up to date; the one place for that."""
+    if version > VERSION:
+        raise LogNewer(f"claim log of schema {version}, this release reads up to {VERSION}; run the newer release")
+    return _decoder.decode(payload)
+
+
+def version_of(payload: bytes) -> int:
+    """Schema version, from the first record of a log: tag, then version."""
+    head = msgspec.msgpack.decode(payload)
+    if not isinstance(head, list) or len(head) < 2 or head[0] != "Opened" or not isinstance(head[1], int):
+        raise ValueError("claim log does not begin with its version")
+    return head[1]

@@ -1,0 +1,218 @@
+"""The stager of a node: inputs brought, outputs gathered, datasets and blobs kept, all off the event loop.
+
+A facade over `staging/`: orders become tasks, bounded in number; orders about the same subgroup or batch run in turn;
+each ends in one `StageDone` unless it was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, closing
+from pathlib import Path
+
+from diana.adapters.staging.blobs import Blobs
+from diana.adapters.staging.cache import Cache
+from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.client import ChannelFor, Fetcher, Observe
+from diana.adapters.staging.holdings import Holdings, Opened, Reader
+from diana.adapters.staging.inputs import Inputs
+from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
+from diana.adapters.staging.outputs import Outputs
+from diana.adapters.staging.refs import dataset_name, parse_ref
+from diana.adapters.staging.registration import hash_files
+from diana.adapters.staging.removal import drop_group, drop_subgroup
+from diana.adapters.staging.service import DataService, Identify
+from diana.adapters.staging.threads import in_thread
+from diana.engine.effects import Gather, StageIn
+from diana.engine.events import StageDone
+from diana.errors import DianaError
+from diana.model.data import Dataset
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.layout import DataDir
+from diana.ports import Emit
+
+
+class FileStager:
+    """`ports.Stager`, plus what the client API needs. Methods belong to the event loop's thread, except
+    `put_blob_bytes`, `has_blob` and `blob_path`, which block on the disk and may be called from any."""
+
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        emit: Emit,
+        channel_for: ChannelFor,
+        observe: Observe,
+        limits: StagingLimits | None = None,
+    ) -> None:
+        self._data = data
+        self._site = site
+        self._emit = emit
+        self._limits = limits or StagingLimits()
+        self._pool = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="diana-data")
+        self._catalogue = Catalogue(data.catalogue)
+        self.holdings = Holdings(data, site, self._catalogue)
+        self._fetcher = Fetcher(channel_for, observe, self._pool, self._limits)
+        self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
+        self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool)
+        self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits)
+        self._blobs = Blobs(data, self._pool, self._limits)
+        self._orders = asyncio.Semaphore(self._limits.orders)
+        self._registering = asyncio.Semaphore(1)
+        self._tickets: dict[int, tuple[asyncio.Task[None], Hashable]] = {}
+        self._lanes = _Lanes()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._drops: set[asyncio.Task[None]] = set()
+
+    def service(self, identify: Identify) -> DataService:
+        """The serving side, for the node's gRPC server."""
+        return DataService(self.holdings, self._pool, identify, self._limits)
+
+    async def close(self) -> None:
+        """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
+        for ticket in list(self._tickets):
+            self.cancel(ticket)
+        for tasks in (self._closing, self._drops):
+            if tasks:
+                await asyncio.wait(list(tasks))
+        await asyncio.to_thread(self._pool.shutdown)
+        self._catalogue.close()
+
+    # --- port ------------------------------------------------------------------------------------------
+
+    def stage_in(self, order: StageIn) -> None:
+        async def work() -> int:
+            moved = await self._inputs.stage_in(order)
+            await in_thread(self._pool, self._cache.trim)
+            return moved
+
+        self._begin(order.ticket, order.subgroup, "staging in", work)
+
+    def gather(self, order: Gather, facts: Facts) -> None:
+        self._begin(order.ticket, order.key, "gathering outputs", lambda: self._outputs.gather(order, facts))
+
+    def cancel(self, ticket: int) -> None:
+        """Unfinished files vanish; no `StageDone` follows."""
+        entry = self._tickets.pop(ticket, None)
+        if entry is not None:
+            task = entry[0]
+            task.cancel()
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def drop_outputs(self, key: FactsKey, facts: Facts) -> None:
+        self._drop(key, lambda: self._outputs.drop(key, facts))
+
+    def drop_subgroup(self, subgroup: SubgroupId) -> None:
+        for ticket in [t for t, (_, lane) in self._tickets.items() if lane == subgroup]:
+            self.cancel(ticket)
+        self._drop(subgroup, lambda: drop_subgroup(self._data, self._catalogue, subgroup))
+
+    def drop_group(self, group: GroupId) -> None:
+        self._drop(group, lambda: drop_group(self._data, self._catalogue, self._blobs, group))
+
+    # --- for the client API ----------------------------------------------------------------------------
+
+    async def register(self, name: str, paths: Sequence[Path]) -> Dataset:
+        """Hash the files (directories with all below them) and put them in the catalogue, durably. The same name
+        with the same content is fine. UsageError: bad name, missing path, no files, two of one name, links, a name
+        that stands for other content."""
+        dataset_name(name)
+        async with self._registering:
+            files = await hash_files(paths, self._pool, max(1, self._limits.threads - 1))
+            return await in_thread(self._pool, self._catalogue.add_dataset, name, files, time.time())
+
+    async def write_blob(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
+        """Receive content of that hash; verified and durable on return, which gives its size. UsageError when the
+        content has another hash."""
+        return await self._blobs.write(sha256, chunks)
+
+    def put_blob_bytes(self, data: bytes) -> str:
+        """Keep `data`, durably; gives its SHA-256. Blocks."""
+        return self._blobs.put(data)
+
+    def has_blob(self, sha256: str) -> bool:
+        return self._blobs.has(sha256)
+
+    def blob_path(self, sha256: str) -> Path:
+        """UsageError when the blob is not here."""
+        return self._blobs.path(sha256)
+
+    async def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:
+        """Note, durably, that the group reads these blobs; `drop_group` deletes them when no other group does."""
+        await in_thread(self._pool, self._catalogue.use_blobs, group, list(hashes))
+
+    async def read(self, site: SiteId, ref: str, offset: int = 0, length: int = 0) -> AsyncIterator[bytes]:
+        """A file, or a stretch of it (length 0: to its end), of this or another site, in chunks of at most 1 MiB.
+        Unreachable when it cannot be had now, Denied, UsageError."""
+        parse_ref(ref)
+        if site != self._site:
+            async for chunk in self._fetcher.read(site, ref, offset, length):
+                yield chunk
+            return
+        opened = await in_thread(self._pool, self.holdings.open, ref, Reader("site", self._site))
+        with _closing_fd(opened):
+            stop = min(opened.size_bytes, offset + length) if length else opened.size_bytes
+            while offset < stop:
+                chunk = await in_thread(self._pool, os.pread, opened.fd, min(CHUNK_BYTES, stop - offset), offset)
+                if not chunk:
+                    return
+                offset += len(chunk)
+                yield chunk
+
+    # --- tasks -----------------------------------------------------------------------------------------
+
+    def _begin(self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]]) -> None:
+        async def run() -> None:
+            moved, error = 0, ""
+            async with self._lanes.turn(lane), self._orders:
+                try:
+                    moved = await work()
+                except DianaError as fault:
+                    error = f"{doing}: {fault}"
+                except OSError as fault:
+                    error = f"{doing} at site {self._site}: {fault.filename or self._data.root}: {fault.strerror}"
+            if self._tickets.pop(ticket, None) is not None:
+                self._emit(StageDone(ticket=ticket, bytes_moved=moved, error=error))
+
+        if ticket not in self._tickets:
+            self._tickets[ticket] = (asyncio.get_running_loop().create_task(run()), lane)
+
+    def _drop(self, lane: Hashable, work: Callable[[], None]) -> None:
+        async def run() -> None:
+            async with self._lanes.turn(lane):
+                await in_thread(self._pool, work)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._drops.add(task)
+        task.add_done_callback(self._drops.discard)
+
+
+class _Lanes:
+    """Orders of one lane run one after the other, in the order they came; lanes know nothing of each other."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, lane: Hashable) -> AsyncIterator[None]:
+        lock, waiting = self._locks.get(lane) or (asyncio.Lock(), 0)
+        self._locks[lane] = (lock, waiting + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            _, waiting = self._locks[lane]
+            if waiting == 1:
+                del self._locks[lane]
+            else:
+                self._locks[lane] = (lock, waiting - 1)
+
+
+def _closing_fd(opened: Opened) -> AbstractContextManager[object]:
+    return closing(os.fdopen(opened.fd, "rb", buffering=0))

@@ -1,0 +1,153 @@
+"""The site's store of fetched content: by hash, verified before it has a name, pinned while jobs need it.
+
+The same content wanted twice at once is fetched once. What nobody pins is evicted, least recently used first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import NamedTuple
+
+from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
+from diana.adapters.staging.limits import StagingLimits
+from diana.adapters.staging.parts import PartFile
+from diana.adapters.staging.paths import make_private, sync_folders
+from diana.adapters.staging.sources import Search, bring
+from diana.adapters.staging.threads import in_thread
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.layout import DataDir
+
+_DEFAULT_CACHE_BYTES = 10 << 30
+_EVICT_BATCH = 256
+_RESERVE_SHARE = 0.05
+
+
+class Missing(NamedTuple):
+    """Content to fetch: what it is called elsewhere, and who has it, best first."""
+
+    ref: str
+    sha256: str
+    size_bytes: int
+    sources: tuple[SiteId, ...]
+
+
+class Cache:
+    def __init__(
+        self, data: DataDir, catalogue: Catalogue, fetcher: Fetcher, pool: Executor, limits: StagingLimits
+    ) -> None:
+        self._data = data
+        self._root = data.cached("00").parent.parent
+        self._catalogue = catalogue
+        self._fetcher = fetcher
+        self._pool = pool
+        self._limits = limits
+        self._coming: dict[str, asyncio.Future[None]] = {}
+        self._evicting = threading.Lock()
+        """A pin and the eviction of the same file must not cross."""
+
+    def pin(self, hashes: Sequence[str], subgroup: SubgroupId) -> None:
+        """In a data thread. From here on what is in the cache stays there until the subgroup is unpinned."""
+        with self._evicting:
+            self._catalogue.pin(hashes, subgroup)
+
+    async def bring(self, missing: Sequence[Missing]) -> int:
+        """Have all of these in the cache, durable; gives the bytes that travelled for us. Unreachable, LocalFault."""
+        moved = 0
+        left = {m.sha256: m for m in missing}
+        while left:
+            others = [self._coming[sha] for sha in left if sha in self._coming]
+            mine = [m for sha, m in left.items() if sha not in self._coming]
+            if mine:
+                moved += await self._bring_mine(mine)
+            elif others:
+                await asyncio.wait(others)
+            left = {sha: m for sha, m in left.items() if not await in_thread(self._pool, self.has, sha)}
+        return moved
+
+    def has(self, sha256: str) -> bool:
+        return self._data.cached(sha256).is_file()
+
+    async def _bring_mine(self, mine: Sequence[Missing]) -> int:
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for each in mine:
+            self._coming[each.sha256] = ended
+        searches = [Search(Wanted(m.ref, self._part(m)), m.sources) for m in mine]
+        try:
+            await in_thread(self._pool, self._make_room, mine)
+            moved = await bring(self._fetcher, searches, self._limits)
+            await in_thread(self._pool, self._keep, mine)
+            return moved
+        except BaseException:
+            await in_thread(self._pool, _discard, searches)
+            raise
+        finally:
+            for each in mine:
+                del self._coming[each.sha256]
+            ended.set_result(None)
+
+    def _part(self, missing: Missing) -> PartFile:
+        sha = missing.sha256
+        return PartFile(self._root, (sha[:2], sha), tag=sha, size_bytes=missing.size_bytes, sha256=sha, mode=0o444)
+
+    def _make_room(self, mine: Sequence[Missing]) -> None:
+        make_private(self._root, self._data.root)
+        need_bytes = sum(m.size_bytes for m in mine)
+        if (short_bytes := need_bytes - self.room_bytes()) > 0:
+            self.evict(short_bytes)
+        if need_bytes > (room_bytes := self.room_bytes()):
+            raise LocalFault(
+                f"{mine[0].ref}: {need_bytes} bytes are wanted for {len(mine)} files, {self._root} has room for"
+                f" {max(room_bytes, 0)}; free some space"
+            )
+
+    def room_bytes(self) -> int:
+        """Free space beyond the reserve; may be negative."""
+        return room_bytes(self._data.root if not self._root.exists() else self._root, self._limits)
+
+    def _keep(self, mine: Sequence[Missing]) -> None:
+        sync_folders(self._root, {(m.sha256[:2],) for m in mine})
+        self._catalogue.keep_cached(((m.sha256, m.size_bytes) for m in mine), time.time())
+
+    def trim(self) -> None:
+        """In a data thread: evict what exceeds the cap."""
+        cap_bytes = self._limits.cache_bytes or min(_DEFAULT_CACHE_BYTES, max(self.room_bytes(), 0) // 2)
+        if (over_bytes := self._catalogue.cached_bytes() - cap_bytes) > 0:
+            self.evict(over_bytes)
+
+    def evict(self, want_bytes: int) -> int:
+        """Delete unpinned content, least recently used first, until so much is free; gives the bytes freed."""
+        freed = 0
+        while freed < want_bytes:
+            with self._evicting:
+                batch = self._catalogue.evictable(_EVICT_BATCH)
+                gone = []
+                for each in batch:
+                    if freed >= want_bytes:
+                        break
+                    with suppress(FileNotFoundError):
+                        os.unlink(self._data.cached(each.sha256))
+                    gone.append(each.sha256)
+                    freed += each.size_bytes
+                self._catalogue.forget_cached(gone)
+            if not batch:
+                break
+        return freed
+
+
+def room_bytes(path: os.PathLike[str], limits: StagingLimits) -> int:
+    """Bytes that may still be written on the file system of `path`."""
+    disk = os.statvfs(path)
+    reserve = min(limits.reserve_bytes, int(disk.f_blocks * disk.f_frsize * _RESERVE_SHARE))
+    return disk.f_bavail * disk.f_frsize - reserve
+
+
+def _discard(searches: Sequence[Search]) -> None:
+    for search in searches:
+        search.wanted.part.discard()

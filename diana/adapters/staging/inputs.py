@@ -1,0 +1,115 @@
+"""Staging in: every file of an order at hand for a subgroup's jobs, from here, from the cache or from another site.
+
+Jobs see links below `staged(SUBGROUP)`: `dataset/NAME/FILE` and `blob/SHA256`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.adapters.staging.cache import Cache, Missing
+from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.holdings import Holdings
+from diana.adapters.staging.paths import folder, link, make_private, sync_folders
+from diana.adapters.staging.refs import BadName, BlobRef, DatasetRef, parse_ref, parts_of, sha256_hex
+from diana.adapters.staging.threads import in_thread
+from diana.engine.effects import StageIn
+from diana.errors import DianaError, UsageError
+from diana.model.data import Fetch
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.layout import DataDir
+
+
+class _Input(NamedTuple):
+    ref: str
+    parts: tuple[str, ...]
+    """Of the link, below the subgroup's folder."""
+    sha256: str
+    size_bytes: int
+    sources: tuple[SiteId, ...]
+
+
+class _Found(NamedTuple):
+    own: dict[str, Path]
+    """By ref: where this site's own copy lies."""
+    missing: dict[str, Missing]
+    """By hash."""
+
+
+class Inputs:
+    def __init__(
+        self, data: DataDir, site: SiteId, holdings: Holdings, catalogue: Catalogue, cache: Cache, pool: Executor
+    ) -> None:
+        self._data = data
+        self._site = site
+        self._holdings = holdings
+        self._catalogue = catalogue
+        self._cache = cache
+        self._pool = pool
+
+    async def stage_in(self, order: StageIn) -> int:
+        """Verified, pinned, linked and durable on return; gives the bytes that travelled. DianaError says what of
+        which file failed, and where."""
+        wanted = [_input(fetch) for fetch in order.files]
+        found = await in_thread(self._pool, self._find, wanted, order.subgroup)
+        moved = await self._cache.bring(list(found.missing.values())) if found.missing else 0
+        await in_thread(self._pool, self._link, wanted, found, order.subgroup)
+        return moved
+
+    def _find(self, wanted: Sequence[_Input], subgroup: SubgroupId) -> _Found:
+        self._cache.pin(sorted({w.sha256 for w in wanted}), subgroup)
+        found = _Found({}, {})
+        hits: list[tuple[str, int]] = []
+        for each in wanted:
+            path, trouble = self._own(each)
+            if path is not None:
+                found.own[each.ref] = path
+                if path == self._data.cached(each.sha256):
+                    hits.append((each.sha256, each.size_bytes))
+            elif others := tuple(s for s in each.sources if s != self._site):
+                found.missing.setdefault(each.sha256, Missing(each.ref, each.sha256, each.size_bytes, others))
+            else:
+                raise UsageError(trouble or f"{each.ref}: not at site {self._site}, and no other site has it")
+        self._catalogue.keep_cached(hits, time.time())
+        return found
+
+    def _own(self, each: _Input) -> tuple[Path | None, str]:
+        """Our own copy, or why there is none."""
+        try:
+            return self._holdings.local_path(each.ref, each.sha256), ""
+        except DianaError as refusal:
+            return None, str(refusal)
+        except OSError as fault:
+            return None, f"{each.ref}: {fault.strerror} at site {self._site}"
+
+    def _link(self, wanted: Sequence[_Input], found: _Found, subgroup: SubgroupId) -> None:
+        root = self._data.staged(subgroup)
+        make_private(root, self._data.root)
+        ordered = sorted(wanted, key=lambda each: each.parts)
+        folders: set[tuple[str, ...]] = set()
+        for parent, inside in groupby(ordered, key=lambda each: each.parts[:-1]):
+            folders.add(parent)
+            with folder(root, parent, create=True) as at:
+                for each in inside:
+                    link(at, each.parts[-1], found.own.get(each.ref) or self._data.cached(each.sha256))
+        sync_folders(root, folders)
+
+
+def _input(fetch: Fetch) -> _Input:
+    """Check what an order names; BadName for what is no dataset file or blob."""
+    file = fetch.file
+    ref = parse_ref(file.ref)
+    if file.size_bytes < 0:
+        raise BadName(f"{file.ref}: a size of {file.size_bytes} bytes; want 0 or more")
+    match ref:
+        case DatasetRef(dataset, name):
+            parts = ("dataset", dataset, *parts_of(name))
+            return _Input(file.ref, parts, sha256_hex(file.sha256), file.size_bytes, fetch.sources)
+        case BlobRef(sha256) if file.sha256 in ("", sha256):
+            return _Input(file.ref, ("blob", sha256), sha256, file.size_bytes, fetch.sources)
+    raise BadName(f"{file.ref[:120]!a}: want dataset:NAME/FILE or blob:SHA256 with its own hash as an input")

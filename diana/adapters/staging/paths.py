@@ -1,0 +1,139 @@
+"""Walking to files without ever following a link: each component is opened below the descriptor of the one before.
+
+A directory that is swapped for a link while we work is therefore either the old directory or an error, never a way out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from diana.adapters.staging.refs import PART_PREFIX
+
+_WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""O_NONBLOCK: opening a FIFO must not wait for a writer."""
+
+
+class NotPlain(OSError):
+    """A link, device, FIFO or directory stands where a regular file was expected."""
+
+
+def open_root(path: Path) -> int:
+    """A directory named by us or by the operator; its own path may hold links."""
+    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+@contextmanager
+def folder(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
+    """The descriptor of the directory `parts` below `root`; with `create`, missing ones are made (0777 & umask)."""
+    at = open_root(root)
+    try:
+        for part in parts:
+            below = _step(at, part, create)
+            os.close(at)
+            at = below
+        yield at
+    finally:
+        os.close(at)
+
+
+def _step(at: int, part: str, create: bool) -> int:
+    try:
+        return os.open(part, _WALK, dir_fd=at)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=at)
+    return os.open(part, _WALK, dir_fd=at)
+
+
+def open_file(root: Path, parts: Sequence[str]) -> int:
+    """A regular file for reading; NotPlain for anything else, OSError as usual."""
+    with folder(root, parts[:-1]) as at:
+        return open_plain(at, parts[-1])
+
+
+def open_plain(at: int, name: str) -> int:
+    """The regular file `name` in the directory `at`, for reading."""
+    try:
+        fd = os.open(name, _READ, dir_fd=at)
+    except OSError as fault:
+        if fault.errno in (errno.ELOOP, errno.ENXIO):
+            raise NotPlain(fault.errno, "not a regular file", name) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NotPlain(errno.EINVAL, "not a regular file", name)
+    return fd
+
+
+def absolute_parts(path: str) -> tuple[str, ...]:
+    """Components of an absolute real path, to walk from `/`."""
+    return tuple(part for part in path.split("/") if part)
+
+
+def sync_folder(at: int) -> None:
+    """Make the names in the directory `at` durable."""
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_folders(root: Path, folders: Iterable[tuple[str, ...]]) -> None:
+    """Make the names in the named folders below `root`, and in all between, durable; each folder once."""
+    every = {parts[:depth] for parts in folders for depth in range(len(parts) + 1)}
+    for parts in sorted(every, reverse=True):
+        with folder(root, parts) as at:
+            sync_folder(at)
+
+
+def make_private(path: Path, below: Path) -> None:
+    """Make `path` and what is missing between `below` and it, mode 0700, names durable."""
+    missing = [path, *path.parents]
+    missing = [p for p in missing[: missing.index(below)] if not p.is_dir()]
+    for each in reversed(missing):
+        with suppress(FileExistsError):
+            each.mkdir(mode=0o700)
+        with folder(each.parent, ()) as at:
+            sync_folder(at)
+
+
+def link(at: int, name: str, target: Path) -> None:
+    """A symbolic link `name` to `target` in the directory `at`, replacing another link, never a directory."""
+    try:
+        os.symlink(target, name, dir_fd=at)
+        return
+    except FileExistsError:
+        with suppress(OSError):
+            if os.readlink(name, dir_fd=at) == str(target):
+                return
+    spare = PART_PREFIX + "link"
+    with suppress(FileNotFoundError):
+        os.unlink(spare, dir_fd=at)
+    os.symlink(target, spare, dir_fd=at)
+    os.rename(spare, name, src_dir_fd=at, dst_dir_fd=at)
+
+
+def drop_file(root: Path, parts: Sequence[str]) -> None:
+    """Delete a file and the folders below `root` it leaves empty; nothing there is fine."""
+    for depth in range(len(parts), 0, -1):
+        try:
+            with folder(root, parts[: depth - 1]) as at:
+                if depth == len(parts):
+                    os.unlink(parts[-1], dir_fd=at)
+                else:
+                    os.rmdir(parts[depth - 1], dir_fd=at)
+        except FileNotFoundError:
+            continue
+        except OSError as fault:
+            if depth == len(parts) or fault.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return

@@ -1,0 +1,128 @@
+"""Names of data that come from users and peers, and the only place where they become paths.
+
+A name is trusted after `parts_of` alone: every component is checked, so no join with it can leave its root.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from diana.errors import UsageError
+from diana.model.ids import GroupId, SubgroupId, is_group_id
+
+PART_PREFIX = ".diana-part-"
+"""Begins the names of files that are not complete yet; no other file may bear such a name."""
+
+_MAX_COMPONENT_BYTES = 255
+_MAX_NAME_BYTES = 2048
+_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
+
+
+class BadName(UsageError):
+    """A name nobody may use: the text says which and why."""
+
+
+class DatasetRef(NamedTuple):
+    """`dataset:NAME/FILE`."""
+
+    dataset: str
+    file: str
+
+
+class BlobRef(NamedTuple):
+    """`blob:SHA256`."""
+
+    sha256: str
+
+
+class OutputRef(NamedTuple):
+    """`output:SUBGROUP/EPOCH/NAME`; `eEPOCH` is understood too."""
+
+    subgroup: SubgroupId
+    epoch: int
+    name: str
+
+
+class LogRef(NamedTuple):
+    """`log:SEGMENT`, the segment relative to the logs' root; its first component is the group."""
+
+    group: GroupId
+    segment: str
+
+
+Ref = DatasetRef | BlobRef | OutputRef | LogRef
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The checked components of a relative name; BadName for one that could leave its folder or hide in it."""
+    shown = ascii(name if len(name) <= 120 else name[:120] + "...")
+    try:
+        size_bytes = len(name.encode())
+    except UnicodeEncodeError:
+        raise BadName(f"file name {shown}: not UTF-8; rename the file") from None
+    if not name or size_bytes > _MAX_NAME_BYTES:
+        raise BadName(f"file name {shown}: want 1 to {_MAX_NAME_BYTES} bytes")
+    if name.startswith("/"):
+        raise BadName(f"file name {shown}: absolute; want a name relative to its folder")
+    if not name.isprintable():
+        raise BadName(f"file name {shown}: holds a control character; rename the file")
+    parts = tuple(name.split("/"))
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise BadName(f"file name {shown}: component {part!r} is not allowed; want plain names between slashes")
+        if part.startswith(PART_PREFIX):
+            raise BadName(f"file name {shown}: names beginning with {PART_PREFIX} are kept for unfinished files")
+        if len(part.encode()) > _MAX_COMPONENT_BYTES:
+            raise BadName(f"file name {shown}: a component is longer than {_MAX_COMPONENT_BYTES} bytes")
+    return parts
+
+
+def dataset_name(text: str) -> str:
+    """Check the name of a dataset; BadName says what one looks like."""
+    if not _DATASET.match(text):
+        raise BadName(
+            f"dataset name {text[:120]!a}: want 1 to 120 letters, digits, '.', '_', '+', '-',"
+            " the first a letter or digit"
+        )
+    return text
+
+
+def sha256_hex(text: str) -> str:
+    if not _SHA256.match(text):
+        raise BadName(f"SHA-256 {text[:120]!a}: want 64 lower-case hex digits")
+    return text
+
+
+def parse_ref(text: str) -> Ref:
+    """A reference as it stands in orders and on the wire; BadName for anything else."""
+    scheme, _, rest = text.partition(":")
+    if scheme == "dataset":
+        name, _, file = rest.partition("/")
+        return DatasetRef(dataset_name(name), "/".join(parts_of(file)))
+    if scheme == "blob":
+        return BlobRef(sha256_hex(rest))
+    if scheme == "output":
+        return _output_ref(rest)
+    if scheme == "log":
+        group = parts_of(rest)[0]
+        if not is_group_id(group) or group == rest:
+            raise BadName(f"log segment {rest[:120]!a}: want GROUP/SEGMENT")
+        return LogRef(GroupId(group), rest)
+    raise BadName(f"reference {text[:120]!a}: want dataset:NAME/FILE, blob:SHA256, output: or log:")
+
+
+def _output_ref(rest: str) -> OutputRef:
+    fields = rest.split("/", 3)
+    if len(fields) == 4:
+        group, number, epoch, name = fields
+        epoch = epoch.removeprefix("e")
+    if len(fields) != 4 or not is_group_id(group) or not _NUMBER.match(number) or not _NUMBER.match(epoch):
+        raise BadName(f"output {rest[:120]!a}: want GROUP/NUMBER/EPOCH/NAME")
+    return OutputRef(SubgroupId(f"{group}/{number}"), int(epoch), "/".join(parts_of(name)))
+
+
+def output_ref(subgroup: SubgroupId, epoch: int, name: str) -> str:
+    return f"output:{subgroup}/{epoch}/{name}"

@@ -1,0 +1,198 @@
+"""The sending side of data streams: `Data.Read`, many files over one stream, in the order they were asked.
+
+Disk work runs on data threads, one chunk ahead of the wire. Small files are answered in batches, so that thousands
+of them cost few hops between event loop and threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import grpc
+
+from diana.adapters.staging.holdings import Holdings, NotHere, Opened, Reader, changed
+from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
+from diana.errors import DianaError
+from diana.wire.pb import data_pb2, data_pb2_grpc
+
+Context = Any
+"""grpc.aio.ServicerContext; grpc ships no types."""
+Identify = Callable[[Context], Reader]
+"""Whom the transport proved the caller of this context to be."""
+
+_REQUESTS_WAITING = 1024
+_FRAMES_PER_BATCH = 256
+
+
+class DataService(data_pb2_grpc.DataServicer):
+    """Serves this site's holdings. Add it to a server with `data_pb2_grpc.add_DataServicer_to_server`."""
+
+    def __init__(self, holdings: Holdings, pool: Executor, identify: Identify, limits: StagingLimits) -> None:
+        self._holdings = holdings
+        self._pool = pool
+        self._identify = identify
+        self._limits = limits
+        self._streams = 0
+
+    async def Read(
+        self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context
+    ) -> AsyncIterator[data_pb2.ReadFrame]:
+        reader = self._identify(context)
+        if self._streams >= self._limits.serving_streams:
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"site {self._holdings.site} serves {self._streams} data streams already; try again later",
+            )
+        self._streams += 1
+        answers = _Answers(self._holdings, reader)
+        asking = asyncio.create_task(answers.take(request_iterator))
+        try:
+            async for batch in self._batches(answers):
+                for frame in batch:
+                    yield frame
+        finally:
+            self._streams -= 1
+            asking.cancel()
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, answers.close))
+
+    async def _batches(self, answers: _Answers) -> AsyncIterator[list[data_pb2.ReadFrame]]:
+        """Frames as threads make them; the next batch is being read while one is sent."""
+        loop = asyncio.get_running_loop()
+        ahead: asyncio.Future[list[data_pb2.ReadFrame]] | None = None
+        while True:
+            if ahead is None:
+                if not await answers.wait():
+                    return
+                ahead = loop.run_in_executor(self._pool, answers.pull)
+            batch = await ahead
+            ahead = loop.run_in_executor(self._pool, answers.pull) if answers.more() else None
+            yield batch
+
+
+class _Answers:
+    """One stream's requests, and the frames that answer them. `take`, `wait`, `more` belong to the event loop, `pull`
+    and `close` to a data thread, one at a time."""
+
+    def __init__(self, holdings: Holdings, reader: Reader) -> None:
+        self._holdings = holdings
+        self._reader = reader
+        self._asked: deque[data_pb2.ReadRequest] = deque()
+        self._current: _Sending | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._closed = False
+
+    async def take(self, requests: AsyncIterator[data_pb2.ReadRequest]) -> None:
+        """Queue what is asked, a bounded number ahead of the answers."""
+        try:
+            async for request in requests:
+                self._asked.append(request)
+                self._news.set()
+                while len(self._asked) >= _REQUESTS_WAITING:
+                    self._room.clear()
+                    await self._room.wait()
+        finally:
+            self._ended = True
+            self._news.set()
+
+    def more(self) -> bool:
+        self._room.set()
+        return bool(self._asked) or self._current is not None
+
+    async def wait(self) -> bool:
+        """Until there is something to answer; False when nothing will come any more."""
+        while not self.more():
+            if self._ended:
+                return False
+            self._news.clear()
+            await self._news.wait()
+        return True
+
+    def pull(self) -> list[data_pb2.ReadFrame]:
+        """At most about a chunk's worth of frames; blocks on the disk."""
+        frames: list[data_pb2.ReadFrame] = []
+        room = CHUNK_BYTES
+        with self._lock:
+            while not self._closed and room > 0 and len(frames) < _FRAMES_PER_BATCH:
+                if self._current is None:
+                    if not self._asked:
+                        break
+                    self._current = _Sending(self._asked.popleft(), self._holdings, self._reader)
+                frame = self._current.next_frame(room)
+                frames.append(frame)
+                room -= len(frame.data)
+                if frame.last:
+                    self._current.close()
+                    self._current = None
+        return frames
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._current is not None:
+                self._current.close()
+                self._current = None
+
+
+class _Sending:
+    """One requested file on its way out. Opening it is part of the first frame, so that an error is a frame too."""
+
+    def __init__(self, request: data_pb2.ReadRequest, holdings: Holdings, reader: Reader) -> None:
+        self._ref = request.ref
+        self._open = partial(holdings.open, request.ref, reader)
+        self._site = holdings.site
+        self._number = request.file
+        self._at = request.offset
+        self._length = request.length
+        self._stop = 0
+        self._file: Opened | None = None
+
+    def next_frame(self, room: int) -> data_pb2.ReadFrame:
+        try:
+            file = self._file or self._begin()
+            data = os.pread(file.fd, min(self._stop - self._at, max(room, 1)), self._at)
+            last = self._at + len(data) >= self._stop
+            if not last and not data:
+                raise changed(self._ref, self._site)
+            if last and file.frozen:
+                self._check_unchanged(file)
+            frame = data_pb2.ReadFrame(
+                file=self._number, offset=self._at, data=data, last=last, sha256=file.sha256 if last else ""
+            )
+            self._at += len(data)
+            return frame
+        except DianaError as refusal:
+            return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=str(refusal))
+        except OSError as fault:
+            text = f"{self._ref}: {fault.strerror} at site {self._site}"
+            return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=text)
+
+    def _begin(self) -> Opened:
+        file = self._file = self._open()
+        if self._at > file.size_bytes:
+            raise NotHere(f"{self._ref}: shorter than {self._at} bytes at site {self._site}")
+        stop = file.size_bytes if not self._length else min(file.size_bytes, self._at + self._length)
+        self._stop = stop
+        with suppress(OSError):
+            os.posix_fadvise(file.fd, self._at, stop - self._at, os.POSIX_FADV_SEQUENTIAL)
+        return file
+
+    def _check_unchanged(self, file: Opened) -> None:
+        now = os.fstat(file.fd)
+        if (now.st_size, now.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
+            raise changed(self._ref, self._site)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file.fd)
+            self._file = None

@@ -1,0 +1,63 @@
+"""What a user sees when something goes wrong: one line on standard error, never a traceback.
+
+A fault of ours keeps its evidence in a file of its own, because one line is not enough to mend it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from diana.cli.main import INTERNAL
+from diana.errors import DianaError, UsageError
+
+
+def unknown_verb(verb: str, known: list[str]) -> UsageError:
+    if verb.startswith("-"):
+        return UsageError(f"{verb}: options come after the verb; see diana --help")
+    return UsageError(f"{verb!r} is no verb; {nearest(verb, known)}")
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`did you mean X?`, or where to look."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, 1, 0.6)
+    return f"did you mean {close[0]}?" if close else "see diana --help"
+
+
+def report(error: Exception, words: Sequence[str]) -> int:
+    """Prints the line; the exit code."""
+    if isinstance(error, DianaError):
+        complain(str(error))
+        return error.exit_code
+    complain(f"internal error: {type(error).__name__}: {error}; the evidence is in {_evidence(error, words)}")
+    return INTERNAL
+
+
+def complain(text: str) -> None:
+    """One line, whatever the text holds: control characters of a file's name must not reach the terminal."""
+    line = " ".join(text.split())
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    sys.stdout.flush()
+    print(f"diana: {shown}", file=sys.stderr)
+
+
+def _evidence(error: Exception, words: Sequence[str]) -> str:
+    import os
+    import platform
+    import tempfile
+    import traceback
+
+    from diana import __version__
+
+    try:
+        fd, name = tempfile.mkstemp(prefix="diana-fault-", suffix=".txt")
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"diana {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+            # Arguments may hold secrets of the job's command; the verb and its options' names say enough.
+            file.write("words: " + " ".join(w for k, w in enumerate(words) if k == 0 or w.startswith("--")) + "\n\n")
+            file.write("".join(traceback.format_exception(error)))
+    except OSError as failed:
+        return f"no file ({failed.strerror})"
+    return name

@@ -1,0 +1,110 @@
+"""The way in: finds the verb, runs it, and turns whatever goes wrong into one line and an exit code.
+
+Nothing here imports more than the interpreter has loaded already: `diana --help` shows the table below as it is,
+and a verb brings its own module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+INTERNAL = 70
+"""Exit code of a fault of ours, apart from all that a user can mend."""
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+class Entry(NamedTuple):
+    family: str
+    module: str
+    summary: str
+
+
+VERBS: dict[str, Entry] = {
+    "submit": Entry("Work", "work", "submit a job file, a script or a command with a sweep"),
+    "plan": Entry("Work", "work", "show where a job would go now and why; submits nothing"),
+    "status": Entry("Work", "look", "groups and how far they are"),
+    "wait": Entry("Work", "follow", "wait for groups; the exit code is their result"),
+    "logs": Entry("Work", "follow", "what jobs wrote, wherever they ran"),
+    "fetch": Entry("Work", "follow", "copy a group's outputs into a folder"),
+    "cancel": Entry("Work", "work", "cancel a group or some of its jobs"),
+    "explain": Entry("Work", "look", "why a group was placed as it was"),
+    "sites": Entry("Grid", "look", "the sites known here, their load and their links"),
+    "datasets": Entry("Grid", "look", "list datasets, or register files as one"),
+    "init": Entry("Node", "site", "make a site and its VO, or a user's credential"),
+    "node": Entry("Node", "site", "run the node of a site in the foreground"),
+    "stop": Entry("Node", "site", "stop the node; running jobs run on"),
+    "backup": Entry("Node", "keep", "copy a node's state into a folder"),
+    "restore": Entry("Node", "keep", "make a data directory from a backup"),
+    "demo": Entry("Try", "trial", "five sites on this machine, 200 jobs, one histogram"),
+    "simulate": Entry("Try", "trial", "run a scenario on the simulator over seeds"),
+}
+
+_FOOT = """
+Exit codes: 0 done, 1 some jobs failed, 2 a mistake in what was asked, 3 no site can take it,
+4 a node or site cannot be reached, 124 a wait timed out.
+
+Examples:
+  diana submit --array 1-100 --wait -- ./sim --seed {index}
+  diana submit sweep.toml
+  diana status
+  diana VERB --help      says more about a verb
+"""
+
+
+def overview() -> str:
+    lines = ["usage: diana VERB ...", "", "Bulk work over several sites: peers place it, move its data, bring back its results."]
+    for family in dict.fromkeys(entry.family for entry in VERBS.values()):
+        lines += ["", f"{family}:"]
+        lines += [f"  {name:<10} {entry.summary}" for name, entry in VERBS.items() if entry.family == family]
+    return "\n".join(lines) + "\n" + _FOOT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb. Never raises for a user's mistake; see `_FOOT` for the exit codes."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is still buffered must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except Exception as error:
+        from diana.cli.faults import report
+
+        return report(error, words)
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
+        sys.stdout.write(overview())
+        return 0
+    if words[0] == "--version":
+        from diana import __version__
+
+        sys.stdout.write(f"diana {__version__}\n")
+        return 0
+    if words[0] == "help":
+        words = [words[1], "--help"]
+    verb, rest = words[0], words[1:]
+    if verb not in VERBS:
+        from diana.cli.faults import unknown_verb
+
+        raise unknown_verb(verb, list(VERBS))
+    from importlib import import_module
+
+    from diana.cli.parsing import parse
+
+    module = import_module(f"diana.cli.{VERBS[verb].module}")
+    command = module.COMMANDS[verb]
+    code: int = command.run(parse(verb, VERBS[verb].summary, command, rest))
+    return code

@@ -1,0 +1,116 @@
+"""What verbs print: JSON for programs, aligned text for people, colours only where a terminal shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+COLOURS = {
+    "done": "green",
+    "alive": "green",
+    "running": "cyan",
+    "failed": "red",
+    "unreachable": "yellow",
+    "suspect": "yellow",
+    "held": "yellow",
+    "cancelled": "magenta",
+}
+
+
+def print_json(value: object) -> None:
+    """Any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A header that begins with `>` aligns its column to the right."""
+    cells = [[_clean(str(cell)) for cell in row] for row in rows]
+    if on_terminal():
+        _rich_table(header, cells)
+        return
+    names = [name.lstrip(">") for name in header]
+    widths = [max(len(row[k]) for row in [names, *cells]) for k in range(len(names))]
+    for row in [names, *cells]:
+        parts = [
+            cell.rjust(width) if name.startswith(">") else cell.ljust(width)
+            for cell, width, name in zip(row, widths, header, strict=True)
+        ]
+        print("  ".join(parts).rstrip())
+
+
+def _rich_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for name in header:
+        made.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
+    for row in cells:
+        made.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
+    Console(highlight=False).print(made)
+
+
+def _clean(text: str) -> str:
+    """Names come from other people's files: no control characters to the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def heading(text: str) -> None:
+    print(f"\033[1m{_clean(text)}\033[0m" if on_terminal() else _clean(text))
+
+
+def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> str:
+    """`bar([(5, "#"), (1, "x")], 10)` -> `##########xx........`. What is there at all shows as at least one mark, and
+    a bar is full only when everything is."""
+    drawn = ""
+    for count, mark in parts:
+        drawn += mark * (max(1, count * width // total) if count and total else 0)
+    drawn = drawn[:width]
+    if len(drawn) == width and sum(count for count, _ in parts) < total:
+        drawn = drawn[:-1]
+    return drawn + "." * (width - len(drawn))
+
+
+def seconds(value_s: float | None) -> str:
+    """`0.25 s`, `12.3 s`, `3m05s`, `2h03m`, `4d02h`; `-` for what is not known."""
+    if value_s is None or value_s < 0 or value_s != value_s or value_s == float("inf"):
+        return "-"
+    if value_s < 1:
+        return f"{value_s:.3f} s" if value_s else "0 s"
+    if value_s < 60:
+        return f"{value_s:.1f} s"
+    whole = round(value_s)
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02}s"
+    if whole < 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
+    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+
+
+def size(value_bytes: float) -> str:
+    """`0 B`, `512 B`, `1.5 kB`, `2.0 GB` (powers of 1000); `-` for what is not known."""
+    if value_bytes < 0:
+        return "-"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value_bytes < 1000 or unit == "TB":
+            break
+        value_bytes /= 1000
+    return f"{value_bytes:.0f} {unit}" if unit == "B" else f"{value_bytes:.1f} {unit}"
+
+
+def rate(bytes_per_s: float) -> str:
+    return f"{size(bytes_per_s)}/s" if bytes_per_s > 0 else "-"
+
+
+def fields(value: Any, *names: str) -> list[str]:
+    """`running 3` for each named count that is not zero."""
+    return [f"{name} {getattr(value, name):,}" for name in names if getattr(value, name)]

@@ -1,0 +1,105 @@
+"""Arguments: a parser whose errors are one line, the options all verbs share, and durations as people write them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.client import Client
+
+
+class Command(NamedTuple):
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    more: str = ""
+    """What `--help` says beyond the summary."""
+    examples: str = ""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        verb = self.prog.removeprefix("diana ")
+        words = message.removeprefix("unrecognized arguments: ")
+        if words != message:
+            from diana.cli.faults import nearest
+
+            known = [option for action in self._actions for option in action.option_strings]
+            word = words.split()[0]
+            mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"
+            message = f"does not take {word}; {mend.replace('diana --help', f'diana {verb} --help')}"
+        else:
+            message = f"{message.removeprefix('argument ')}; see diana {verb} --help"
+        raise UsageError(f"{verb}: {message}")
+
+
+def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        prog=f"diana {verb}",
+        description=f"{summary[0].upper()}{summary[1:]}.{command.more and ' ' + command.more}",
+        epilog=f"examples:\n{_indented(command.examples)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.configure(parser)
+    return parser.parse_args(list(words))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+def add_json(parser: argparse.ArgumentParser, shape: str) -> None:
+    """`shape` names the message of client.proto that is printed, or the keys."""
+    parser.add_argument("--json", action="store_true", help=f"print JSON ({shape})")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", metavar="DIR", help="the node's data directory (default: DIANA_DATA, else ~/.diana)"
+    )
+
+
+def add_node(parser: argparse.ArgumentParser) -> None:
+    """Which node to talk to."""
+    group = parser.add_argument_group("the node")
+    group.add_argument("--data", metavar="DIR", help="its data directory here (default: DIANA_DATA, else ~/.diana)")
+    group.add_argument("--address", metavar="HOST:PORT", help="a node elsewhere, over TLS; wants --credential")
+    group.add_argument("--credential", metavar="DIR", help="a user's credential, made by diana init --user")
+
+
+def client(args: argparse.Namespace) -> Client:
+    from diana.client import Client
+
+    if args.data and (args.address or args.credential):
+        raise UsageError("--data names a node on this machine, --address and --credential one elsewhere; give either")
+    return Client(data=args.data, address=args.address, credential=args.credential)
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h|d)?\Z")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration_s(text: str) -> float:
+    """`90`, `90s`, `1.5m`, `2h`, `1d` in seconds, above 0."""
+    found = _DURATION.match(text)
+    if not found or float(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 15m, 2h or 1d")
+    return float(found[1]) * _UNIT_S[found[2] or "s"]
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if value < low:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least {low}")
+        return value
+
+    return convert

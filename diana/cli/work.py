@@ -1,0 +1,185 @@
+"""Verbs that change what work there is: submit, plan, cancel."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, at_least, client, duration_s
+from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.wire.client_messages import Decision
+
+OPTIONS = ("name", "array", "max_parallel", "sites", "not_sites", "outputs_to", "on_crash", "time_limit")
+"""Command-line options that travel by the job file's names and override what stands there."""
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", nargs="?", metavar="FILE", help="job file, script, or - for standard input")
+    parser.add_argument("words", nargs="*", metavar="-- COMMAND", help="a command instead; {x} ... ::: values sweep it")
+    parser.add_argument("--format", choices=("toml", "yaml", "json", "script"), help="of the file (default: by its name)")
+    over = parser.add_argument_group("instead of what the job file says")
+    over.add_argument("--name", help="the group's name")
+    over.add_argument("--array", metavar="RANGE", help="1-100, 0-99:3 or 1,5,9; %%N behind it: at most N at once")
+    over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
+    over.add_argument("--sites", metavar="A,B", help="only these sites")
+    over.add_argument("--not-sites", metavar="A,B", help="not these sites")
+    over.add_argument("--outputs-to", metavar="DIR", help="where the node gathers the outputs")
+    over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
+    over.add_argument("--time-limit", metavar="TIME", help="per job: 90s, 30m, 2h")
+    over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
+
+
+def _submit_options(parser: argparse.ArgumentParser) -> None:
+    _add_job(parser)
+    parser.add_argument("--key", help="submission key: the same key again gives the same group, never a second one")
+    parser.add_argument("--wait", action="store_true", help="wait for the group; exit with its result")
+    parser.add_argument("--timeout", type=duration_s, metavar="TIME", help="with --wait: give up waiting after this")
+    parser.add_argument("--parsable", action="store_true", help="print the group's id and nothing else")
+    add_json(parser, "SubmitResponse; with --wait GroupStatus")
+    add_node(parser)
+
+
+def split_words(words: list[str]) -> tuple[list[str], list[str]]:
+    """Options before the first `--`, the command after it. What follows is the command's own, whatever it looks like."""
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+def _job_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `Client.submit` and `Client.plan`."""
+    options = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
+    if args.outputs_to is not None:
+        import os
+
+        options["outputs_to"] = os.path.abspath(args.outputs_to)
+    if args.no_check_command:
+        options["check_command"] = False
+    return {**_content(args), "options": options}
+
+
+def _content(args: argparse.Namespace) -> dict[str, Any]:
+    if args.command:
+        if args.job is not None:
+            raise UsageError(f"a job file ({args.job}) and a command after --; give either")
+        from diana.jobfile.commandline import from_words
+
+        return {"job": from_words(args.command), "format": "json"}
+    if args.job is None:
+        raise UsageError("nothing to submit; name a job file, a script, or a command after --")
+    if args.job != "-":
+        return {"job": args.job, "format": args.format}
+    content = sys.stdin.buffer.read()
+    if not content.strip():
+        raise UsageError("standard input: empty; pipe a job file into it")
+    return {"job": content, "format": args.format or guessed_format(content)}
+
+
+def guessed_format(content: bytes) -> str:
+    """Of what came without a name."""
+    start = content.lstrip()
+    if content.startswith(b"#!"):
+        return "script"
+    return "json" if start.startswith(b"{") else "toml"
+
+
+def _submit(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        accepted = node.submit(key=args.key, **_job_of(args))
+        if args.wait:
+            from diana.cli.follow import follow
+
+            if args.parsable:
+                print(accepted.group, flush=True)
+            elif not args.json:
+                print(_accepted(accepted.group, accepted.jobs), flush=True)
+            return follow(node, accepted.group, args.timeout, as_json=args.json, quiet=args.parsable)
+    if args.json:
+        output.print_json(accepted)
+    else:
+        print(accepted.group if args.parsable else _accepted(accepted.group, accepted.jobs))
+    return 0
+
+
+def _accepted(group: str, jobs: int) -> str:
+    return f"{group}: {jobs:,} {'job' if jobs == 1 else 'jobs'} accepted"
+
+
+def _plan_options(parser: argparse.ArgumentParser) -> None:
+    _add_job(parser)
+    add_json(parser, "PlanResponse")
+    add_node(parser)
+
+
+def _plan(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        decision: Decision = node.plan(**_job_of(args))
+    if args.json:
+        from diana.wire.client_messages import PlanResponse
+
+        output.print_json(PlanResponse(decision=decision))
+        return 0
+    from diana.cli.decisions import show_decision
+
+    show_decision(decision)
+    return 0
+
+
+def _cancel_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="+", metavar="TARGET", help="a group, a job, or jobs of a group")
+    add_json(parser, "CancelResponse, summed over the targets")
+    add_node(parser)
+
+
+def _cancel(args: argparse.Namespace) -> int:
+    jobs = 0
+    with client(args) as node:
+        for target in args.targets:
+            count = node.cancel(target)
+            jobs += count
+            if not args.json:
+                print(f"{target}: cancelling {count:,} {'job' if count == 1 else 'jobs'}")
+    if args.json:
+        output.print_json({"jobs": jobs})
+    return 0
+
+
+COMMANDS = {
+    "submit": Command(
+        _submit_options,
+        _submit,
+        "On return the group is on disk at the node and survives any crash.",
+        """
+diana submit sweep.toml
+diana submit --array 1-100%10 run.sh
+diana submit --wait -- ./sim --t {t} --seed {seed} ::: t=300,310 ::: seed=1-500
+generate-jobs | diana submit --format json -
+diana submit --key nightly-2026-11-21 --parsable nightly.yaml
+""",
+    ),
+    "plan": Command(
+        _plan_options,
+        _plan,
+        "Exit code 3 when no site can take it.",
+        """
+diana plan sweep.toml
+diana plan --sites alpha,beta --json sweep.toml
+diana plan -- ./sim --seed {x} ::: 1 2 3
+""",
+    ),
+    "cancel": Command(
+        _cancel_options,
+        _cancel,
+        "Jobs that run get TERM, some seconds, then KILL.",
+        """
+diana cancel alpha-12
+diana cancel alpha-12.3
+diana cancel 'alpha-12.[3-9,12]'
+""",
+    ),
+}

@@ -1,0 +1,30 @@
+"""The client stub: what the CLI, notebooks and plug-ins use to talk to a node, local or remote.
+
+    from diana.client import Client
+    with Client() as client:
+        group = client.submit("sweep.toml").group
+        print(client.wait(group).state)
+
+Importing this imports neither asyncio nor grpc; `AsyncClient` and remote clients bring theirs when used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diana.client import lean as lean  # Before all that imports msgspec.  # isort: split
+from diana.client.client import Client
+from diana.client.results import JobResult
+
+if TYPE_CHECKING:
+    from diana.client.aio import AsyncClient
+
+__all__ = ["AsyncClient", "Client", "JobResult"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "AsyncClient":
+        from diana.client.aio import AsyncClient
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

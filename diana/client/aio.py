@@ -1,0 +1,188 @@
+"""The client for asyncio: the same calls as `Client`, awaited; iterators are asynchronous ones."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, cast
+
+from diana.client import steps
+from diana.client.results import JobResult, rows
+from diana.client.where import data_folder
+from diana.errors import DianaError, WaitTimedOut
+from diana.wire import client_messages as wire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Protocol, TypeVar
+
+    from diana.client.where import StrPath
+
+    T = TypeVar("T")
+
+    class AsyncWire(Protocol):
+        async def call(self, method: str, request: Any) -> Any: ...
+        async def upload(self, requests: AsyncIterator[Any]) -> None: ...
+        def stream(self, method: str, request: Any) -> AsyncIterator[Any]: ...
+        async def close(self) -> None: ...
+
+
+class AsyncClient:
+    """See `Client` for what each method promises; use it within one event loop. Files are read and hashed in threads.
+
+    Leave an iterator early through `contextlib.aclosing`, so that its connection is freed at once.
+    """
+
+    def __init__(
+        self, data: StrPath | None = None, address: str | None = None, credential: StrPath | None = None
+    ) -> None:
+        self._wire: AsyncWire
+        if address is None and credential is None:
+            from diana.client.aio_local import AsyncLocalWire
+
+            self._wire = AsyncLocalWire(data_folder(data))
+        else:
+            from diana.client.aio_remote import AsyncRemoteWire
+
+            self._wire = AsyncRemoteWire(address, credential)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    # --- work ----------------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        job: steps.Job,
+        *,
+        key: str | None = None,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> wire.SubmitResponse:
+        return await self._run(steps.submit(await asyncio.to_thread(steps.prepare, job, key, options, format, folder)))
+
+    async def plan(
+        self,
+        job: steps.Job,
+        *,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> wire.Decision:
+        prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
+        decision = (await self._run(steps.plan(prepared))).decision
+        if decision is None:
+            raise DianaError("the node answered a plan without a decision")
+        return decision
+
+    async def cancel(self, target: str) -> int:
+        return cast("int", (await self._wire.call("Cancel", wire.CancelRequest(target=target))).jobs)
+
+    # --- looking on ----------------------------------------------------------------------------------
+
+    async def status(
+        self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
+    ) -> tuple[wire.GroupStatus, ...]:
+        request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
+        return cast("tuple[wire.GroupStatus, ...]", (await self._wire.call("Status", request)).groups)
+
+    def watch(self, group: str, timeout_s: float | None = None) -> AsyncIterator[wire.GroupStatus]:
+        return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
+
+    async def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
+        last: wire.GroupStatus | None = None
+        async with aclosing(cast("Any", self.watch(group, timeout_s))) as statuses:
+            async for status in statuses:
+                last = status
+        if last is None:
+            raise DianaError(f"group {group}: the node ended the wait without a status")
+        return last
+
+    async def as_completed(
+        self, groups: Iterable[str], timeout_s: float | None = None
+    ) -> AsyncIterator[wire.GroupStatus]:
+        waiting = steps.Completion(groups)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout_s if timeout_s else float("inf")
+        while waiting:
+            for status in waiting.take(await self._wire.call("Status", waiting.request())):
+                yield status
+            if not waiting:
+                return
+            if loop.time() >= end:
+                raise WaitTimedOut(f"{waiting.names()}: not ended after {timeout_s:g} s; they go on")
+            await asyncio.sleep(waiting.pause_s)
+
+    async def results(self, group: str, *, follow: bool = False) -> AsyncIterator[JobResult]:
+        async with aclosing(cast("Any", self.result_chunks(group, follow=follow))) as chunks:
+            async for chunk in chunks:
+                for row in rows(group, chunk):
+                    yield row
+
+    def result_chunks(self, group: str, *, follow: bool = False, after: int = 0) -> AsyncIterator[wire.ResultsChunk]:
+        return self._wire.stream("Results", wire.ResultsRequest(group=group, follow=follow, after=after))
+
+    def logs(self, job: str, *, failed: bool = False) -> AsyncIterator[wire.LogsChunk]:
+        return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
+
+    async def fetch(self, group: str, folder: StrPath, pattern: str = "") -> list[Path]:
+        from diana.client.fetching import FolderWriter
+
+        writer = await asyncio.to_thread(FolderWriter, folder)
+        stream = self._wire.stream("Fetch", wire.FetchRequest(group=group, pattern=pattern))
+        try:
+            async with aclosing(cast("Any", stream)) as chunks:
+                async for chunk in chunks:
+                    await asyncio.to_thread(writer.feed, chunk)
+        finally:
+            writer.close()
+        return writer.paths
+
+    async def explain(self, group: str) -> wire.ExplainResponse:
+        return cast("wire.ExplainResponse", await self._wire.call("Explain", wire.GroupRequest(group=group)))
+
+    # --- the node ------------------------------------------------------------------------------------
+
+    async def sites(self) -> tuple[wire.Site, ...]:
+        return cast("tuple[wire.Site, ...]", (await self._wire.call("Sites", wire.Empty())).sites)
+
+    async def datasets(self) -> tuple[wire.Dataset, ...]:
+        return cast("tuple[wire.Dataset, ...]", (await self._wire.call("Datasets", wire.Empty())).datasets)
+
+    async def add_dataset(self, name: str, paths: Iterable[StrPath]) -> wire.Dataset:
+        absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
+        return cast(
+            "wire.Dataset", await self._wire.call("AddDataset", wire.DatasetAddRequest(name=name, paths=absolute))
+        )
+
+    async def info(self) -> wire.InfoResponse:
+        return cast("wire.InfoResponse", await self._wire.call("Info", wire.Empty()))
+
+    async def stop(self) -> None:
+        await self._wire.call("Stop", wire.Empty())
+
+    # --- carrying it out -----------------------------------------------------------------------------
+
+    async def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
+        answer: Any = None
+        while not isinstance(step := await asyncio.to_thread(steps.advance, doing, answer), steps.Ended):
+            if isinstance(step, steps.Call):
+                answer = await self._wire.call(step.method, step.request)
+            else:
+                answer = None
+                await self._wire.upload(_in_thread(step.requests()))
+        return step.value
+
+
+async def _in_thread(requests: Iterator[Any]) -> AsyncIterator[Any]:
+    while (request := await asyncio.to_thread(next, requests, None)) is not None:
+        yield request

@@ -1,0 +1,191 @@
+"""The synchronous client. One object may be used by several threads."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+from diana.client import steps
+from diana.client.local import LocalWire
+from diana.client.results import JobResult, rows
+from diana.client.where import data_folder
+from diana.errors import DianaError, WaitTimedOut
+from diana.wire import client_messages as wire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Protocol, TypeVar
+
+    from diana.client.where import StrPath
+
+    T = TypeVar("T")
+
+    class Wire(Protocol):
+        def call(self, method: str, request: object) -> Any: ...
+        def upload(self, requests: Iterable[object]) -> None: ...
+        def stream(self, method: str, request: object) -> Iterator[Any]: ...
+        def close(self) -> None: ...
+
+
+class Client:
+    """A node on this machine by its data directory (`data`, else DIANA_DATA, else ~/.diana), or a remote one by a
+    user credential's folder; `address` (host:port) overrides the one written there.
+
+    Every method may raise the classes of `diana.errors`: UsageError, Denied, Unplaceable, Unreachable, Overloaded.
+    Iterators hold a connection until they are exhausted or closed.
+    """
+
+    def __init__(
+        self, data: StrPath | None = None, address: str | None = None, credential: StrPath | None = None
+    ) -> None:
+        self._wire: Wire
+        if address is None and credential is None:
+            self._wire = LocalWire(data_folder(data))
+        else:
+            from diana.client.remote import RemoteWire
+
+            self._wire = RemoteWire(address, credential)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._wire.close()
+
+    # --- work ----------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        job: steps.Job,
+        *,
+        key: str | None = None,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> wire.SubmitResponse:
+        """Durable at the node on return. `job`: a job file's path, its bytes, or a dict; local files it names are
+        uploaded, relative to the job file (or `folder`). The same `key` with the same job gives the same group."""
+        return self._run(steps.submit(steps.prepare(job, key, options, format, folder)))
+
+    def plan(
+        self,
+        job: steps.Job,
+        *,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> wire.Decision:
+        """Where the job would go now, and why; nothing is submitted."""
+        decision = self._run(steps.plan(steps.prepare(job, "", options, format, folder))).decision
+        if decision is None:
+            raise DianaError("the node answered a plan without a decision")
+        return decision
+
+    def cancel(self, target: str) -> int:
+        """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned."""
+        return cast("int", self._call("Cancel", wire.CancelRequest(target=target)).jobs)
+
+    # --- looking on ----------------------------------------------------------------------------------
+
+    def status(
+        self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
+    ) -> tuple[wire.GroupStatus, ...]:
+        """Of these groups, or of all the caller may see."""
+        request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
+        return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
+
+    def watch(self, group: str, timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
+        """The status now and whenever it changes (at most about five a second), until it is final."""
+        return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
+
+    def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
+        """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
+        last: wire.GroupStatus | None = None
+        for status in self.watch(group, timeout_s):
+            last = status
+        if last is None:
+            raise DianaError(f"group {group}: the node ended the wait without a status")
+        return last
+
+    def as_completed(self, groups: Iterable[str], timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
+        """Each group's final status as it ends, whichever ends first. WaitTimedOut when `timeout_s` passes first."""
+        waiting = steps.Completion(groups)
+        end = time.monotonic() + timeout_s if timeout_s else float("inf")
+        while waiting:
+            yield from waiting.take(self._call("Status", waiting.request()))
+            if not waiting:
+                return
+            if time.monotonic() >= end:
+                raise WaitTimedOut(f"{waiting.names()}: not ended after {timeout_s:g} s; they go on")
+            time.sleep(waiting.pause_s)
+
+    def results(self, group: str, *, follow: bool = False) -> Iterator[JobResult]:
+        """Finished jobs in the order their results arrived; with `follow` until the group is final."""
+        for chunk in self.result_chunks(group, follow=follow):
+            yield from rows(group, chunk)
+
+    def result_chunks(self, group: str, *, follow: bool = False, after: int = 0) -> Iterator[wire.ResultsChunk]:
+        """The same in columns; `after` skips chunks already seen."""
+        return self._wire.stream("Results", wire.ResultsRequest(group=group, follow=follow, after=after))
+
+    def logs(self, job: str, *, failed: bool = False) -> Iterator[wire.LogsChunk]:
+        """Of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
+        return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
+
+    def fetch(self, group: str, folder: StrPath, pattern: str = "") -> list[Path]:
+        """Copy gathered outputs into `folder`, each verified and whole or not at all; the paths written."""
+        from diana.client.fetching import FolderWriter
+
+        stream = cast("Generator[Any, None, None]", self._wire.stream("Fetch", _fetch(group, pattern)))
+        with closing(stream) as chunks, closing(FolderWriter(folder)) as writer:
+            for chunk in chunks:
+                writer.feed(chunk)
+        return writer.paths
+
+    def explain(self, group: str) -> wire.ExplainResponse:
+        return cast("wire.ExplainResponse", self._call("Explain", wire.GroupRequest(group=group)))
+
+    # --- the node ------------------------------------------------------------------------------------
+
+    def sites(self) -> tuple[wire.Site, ...]:
+        return cast("tuple[wire.Site, ...]", self._call("Sites", wire.Empty()).sites)
+
+    def datasets(self) -> tuple[wire.Dataset, ...]:
+        return cast("tuple[wire.Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
+
+    def add_dataset(self, name: str, paths: Iterable[StrPath]) -> wire.Dataset:
+        """Register files and folders of the node's machine. Operators only."""
+        absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
+        return cast("wire.Dataset", self._call("AddDataset", wire.DatasetAddRequest(name=name, paths=absolute)))
+
+    def info(self) -> wire.InfoResponse:
+        return cast("wire.InfoResponse", self._call("Info", wire.Empty()))
+
+    def stop(self) -> None:
+        """Ask the node to stop; running jobs run on. Operators only."""
+        self._call("Stop", wire.Empty())
+
+    # --- carrying it out -----------------------------------------------------------------------------
+
+    def _call(self, method: str, request: object) -> Any:
+        return self._wire.call(method, request)
+
+    def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
+        answer: Any = None
+        while not isinstance(step := steps.advance(doing, answer), steps.Ended):
+            if isinstance(step, steps.Call):
+                answer = self._wire.call(step.method, step.request)
+            else:
+                answer = None
+                self._wire.upload(step.requests())
+        return step.value
+
+
+def _fetch(group: str, pattern: str) -> wire.FetchRequest:
+    return wire.FetchRequest(group=group, pattern=pattern)

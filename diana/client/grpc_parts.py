@@ -1,0 +1,74 @@
+"""What the synchronous and the asyncio gRPC clients share: names, TLS, messages as bytes, failures as errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import msgspec
+from google.protobuf.message import DecodeError
+
+from diana.client.credential import Credential
+from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
+from diana.wire import codec
+from diana.wire.client_messages import METHODS, Failure
+from diana.wire.failures import error_of
+from diana.wire.tls import MAX_GRPC_BYTES, server_name
+
+FAILURE_KEY = "diana-failure-bin"
+
+
+def path_of(method: str) -> str:
+    return f"/diana.v1.Client/{method}"
+
+
+def credentials_of(credential: Credential) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(credential.root, credential.key, credential.certificate)
+
+
+def options_of(credential: Credential) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.ssl_target_name_override", server_name(credential.site, credential.vo)),
+        ("grpc.max_receive_message_length", MAX_GRPC_BYTES),
+        ("grpc.max_send_message_length", MAX_GRPC_BYTES),
+        ("grpc.enable_retries", 0),
+    ]
+
+
+def write(message: msgspec.Struct) -> bytes:
+    data: bytes = codec.to_proto(message).SerializeToString()
+    return data
+
+
+class Reader:
+    """Bytes of a method's response as its client message."""
+
+    def __init__(self, method: str) -> None:
+        self._kind = METHODS[method].response
+        self._proto = codec.proto_class(self._kind)
+
+    def __call__(self, data: bytes) -> Any:
+        return codec.from_proto(self._kind, self._proto.FromString(data))
+
+
+def error_from(error: Any, credential: Credential) -> DianaError:
+    """The error behind a failed call (`grpc.Call`, `grpc.aio.AioRpcError`)."""
+    for key, value in error.trailing_metadata() or ():
+        if key == FAILURE_KEY:
+            try:
+                return error_of(codec.from_proto(Failure, codec.proto_class(Failure).FromString(value)))
+            except DecodeError:
+                break
+    text = f"node {credential.address} of site {credential.site}"
+    status, details = error.code(), error.details() or ""
+    if status is grpc.StatusCode.UNAVAILABLE:
+        return Unreachable(f"{text} does not answer ({details}); check the address, its certificate, and that it runs")
+    if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return Overloaded(f"{text} is overloaded ({details}); try again shortly")
+    if status is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return Unreachable(f"{text} did not answer in time; try again")
+    if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+        return Denied(f"{text}: {details}")
+    if status is grpc.StatusCode.UNIMPLEMENTED:
+        return UsageError(f"{text} does not know this call; its release may be older than yours")
+    return DianaError(f"{text}: {status.name}: {details}")

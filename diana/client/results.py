@@ -1,0 +1,52 @@
+"""Results as one value per job, made from the columns only as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from diana.wire.client_messages import OutputFile, ResultsChunk
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished job. Times are seconds of its site's clock; `outcome` is DONE, FAILED, TIMED_OUT, ..."""
+
+    job: str
+    index: int
+    site: str
+    attempt: int
+    outcome: str
+    exit_code: int
+    started_s: float
+    ended_s: float
+    cpu_s: float
+    max_rss_bytes: int
+    outputs: tuple[OutputFile, ...] = ()
+    error: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.outcome == "DONE"
+
+
+def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
+    errors = {error.index: error.text for error in chunk.errors}
+    outputs: dict[int, list[OutputFile]] = {}
+    for output in chunk.outputs:
+        outputs.setdefault(output.index, []).append(output)
+    for k, index in enumerate(chunk.indices):
+        yield JobResult(
+            job=f"{group}.{index}",
+            index=index,
+            site=chunk.site,
+            attempt=chunk.attempts[k],
+            outcome=chunk.outcomes[k],
+            exit_code=chunk.exit_codes[k],
+            started_s=chunk.started_s[k],
+            ended_s=chunk.ended_s[k],
+            cpu_s=chunk.cpu_s[k],
+            max_rss_bytes=chunk.max_rss_bytes[k],
+            outputs=tuple(outputs.get(index, ())),
+            error=errors.get(index, ""),
+        )

@@ -1,0 +1,207 @@
+"""What both clients do beyond one call, written once: generators that yield what to send and take the answer.
+
+`Client` and `AsyncClient` differ only in how they carry a step out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from diana.errors import DianaError, UsageError
+from diana.wire.client_messages import (
+    Option,
+    PlanResponse,
+    StatusRequest,
+    StatusResponse,
+    SubmitRequest,
+    SubmitResponse,
+    UploadedFile,
+    UploadRequest,
+)
+
+T = TypeVar("T")
+
+CHUNK_BYTES = 1 << 20
+MOST_ROUNDS = 8
+"""Of files asked for: a sweep's table first, then what it names."""
+LOOK_FIRST_S, LOOK_MOST_S = 0.02, 0.5
+"""Pause between two looks of `as_completed`; it grows while nothing ends."""
+
+if TYPE_CHECKING:
+    from diana.client.where import StrPath
+
+    Job = StrPath | bytes | Mapping[str, Any]
+
+
+class Call(msgspec.Struct, frozen=True):
+    method: str
+    request: object
+
+
+class Upload(msgspec.Struct, frozen=True):
+    path: str
+    sha256: str
+
+    def requests(self) -> Iterator[UploadRequest]:
+        """The file in pieces; at least one, which names the hash."""
+        with open(self.path, "rb") as file:
+            yield UploadRequest(sha256=self.sha256, data=file.read(CHUNK_BYTES))
+            while data := file.read(CHUNK_BYTES):
+                yield UploadRequest(data=data)
+
+
+class Ended(Generic[T]):
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A submission before anything was sent. Files the job names are relative to `folder`."""
+
+    request: SubmitRequest
+    folder: str
+
+
+def prepare(
+    job: Job, key: str | None, options: Mapping[str, object] | None, format: str | None, folder: StrPath | None
+) -> Prepared:
+    """`job` is a job file's path, its bytes (`format` says of what kind, else toml), or a mapping.
+
+    Without a key a random one is sent, so that a request that travels twice makes one group.
+    """
+    name, base = "job", os.getcwd()
+    if isinstance(job, Mapping):
+        content, kind = _json(job), "json"
+    elif isinstance(job, bytes):
+        content, kind = job, "toml"
+    else:
+        name = os.fspath(job)
+        base = os.path.dirname(os.path.abspath(name))
+        try:
+            with open(name, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise UsageError(f"job file {name}: {error.strerror}") from None
+        kind = _format_of(name, content)
+    request = SubmitRequest(
+        content=content,
+        format=format or kind,
+        source_name=name,
+        key=os.urandom(12).hex() if key is None else key,
+        options=tuple(Option(name=k, value=_text(v)) for k, v in (options or {}).items()),
+    )
+    return Prepared(request, os.path.abspath(os.fspath(folder)) if folder is not None else base)
+
+
+def advance(doing: Generator[Call | Upload, Any, T], answer: Any) -> Call | Upload | Ended[T]:
+    """The next step, or the value the generator ended with: a StopIteration cannot leave a thread."""
+    try:
+        return doing.send(answer)
+    except StopIteration as end:
+        return Ended(end.value)
+
+
+def _json(job: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(job)
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise UsageError(f"job: {error}; a job given as a dict holds text, numbers, lists and dicts") from None
+
+
+def _format_of(name: str, content: bytes) -> str:
+    suffix = os.path.splitext(name)[1].lower()
+    known = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
+    return known.get(suffix) or ("script" if content.startswith(b"#!") or suffix == ".sh" else "toml")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def submit(prepared: Prepared) -> Generator[Call | Upload, Any, SubmitResponse]:
+    response: SubmitResponse = yield from _with_files("Submit", prepared)
+    return response
+
+
+def plan(prepared: Prepared) -> Generator[Call | Upload, Any, PlanResponse]:
+    response: PlanResponse = yield from _with_files("Plan", prepared)
+    return response
+
+
+def _with_files(method: str, prepared: Prepared) -> Generator[Call | Upload, Any, Any]:
+    """Send; upload what the node asks for; send again."""
+    request, sent = prepared.request, dict[str, UploadedFile]()
+    for _ in range(MOST_ROUNDS):
+        response = yield Call(method, request)
+        wanted = [path for path in dict.fromkeys(response.needs_files) if path not in sent]
+        if not response.needs_files:
+            return response
+        if not wanted:
+            break
+        for path in wanted:
+            local = os.path.join(prepared.folder, path)
+            sent[path] = described(local, path)
+            yield Upload(local, sent[path].sha256)
+        request = msgspec.structs.replace(request, files=tuple(sent.values()))
+    raise DianaError(f"{request.source_name}: the node asks again and again for files it was sent")
+
+
+def described(local: str, path: str) -> UploadedFile:
+    """Hash a local file. UsageError when it cannot be read or is no regular file."""
+    import hashlib
+    import stat
+
+    try:
+        with open(local, "rb", opener=_nonblocking) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise UsageError(f"file {path}: is no regular file; name a file")
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"file {path}: {error.strerror} (looked for {local})") from None
+    executable = bool(info.st_mode & stat.S_IXUSR)
+    return UploadedFile(path=path, sha256=sha256, size_bytes=info.st_size, executable=executable)
+
+
+def _nonblocking(path: str, flags: int) -> int:
+    """A FIFO in a file's place must not hang the submission."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def group_names(groups: Iterable[str]) -> list[str]:
+    """A lone text is one group, not a list of letters."""
+    return [groups] if isinstance(groups, str) else list(dict.fromkeys(groups))
+
+
+class Completion:
+    """The groups `as_completed` still waits for, looked at together: one call, however many they are."""
+
+    def __init__(self, groups: Iterable[str]) -> None:
+        self._left = group_names(groups)
+        self.pause_s = LOOK_FIRST_S
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def request(self) -> StatusRequest:
+        return StatusRequest(groups=tuple(self._left))
+
+    def take(self, response: StatusResponse) -> list[Any]:
+        """Those that have become final; sets the pause before the next look."""
+        final = [status for status in response.groups if status.final]
+        gone = {status.group for status in final}
+        self._left = [group for group in self._left if group not in gone]
+        self.pause_s = LOOK_FIRST_S if final else min(self.pause_s * 1.5, LOOK_MOST_S)
+        return final
+
+    def names(self) -> str:
+        more = "" if len(self._left) <= 3 else f" and {len(self._left) - 3} more"
+        return ", ".join(self._left[:3]) + more

@@ -1,0 +1,44 @@
+"""Finding a node: its data directory, the socket in it, or a remote address with a credential."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from diana.errors import Denied, DianaError, Unreachable
+
+if TYPE_CHECKING:
+    StrPath = str | os.PathLike[str]
+
+SOCKET = os.path.join("control", "diana.sock")
+"""Below the data directory, as `model/layout.py` has it (not imported: `diana submit` counts milliseconds)."""
+
+LONGEST_PATH_BYTES = 107
+"""Of a unix socket's name; longer ones are reached through /proc/self/fd."""
+
+
+def data_folder(data: StrPath | None) -> str:
+    """`data`, else the environment's DIANA_DATA, else ~/.diana; absolute."""
+    return os.path.abspath(os.fspath(data or os.environ.get("DIANA_DATA") or os.path.expanduser("~/.diana")))
+
+
+def cannot_connect(data: str, error: OSError) -> DianaError:
+    if isinstance(error, PermissionError):
+        return Denied(
+            f"{os.path.join(data, SOCKET)}: this account may not use the node there;"
+            " its operator can open the socket's folder to your group"
+        )
+    return Unreachable(f"no node answers at {data}; start one with: diana node --data {data}")
+
+
+def went_away(data: str) -> Unreachable:
+    return Unreachable(f"the node at {data} went away during the call; see `diana node --data {data}` and its node.log")
+
+
+def too_slow(data: str, seconds: float) -> Unreachable:
+    return Unreachable(f"the node at {data} did not answer within {seconds:g} s; it may be overloaded or stopped")
+
+
+def answer_limit_s(method: str) -> float | None:
+    """How long one answer may take. Hashing a dataset takes as long as its bytes need."""
+    return None if method == "AddDataset" else 120.0

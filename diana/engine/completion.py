@@ -1,0 +1,61 @@
+"""When nothing else is open, a group is merged once and closed."""
+
+from __future__ import annotations
+
+from diana.engine import staging
+from diana.engine.context import Context
+from diana.engine.records import GroupClosed, MergeStarted, Part
+from diana.engine.state import Group
+from diana.model.ids import subgroup_id
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec, Outputs, encode_spec
+
+
+def check_complete(core: Context, group: Group) -> None:
+    """Start the merge, or close the group, when nothing else is open."""
+    if group.state or group.finished() < group.jobs or group.gathers or group.merge == "running":
+        return
+    if any(subgroup.open_jobs() for subgroup in group.subgroups.values()):
+        return
+    all_done = len(group.done) == group.jobs
+    if group.spec.outputs.merge and not group.merge and all_done:
+        _merge(core, group)
+        return
+    state, note = _final_state(group, all_done)
+    core.persist(GroupClosed(group=group.group, state=state, at_s=core.now, note=note))
+    core.waiting_notes.pop(group.group, None)
+    core.avoid.pop(group.group, None)
+    core.notify(group.group)
+
+
+def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
+    if group.merge == "failed":
+        return "failed", f"the merge command failed: {group.note}" if group.note else "the merge command failed"
+    if all_done:
+        return "done", ""
+    note = "the merge command was not run: not every job is done" if group.spec.outputs.merge else ""
+    if len(group.held):
+        return "held", note
+    if len(group.failed):
+        return "failed", note
+    return "cancelled", note
+
+
+def _merge(core: Context, group: Group) -> None:
+    """The merge is job number `jobs`, run at home in the folder of the gathered outputs."""
+    spec = GroupSpec(
+        name=f"{group.spec.name or group.group} merge",
+        argv=group.spec.outputs.merge,
+        environment=group.spec.environment,
+        outputs=Outputs(to=group.spec.outputs.to),
+        on_crash=group.spec.on_crash,
+    )
+    part = Part(
+        subgroup=subgroup_id(group.group, group.next_number),
+        epoch=group.epoch + 1,
+        site=core.site,
+        indices=IndexSet.span(group.jobs, group.jobs + 1),
+    )
+    core.persist(MergeStarted(group=group.group, part=part, spec=encode_spec(spec)))
+    staging.begin(core, core.state.custodies[(part.subgroup, part.epoch)])
+    core.notify(group.group)

@@ -1,0 +1,117 @@
+"""The hands every part of the engine works with: state, view, timers, and the effects of the event at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diana.engine import fold
+from diana.engine.effects import Effect, Notify, Persist, Reply, Send, Warn
+from diana.engine.messages import Message, Progress
+from diana.engine.queues import Queues
+from diana.engine.records import Record
+from diana.engine.stagebook import StageBook
+from diana.engine.state import CustodyKey, SiteState
+from diana.engine.timers import TimerKey, Timers
+from diana.engine.view import View
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId
+
+if TYPE_CHECKING:
+    from diana.engine.placing import Draft
+    from diana.ports import Keyring
+
+
+class Ended:
+    """Ends of one custody's runs that the LRM told and the journal does not have yet; told again if we crash."""
+
+    __slots__ = ("facts", "flushed_s", "indices")
+
+    def __init__(self) -> None:
+        self.facts: list[Facts] = []
+        self.indices: set[int] = set()
+        self.flushed_s = float("-inf")
+
+
+class Context:
+    """One site's working set. Only `persist` changes `state`; everything else here is volatile."""
+
+    def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
+        self.site = site
+        self.state = state
+        self.keyring = keyring
+        self.now = now
+        self.view = View()
+        self.timers = Timers()
+        self.queues = Queues()
+        self.effects: list[Effect] = []
+        self.lrm_session: int | None = None
+        """None: no LRM to give jobs to."""
+        self.lrm_load = 0
+        """Processors of the jobs the LRM holds, as far as it has told."""
+        self.ended: dict[CustodyKey, Ended] = {}
+        self.progress: dict[SubgroupId, Progress] = {}
+        """What destinations say they are doing."""
+        self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
+        """Ticket -> which outputs come from where."""
+        self.drafts: dict[int, Draft] = {}
+        self.staging = StageBook()
+        self.avoid: dict[GroupId, dict[SiteId, float]] = {}
+        """Sites that refused part of a group, and until when they are no candidates for it."""
+        self.waiting_notes: dict[GroupId, str] = {}
+        """Why a group's jobs cannot be placed just now."""
+        self.to_place: set[GroupId] = set()
+        self.to_check: set[GroupId] = set()
+        """Groups the engine prices, or looks over for completion, when the event at hand is through."""
+        self.moved: set[CustodyKey] = set()
+        """Custodies of others whose progress changed since it was told."""
+        self.tries: dict[TimerKey, int] = {}
+        self.counters: dict[str, int] = {}
+        self.next_ticket = 1
+        self.summary_counter = 0
+
+    # --- effects ---------------------------------------------------------------------------------
+
+    def persist(self, record: Record) -> None:
+        self.effects.append(Persist(record))
+        fold.apply(self.state, record, self.site)
+
+    def send(self, to: SiteId, message: Message) -> None:
+        self.effects.append(Send(to, message))
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def reply(self, reply: Reply) -> None:
+        self.effects.append(reply)
+
+    def notify(self, group: GroupId) -> None:
+        self.effects.append(Notify(group))
+
+    def warn(self, text: str) -> None:
+        """A peer's nonsense is ordinary input: counted and told, never an error."""
+        self.count("nonsense")
+        self.effects.append(Warn(text))
+
+    def count(self, what: str, by: int = 1) -> None:
+        self.counters[what] = self.counters.get(what, 0) + by
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def after(self, key: TimerKey, seconds: float) -> None:
+        self.timers.set(key, self.now + seconds)
+
+    def back_off(self, key: TimerKey) -> None:
+        """Arm `key` again, each time twice as far away, between the two resend settings."""
+        settings = self.state.settings
+        tries = self.tries.get(key, 0)
+        self.tries[key] = tries + 1
+        self.after(key, min(settings.resend_most_s, settings.resend_first_s * 2.0 ** min(tries, 30)))
+
+    def settle(self, key: TimerKey) -> None:
+        """What `key` waited for has come."""
+        self.timers.cancel(key)
+        self.tries.pop(key, None)
+
+    def ticket(self) -> int:
+        self.next_ticket += 1
+        return self.next_ticket - 1

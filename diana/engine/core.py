@@ -1,0 +1,239 @@
+"""The engine: one door in, ordered effects out (see `events.py`, `effects.py`). Both drivers drive this object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from diana.engine import (
+    completion,
+    control,
+    custody,
+    execution,
+    fold,
+    gossip,
+    handover,
+    outputs,
+    placing,
+    reads,
+    records,
+    staging,
+)
+from diana.engine import effects as fx
+from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.engine.context import Context
+from diana.engine.state import SiteState, decode_state, encode_state
+from diana.engine.timers import TimerKey
+from diana.model import views
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.policy.authorise import Action, authorise
+
+if TYPE_CHECKING:
+    from diana.model.settings import Settings
+    from diana.ports import Journal, Keyring
+
+HOUSEKEEPING_S = 600.0
+
+
+class Engine:
+    """One site. Synchronous, deterministic, without clock, chance or IO.
+
+    `restore` folds a journal; `start` opens a new boot generation and says what is in flight again; then `handle`
+    per event. `now` is site time in seconds, never running backwards; an earlier `now` counts as the latest seen.
+    """
+
+    def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
+        self.core = Context(site, state, keyring, now)
+
+    @classmethod
+    def restore(cls, journal: Journal, *, site: SiteId, keyring: Keyring, now: float) -> Engine:
+        """From a store's content, new or old. StoreNewer: a later release wrote it."""
+        state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
+        for stored in journal.records:
+            fold.apply(state, records.decode(stored), site)
+        return cls(site, state, keyring, max(now, journal.at_s))
+
+    def start(self, settings: Settings, *, boot_nonce: str, db_uuid: str, restored: bool = False) -> list[fx.Effect]:
+        """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore)."""
+        core = self.core
+        core.persist(
+            records.Opened(
+                generation=core.state.generation + 1, boot_nonce=boot_nonce, db_uuid=db_uuid, restored=restored
+            )
+        )
+        self._settings(settings)
+        core.after(("summary",), 0.0)
+        core.after(("housekeeping",), HOUSEKEEPING_S)
+        for key in sorted(core.state.custodies):
+            held = core.state.custodies[key]
+            if held.runnable:
+                staging.begin(core, held)
+        handover.resend_all(core)
+        custody.say_again(core)
+        outputs.resume_all(core)
+        core.to_check.update(core.state.groups)
+        core.to_place.update(core.state.groups)
+        return self._done()
+
+    @property
+    def generation(self) -> int:
+        return self.core.state.generation
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self.core.counters
+
+    def deadline(self) -> float | None:
+        """Site time of the next `Tick` that is needed at the latest; None: no need."""
+        return self.core.timers.earliest()
+
+    def snapshot(self) -> bytes:
+        """The whole state after everything handled so far."""
+        return encode_state(self.core.state)
+
+    def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
+        """The only mutator. The effects' order is binding (`effects.py`)."""
+        core = self.core
+        core.now = max(core.now, now)
+        match event:
+            case ev.Tick():
+                for key in core.timers.pop_due(core.now):
+                    self._due(key)
+            case ev.JobsEnded():
+                execution.on_jobs_ended(core, event)
+            case ev.Received():
+                core.view.heard(event.sender, core.now)
+                self._received(event.sender, event.message)
+            case ev.StageDone():
+                self._stage_done(event)
+            case ev.SubmitGroup():
+                placing.submit(core, event)
+            case ev.CancelJobs():
+                control.cancel(core, event)
+            case ev.AddDataset():
+                self._add_dataset(event)
+            case ev.Ask():
+                reads.ask(core, event)
+            case ev.PeerUp():
+                gossip.on_peer_up(core, event.hello)
+            case ev.PeerDown():
+                gossip.on_peer_down(core, event.site)
+            case ev.LinkMeasured():
+                gossip.on_link(core, event)
+            case ev.LrmReady():
+                execution.on_lrm_ready(core, event)
+            case ev.LrmLost():
+                core.lrm_session = None
+            case ev.SettingsLoaded():
+                self._settings(event.settings)
+            case _:
+                assert_never(event)
+        return self._done()
+
+    def _done(self) -> list[fx.Effect]:
+        """What every event ends with: groups to price, groups that may be complete, room to fill."""
+        core = self.core
+        while core.to_place or core.to_check:
+            for name in sorted(core.to_place):
+                core.to_place.discard(name)
+                if name in core.state.groups:
+                    placing.replace(core, core.state.groups[name])
+            for name in sorted(core.to_check):
+                core.to_check.discard(name)
+                if name in core.state.groups:
+                    completion.check_complete(core, core.state.groups[name])
+        execution.dispatch(core)
+        out, core.effects = core.effects, []
+        return out
+
+    def _received(self, sender: SiteId, message: ms.Message) -> None:
+        core = self.core
+        match message:
+            case ms.Summary():
+                gossip.on_summary(core, sender, message)
+            case ms.QuoteRequest():
+                placing.answer_quote(core, sender, message)
+            case ms.Quote():
+                placing.on_quote(core, sender, message)
+            case ms.Prepare() | ms.Commit() | ms.Abort() | ms.Control() | ms.ResultAck():
+                custody.on_order(core, sender, message)
+            case (
+                ms.Prepared()
+                | ms.Refused()
+                | ms.Committed()
+                | ms.Aborted()
+                | ms.Lost()
+                | ms.Progress()
+                | ms.Result()
+                | ms.ControlAck()
+            ):
+                handover.on_report(core, sender, message)
+            case _:
+                assert_never(message)
+
+    def _stage_done(self, event: ev.StageDone) -> None:
+        if event.ticket in self.core.gathers:
+            outputs.on_gathered(self.core, event)
+        elif event.ticket in self.core.staging.tickets:
+            staging.on_staged(self.core, event)
+
+    def _due(self, key: TimerKey) -> None:
+        core = self.core
+        match key:
+            case ("summary",):
+                gossip.tell_all(core)
+            case ("housekeeping",):
+                self._housekeeping()
+            case ("quotes", number):
+                placing.quotes_due(core, number)
+            case ("place", group):
+                core.to_place.add(GroupId(group))
+            case ("offer" | "commit" | "control", part):
+                handover.resend(core, SubgroupId(part))
+            case ("offer-over", part):
+                handover.offer_over(core, SubgroupId(part))
+            case ("prepared", part, epoch):
+                custody.remind(core, SubgroupId(part), epoch)
+            case ("result", part, epoch, batch):
+                custody.result_due(core, SubgroupId(part), epoch, batch)
+            case ("flush", part, epoch):
+                execution.flush_due(core, SubgroupId(part), epoch)
+            case ("stage", part, epoch, number):
+                staging.stage_again(core, SubgroupId(part), epoch, number)
+            case ("gather", part, epoch, batch):
+                outputs.gather_again(core, SubgroupId(part), epoch, batch)
+            case _:
+                raise AssertionError(f"no such timer: {key}")
+
+    def _settings(self, settings: Settings) -> None:
+        if settings != self.core.state.settings:
+            self.core.persist(records.SettingsChanged(settings=settings))
+
+    def _add_dataset(self, event: ev.AddDataset) -> None:
+        core, name = self.core, event.dataset.name
+        why = authorise(event.principal, Action.ADD_DATASET)
+        known = core.state.datasets.get(name)
+        if why:
+            core.reply(fx.Reply(event.request, fx.Refusal(code="denied", text=why)))
+        elif known is not None and known != event.dataset:
+            text = f"dataset {name} is registered here with other content; use another name"
+            core.reply(fx.Reply(event.request, fx.Refusal(code="usage", text=text)))
+        else:
+            if known is None:
+                core.persist(records.DatasetAdded(dataset=event.dataset))
+            core.reply(fx.Reply(event.request, views.Ok(len(event.dataset.files))))
+
+    def _housekeeping(self) -> None:
+        core = self.core
+        core.after(("housekeeping",), HOUSEKEEPING_S)
+        settings = core.state.settings
+        for name in sorted(core.state.groups):
+            group = core.state.groups[name]
+            if group.state and core.now - group.closed_s > settings.keep_s:
+                core.persist(records.GroupExpired(group=name))
+                core.emit(fx.DropGroup(name))
+        for key in sorted(core.state.tombstones):
+            tombstone = core.state.tombstones[key]
+            if core.now - tombstone.at_s > settings.tombstone_s:
+                core.persist(records.TombstoneExpired(subgroup=key[0], epoch=key[1]))
+                core.emit(fx.DropGroup(group_of(key[0])))

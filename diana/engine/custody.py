@@ -1,0 +1,270 @@
+"""The destination's side of a hand-over (PROMISES section 2, steps 2, 4, 7 and 9). What is prepared is inert."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine import execution, load, staging
+from diana.engine.context import Context
+from diana.engine.effects import DropOutputs
+from diana.engine.messages import (
+    Abort,
+    Aborted,
+    Commit,
+    Committed,
+    Control,
+    ControlAck,
+    Lost,
+    Prepare,
+    Prepared,
+    Progress,
+    QuoteRequest,
+    Refused,
+    ResultAck,
+)
+from diana.engine.records import (
+    BatchAcked,
+    ControlTaken,
+    CustodyDropped,
+    CustodyRunnable,
+    CustodyTaken,
+    facts_key,
+)
+from diana.engine.state import Custody, CustodyKey, Tombstone
+from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.model.spec import GroupSpec, decode_spec
+from diana.policy.authorise import Action, authorise
+
+REMIND_S = 30.0
+"""An offer prepared here and neither committed nor aborted for this long is asked about, again and again."""
+
+_NOTHING = IndexSet()
+
+Order = Prepare | Commit | Abort | Control | ResultAck
+"""What an origin says of a transfer."""
+
+
+def on_order(core: Context, sender: SiteId, message: Order) -> None:
+    origin = origin_of(group_of(message.subgroup))
+    action = Action.ACKNOWLEDGE if isinstance(message, ResultAck) else Action.OFFER
+    why = authorise(Principal.peer(sender), action, origin)
+    if why:
+        core.warn(f"{message.subgroup}: {why}")
+        return
+    key = (message.subgroup, message.epoch)
+    tombstone = core.state.tombstones.get(key)
+    if tombstone is not None:
+        _already_over(core, sender, message, tombstone)
+        return
+    custody = core.state.custodies.get(key)
+    match message:
+        case Prepare():
+            if custody is None:
+                _take(core, sender, message)
+            else:
+                _say_prepared(core, custody)
+        case Commit():
+            _commit(core, sender, message, custody)
+        case Abort():
+            if custody is not None and not custody.runnable:
+                core.persist(CustodyDropped(subgroup=message.subgroup, epoch=message.epoch, at_s=core.now))
+                core.settle(("prepared", *_text(key)))
+                core.send(sender, Aborted(subgroup=message.subgroup, epoch=message.epoch))
+            elif custody is not None:
+                core.warn(f"{sender} aborts {message.subgroup}, which it had committed")
+        case Control():
+            _control(core, sender, message, custody)
+        case ResultAck():
+            if custody is not None:
+                _acknowledged(core, custody, message)
+
+
+def _text(key: CustodyKey) -> tuple[str, str]:
+    return key[0], str(key[1])
+
+
+def _already_over(core: Context, sender: SiteId, message: Order, tombstone: Tombstone) -> None:
+    """A tombstone answers for ever what the transfer would have answered."""
+    part, epoch = message.subgroup, message.epoch
+    if isinstance(message, Prepare | Commit):
+        over = Committed if tombstone.done else Aborted
+        core.send(sender, over(subgroup=part, epoch=epoch))
+    elif isinstance(message, Abort) and not tombstone.done:
+        core.send(sender, Aborted(subgroup=part, epoch=epoch))
+    elif isinstance(message, Control):
+        core.send(sender, ControlAck(subgroup=part, epoch=epoch, control_seq=message.control_seq))
+
+
+# --- prepare ---------------------------------------------------------------------------------------------
+
+
+def _take(core: Context, sender: SiteId, message: Prepare) -> None:
+    why = _unacceptable(core, message)
+    if why:
+        core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
+        core.count("offers_refused")
+        return
+    core.persist(
+        CustodyTaken(
+            subgroup=message.subgroup,
+            epoch=message.epoch,
+            origin=sender,
+            owner=message.authorisation.owner,
+            spec=message.spec,
+            indices=message.indices,
+            # Nobody gains priority by claiming to have submitted long before we heard of it, or in the future.
+            submitted_s=min(message.submitted_s, core.now),
+            files=message.files,
+            sources=message.sources,
+            readers=message.readers,
+            max_parallel=message.max_parallel,
+        )
+    )
+    _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
+
+
+def _unacceptable(core: Context, message: Prepare) -> str:
+    """Why this offer is not taken: authorisation, shape, feasibility, caps. Empty: it is."""
+    permit = message.authorisation
+    if permit.group != group_of(message.subgroup):
+        return f"the authorisation is for {permit.group}"
+    why = core.keyring.check(permit, message.spec)
+    if why:
+        return why
+    try:
+        spec = decode_spec(message.spec)
+    except msgspec.DecodeError as error:
+        return f"the spec cannot be read: {error}"
+    if not message.indices or not len(message.files) == len(message.sources) == len(message.readers):
+        return "the offer is malformed"
+    asked = QuoteRequest(
+        quote=0,
+        processors=spec.resources.processors,
+        memory_bytes=spec.resources.memory_bytes,
+        jobs=len(message.indices),
+        refs=(),
+    )
+    return load.quote(core, asked).rejected or _not_here(core, spec)
+
+
+def _not_here(core: Context, spec: GroupSpec) -> str:
+    if (spec.sites and core.site not in spec.sites) or core.site in spec.not_sites:
+        return "the group does not allow this site"
+    return ""
+
+
+def _say_prepared(core: Context, custody: Custody) -> None:
+    if not custody.runnable:
+        core.after(("prepared", *_text(custody.key)), REMIND_S)
+    core.send(
+        custody.origin,
+        Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid),
+    )
+
+
+def remind(core: Context, subgroup: SubgroupId, epoch: str) -> None:
+    custody = core.state.custodies.get((subgroup, int(epoch)))
+    if custody is not None and not custody.runnable:
+        _say_prepared(core, custody)
+
+
+# --- commit, control, acknowledgements -----------------------------------------------------------------------
+
+
+def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | None) -> None:
+    if custody is None or message.db_uuid != core.state.db_uuid:
+        core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
+        return
+    if not custody.runnable:
+        core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
+        core.settle(("prepared", *_text(custody.key)))
+        core.moved.add(custody.key)
+        staging.begin(core, custody)
+    core.send(sender, Committed(subgroup=message.subgroup, epoch=message.epoch))
+
+
+def _control(core: Context, sender: SiteId, message: Control, custody: Custody | None) -> None:
+    if custody is None:
+        core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
+        return
+    if not custody.runnable:
+        # The commit is still on its way; the origin says this again.
+        return
+    if message.control_seq > custody.control_seq:
+        core.persist(
+            ControlTaken(
+                subgroup=message.subgroup,
+                epoch=message.epoch,
+                control_seq=message.control_seq,
+                verb=message.verb,
+                indices=message.indices & custody.indices,
+            )
+        )
+        if message.verb == "cancel":
+            execution.cancel(core, custody, message.indices & custody.indices)
+    core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
+
+
+def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
+    batch = custody.outgoing.get(message.batch)
+    if batch is None or (batch.acked and not message.outputs_taken):
+        return
+    had_outputs = batch.has_outputs
+    core.persist(
+        BatchAcked(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            batch=message.batch,
+            outputs_taken=message.outputs_taken,
+        )
+    )
+    if message.batch not in custody.outgoing:
+        core.settle(("result", *_text(custody.key), str(message.batch)))
+        if had_outputs:
+            core.emit(DropOutputs(facts_key(custody.subgroup, custody.epoch, message.batch)))
+        execution.close_if_over(core, custody)
+
+
+def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
+    custody = core.state.custodies.get((subgroup, int(epoch)))
+    if custody is not None and int(batch) in custody.outgoing:
+        execution.send_result(core, custody, int(batch))
+
+
+def say_again(core: Context, site: SiteId | None = None) -> None:
+    """At start, or when an origin is back: everything it has not acknowledged."""
+    for key in sorted(core.state.custodies):
+        custody = core.state.custodies[key]
+        if custody.origin == core.site or site not in (None, custody.origin):
+            continue
+        if not custody.runnable:
+            _say_prepared(core, custody)
+        for batch in sorted(custody.outgoing):
+            core.tries.pop(("result", *_text(key), str(batch)), None)
+            execution.send_result(core, custody, batch)
+        if custody.runnable:
+            core.moved.add(key)
+
+
+def tell_progress(core: Context) -> None:
+    """Advisory; counted by site time, so that the newest wins."""
+    for key in sorted(core.moved):
+        custody = core.state.custodies.get(key)
+        if custody is not None and custody.origin != core.site:
+            staging_jobs = len(custody.pending & core.staging.blocked(key))
+            core.summary_counter += 1
+            core.send(
+                custody.origin,
+                Progress(
+                    subgroup=custody.subgroup,
+                    epoch=custody.epoch,
+                    counter=core.state.generation * 10**12 + core.summary_counter,
+                    staging=staging_jobs,
+                    queued=len(custody.pending) - staging_jobs,
+                    running=len(custody.running),
+                    held=custody.indices if custody.on_hold else _NOTHING,
+                ),
+            )
+    core.moved.clear()

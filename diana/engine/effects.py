@@ -1,0 +1,172 @@
+"""Everything an engine can ask of its driver.
+
+The records of one `handle` call are one transaction. The driver makes them durable, then releases the other
+effects in order; nothing leaves before the records that stand before it are durable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine.events import Run
+from diana.engine.messages import Message
+from diana.engine.records import Record
+from diana.model.data import Fetch
+from diana.model.decision import Decision
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec
+from diana.model.views import Answer
+
+
+class Persist(msgspec.Struct, frozen=True):
+    """Append to the journal."""
+
+    record: Record
+
+
+class KeepFacts(msgspec.Struct, frozen=True):
+    """Store a chunk of facts in the same transaction as the records. The same key again changes nothing."""
+
+    key: FactsKey
+    facts: Facts
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Best effort: may be lost, doubled, reordered. The engine resends what matters."""
+
+    to: SiteId
+    message: Message
+
+
+class SendResult(msgspec.Struct, frozen=True):
+    """Send `Result` with the facts chunk of this key, read from the store (empty columns if there is none)."""
+
+    to: SiteId
+    key: FactsKey
+    cancelled: IndexSet
+
+
+class GroupAccepted(msgspec.Struct, frozen=True):
+    group: GroupId
+    jobs: int
+
+
+class DecisionMade(msgspec.Struct, frozen=True):
+    decision: Decision
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """`code`: usage, denied, unplaceable, unreachable, retry. `text`: what, where, the mend."""
+
+    code: str
+    text: str
+    retry_after_s: float = 0.0
+
+
+class Reply(msgspec.Struct, frozen=True):
+    request: int
+    body: GroupAccepted | DecisionMade | Answer | Refusal
+
+
+class Notify(msgspec.Struct, frozen=True):
+    """The group changed in a way its watchers want to see."""
+
+    group: GroupId
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Run these jobs, in order, as slots come free. Durable as STARTING before this leaves."""
+
+    session: int
+    """Of the `LrmReady` this order relies on; the adapter drops it when another session stands."""
+    subgroup: SubgroupId
+    epoch: int
+    owner: str
+    spec: GroupSpec
+    indices: IndexSet
+    attempts: tuple[tuple[int, int], ...] = ()
+    """(index, attempt) where the attempt is not 1."""
+    directory: str = ""
+    """Run in this folder instead (the merge command)."""
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """End these runs (TERM, grace, KILL) or drop them unstarted; each still reports JobsEnded, CANCELLED."""
+
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+
+
+class ForgetRuns(msgspec.Struct, frozen=True):
+    """Their end is durable here; the LRM need not tell it again."""
+
+    runs: tuple[Run, ...]
+
+
+class StageIn(msgspec.Struct, frozen=True, kw_only=True):
+    """Have these files at hand for the subgroup's jobs (verified, pinned until `DropSubgroup`)."""
+
+    ticket: int
+    subgroup: SubgroupId
+    files: tuple[Fetch, ...]
+
+
+class Gather(msgspec.Struct, frozen=True, kw_only=True):
+    """Bring the output files of one facts chunk into the group's output folder, verified and durable."""
+
+    ticket: int
+    source: SiteId
+    key: FactsKey
+    to: str
+    """`Outputs.to`; empty: the group's own folder."""
+
+
+class CancelStage(msgspec.Struct, frozen=True):
+    ticket: int
+
+
+class DropOutputs(msgspec.Struct, frozen=True):
+    """The origin has them: delete the local copies of this chunk's outputs."""
+
+    key: FactsKey
+
+
+class DropSubgroup(msgspec.Struct, frozen=True):
+    """All is over here: unpin its inputs, delete its directories. Logs and facts stay until `DropGroup`."""
+
+    subgroup: SubgroupId
+
+
+class DropGroup(msgspec.Struct, frozen=True):
+    """Expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
+
+    group: GroupId
+
+
+class Warn(msgspec.Struct, frozen=True):
+    """For the node's log: a peer's nonsense, an invariant that looks wrong."""
+
+    text: str
+
+
+Effect = (
+    Persist
+    | KeepFacts
+    | Send
+    | SendResult
+    | Reply
+    | Notify
+    | Start
+    | Kill
+    | ForgetRuns
+    | StageIn
+    | Gather
+    | CancelStage
+    | DropOutputs
+    | DropSubgroup
+    | DropGroup
+    | Warn
+)

@@ -1,0 +1,160 @@
+"""Everything that can happen to an engine. The driver makes these; `Engine.handle` is their only door."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine.messages import Hello, Message
+from diana.model.data import Dataset
+from diana.model.facts import Facts
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.model.settings import Settings
+from diana.model.spec import GroupSpec
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """The deadline the engine asked for has come. Early or spurious ticks do no harm."""
+
+
+class SettingsLoaded(msgspec.Struct, frozen=True):
+    """At start and at SIGHUP, already validated."""
+
+    settings: Settings
+
+
+# --- clients -----------------------------------------------------------------------------------------
+
+
+class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Answered by `Reply(GroupAccepted | DecisionMade | Refusal)`. `wall_s` is a label only."""
+
+    request: int
+    principal: Principal
+    key: str
+    """Idempotency key; empty: none."""
+    spec: GroupSpec
+    jobs: int
+    """The sweep's size."""
+    refs: tuple[tuple[str, IndexSet], ...]
+    """Rendered input refs, each with the jobs that read it (`model/sweep.py` makes these)."""
+    wall_s: float
+    plan_only: bool = False
+
+
+class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
+    request: int
+    principal: Principal
+    group: GroupId
+    indices: IndexSet | None
+    """None: all of the group."""
+
+
+class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """The files are hashed and registered with the stager before."""
+
+    request: int
+    principal: Principal
+    dataset: Dataset
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A read. `what` is one of groups, group, explain, sites, datasets, info, may-read."""
+
+    request: int
+    principal: Principal
+    what: str
+    group: GroupId | None = None
+
+
+# --- peers -------------------------------------------------------------------------------------------
+
+
+class PeerUp(msgspec.Struct, frozen=True):
+    """A stream to a peer stands; its certificate proved `hello.site`."""
+
+    hello: Hello
+
+
+class PeerDown(msgspec.Struct, frozen=True):
+    site: SiteId
+
+
+class Received(msgspec.Struct, frozen=True):
+    """From a peer whose certificate proved `sender`."""
+
+    sender: SiteId
+    message: Message
+
+
+class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement towards a peer; None: not measured this time."""
+
+    site: SiteId
+    rtt_s: float | None = None
+    bytes_per_s: float | None = None
+
+
+# --- local resource manager --------------------------------------------------------------------------
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Names one attempt of one job at this site."""
+
+    subgroup: SubgroupId
+    epoch: int
+    index: int
+    attempt: int
+
+
+class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
+    """The LRM can be used, now or again. `known`: every run it has claimed and not been told to forget,
+    running or finished. A run the engine started that is not among them was never claimed and never will be:
+    the adapter drops every `Start` whose `session` is not this one."""
+
+    session: int
+    """Rises with every LrmReady of one adapter."""
+    slots: int
+    known: tuple[Run, ...]
+
+
+class LrmLost(msgspec.Struct, frozen=True):
+    """The LRM does not answer; `LrmReady` follows when it does. Nothing is concluded about its runs."""
+
+
+class JobsEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """Attempts of one subgroup ended; told again until `ForgetRuns`. Collected outputs are durable."""
+
+    subgroup: SubgroupId
+    epoch: int
+    facts: Facts
+
+
+# --- data --------------------------------------------------------------------------------------------
+
+
+class StageDone(msgspec.Struct, frozen=True, kw_only=True):
+    """Ends a `StageIn`, `Gather` of the same ticket. `error` empty: all is there, verified and durable."""
+
+    ticket: int
+    bytes_moved: int
+    error: str = ""
+
+
+Event = (
+    Tick
+    | SettingsLoaded
+    | SubmitGroup
+    | CancelJobs
+    | AddDataset
+    | Ask
+    | PeerUp
+    | PeerDown
+    | Received
+    | LinkMeasured
+    | LrmReady
+    | LrmLost
+    | JobsEnded
+    | StageDone
+)

@@ -1,0 +1,249 @@
+"""Custodies become running jobs and running jobs become results (PROMISES section 2, steps 5 and 7)."""
+
+from __future__ import annotations
+
+from diana.engine import columns, results
+from diana.engine.context import Context, Ended
+from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult, Start
+from diana.engine.events import JobsEnded, LrmReady, Run
+from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsStarted, RunsVoided, facts_key
+from diana.engine.state import Custody, CustodyKey
+from diana.model.facts import Facts, Outcome
+from diana.model.ids import SubgroupId, group_of
+from diana.model.indexset import IndexSet
+
+_UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+
+
+# --- starting --------------------------------------------------------------------------------------------
+
+
+def dispatch(core: Context) -> None:
+    """Give the LRM what it has room for, in queue order; whoever does not fit is passed over."""
+    settings = core.state.settings
+    if core.lrm_session is None or not len(core.queues):
+        return
+    room = settings.feed() - core.lrm_load
+    # Refilling in batches, not one by one, is what keeps the cost of a start low.
+    if room < (settings.feed() - settings.slots + 1) // 2:
+        return
+    for key in core.queues.order():
+        custody = core.state.custodies[key]
+        if not custody.pending:
+            core.queues.remove(custody)
+        elif not custody.on_hold:
+            room -= _start_some(core, custody, room)
+        if room <= 0:
+            return
+
+
+def _start_some(core: Context, custody: Custody, room: int) -> int:
+    """Start as many ready jobs as fit into `room` processors; how many processors they take."""
+    processors = custody.spec.resources.processors
+    count = room // processors
+    if custody.max_parallel:
+        count = min(count, custody.max_parallel - len(custody.running))
+    blocked = core.staging.blocked(custody.key)
+    ready = custody.pending - blocked if blocked else custody.pending
+    if count <= 0 or not ready:
+        return 0
+    indices, _ = ready.take(count)
+    core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    again = tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1)
+    assert core.lrm_session is not None
+    core.emit(
+        Start(
+            session=core.lrm_session,
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            owner=custody.owner,
+            spec=custody.spec,
+            indices=indices,
+            attempts=again,
+            directory=_merge_directory(core, custody),
+        )
+    )
+    taken = len(indices) * processors
+    core.lrm_load += taken
+    if custody.origin != core.site:
+        core.moved.add(custody.key)
+    else:
+        core.notify(group_of(custody.subgroup))
+    return taken
+
+
+def _merge_directory(core: Context, custody: Custody) -> str:
+    """Where the merge command runs; empty for ordinary jobs."""
+    group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
+    if group is None or custody.indices.bounds[:1] != (group.jobs,):
+        return ""
+    return group.spec.outputs.to or "@gathered"
+
+
+# --- the LRM -----------------------------------------------------------------------------------------------
+
+
+def on_lrm_ready(core: Context, event: LrmReady) -> None:
+    """Reconcile: what was started but never claimed is pending again; what is over but not forgotten is forgotten."""
+    core.lrm_session = event.session
+    known: dict[CustodyKey, set[tuple[int, int]]] = {}
+    stray: list[Run] = []
+    for run in event.known:
+        custody = core.state.custodies.get((run.subgroup, run.epoch))
+        if custody is None or custody.running.get(run.index) != run.attempt:
+            stray.append(run)
+        else:
+            known.setdefault(custody.key, set()).add((run.index, run.attempt))
+    core.lrm_load = 0
+    for key in sorted(core.state.custodies):
+        custody = core.state.custodies[key]
+        told = core.ended[key].indices if key in core.ended else set()
+        here = known.get(key, set())
+        void = IndexSet.of(i for i, a in custody.running.items() if (i, a) not in here and i not in told)
+        if void:
+            core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=void))
+            core.queues.put(custody)
+            _cancel_pending(core, custody, custody.cancelled & void)
+        core.lrm_load += (len(custody.running) - len(told)) * custody.spec.resources.processors
+        dying = custody.cancelled & IndexSet.of(custody.running)
+        if dying:
+            core.emit(Kill(subgroup=key[0], epoch=key[1], indices=dying))
+    if stray:
+        core.emit(ForgetRuns(tuple(stray)))
+
+
+def on_jobs_ended(core: Context, event: JobsEnded) -> None:
+    key = (event.subgroup, event.epoch)
+    custody = core.state.custodies.get(key)
+    facts = event.facts
+    if custody is None:
+        core.emit(ForgetRuns(_runs(key, facts)))
+        return
+    buffer = core.ended.setdefault(key, Ended())
+    fresh, stale = [], []
+    for at, (index, attempt) in enumerate(zip(facts.indices, facts.attempts, strict=True)):
+        if custody.running.get(index) == attempt:
+            if index not in buffer.indices:
+                fresh.append(at)
+        else:
+            stale.append(at)
+    if stale:
+        core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
+    if custody.spec.on_crash == "rerun":
+        fresh = _repeat_unsure(core, custody, facts, fresh)
+    if fresh:
+        buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
+        buffer.indices.update(facts.indices[at] for at in fresh)
+        core.lrm_load -= len(fresh) * custody.spec.resources.processors
+        _flush_soon(core, custody, buffer)
+
+
+def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
+    """on_crash = rerun: outcomes nobody knows are tried again as a new attempt; the other rows remain."""
+    again = [at for at in fresh if facts.outcomes[at] in _UNSURE and facts.indices[at] not in custody.cancelled]
+    if not again:
+        return fresh
+    picked = columns.pick(facts, again)
+    core.persist(RunsRepeated(subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(picked.indices)))
+    core.emit(ForgetRuns(_runs(custody.key, picked)))
+    core.lrm_load -= len(again) * custody.spec.resources.processors
+    core.queues.put(custody)
+    repeated = set(again)
+    return [at for at in fresh if at not in repeated]
+
+
+def _runs(key: CustodyKey, facts: Facts) -> tuple[Run, ...]:
+    return tuple(Run(key[0], key[1], i, a) for i, a in zip(facts.indices, facts.attempts, strict=True))
+
+
+# --- ends ----------------------------------------------------------------------------------------------------
+
+
+def _flush_soon(core: Context, custody: Custody, buffer: Ended) -> None:
+    """Results leave in batches: at once if none left lately or this was the last, else when the batch time is over."""
+    wait = buffer.flushed_s + core.state.settings.result_batch_s - core.now
+    if wait <= 0 or (not custody.pending and len(buffer.indices) == len(custody.running)):
+        flush(core, custody.key)
+    else:
+        timer = ("flush", custody.subgroup, str(custody.epoch))
+        if timer not in core.timers:
+            core.after(timer, wait)
+
+
+def flush_due(core: Context, subgroup: SubgroupId, epoch: str) -> None:
+    flush(core, (subgroup, int(epoch)))
+
+
+def flush(core: Context, key: CustodyKey) -> None:
+    custody, buffer = core.state.custodies.get(key), core.ended.get(key)
+    if custody is None or buffer is None or not buffer.facts:
+        return
+    facts = columns.join(buffer.facts)
+    buffer.facts, buffer.indices, buffer.flushed_s = [], set(), core.now
+    core.timers.cancel(("flush", key[0], str(key[1])))
+    runs = _runs(key, facts)
+    _ended(core, custody, facts, IndexSet())
+    core.emit(ForgetRuns(runs))
+    close_if_over(core, custody)
+
+
+def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
+    """Pending jobs whose inputs cannot be had."""
+    _ended(core, custody, columns.staging_failed(core.site, indices, error, core.now), IndexSet())
+    close_if_over(core, custody)
+
+
+def _cancel_pending(core: Context, custody: Custody, indices: IndexSet) -> None:
+    if indices:
+        _ended(core, custody, columns.empty(core.site), indices)
+        close_if_over(core, custody)
+
+
+def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
+    """Pending ones are over at once; running ones are killed and report their end. Recorded as cancelled already."""
+    running = indices & IndexSet.of(custody.running)
+    if running:
+        core.emit(Kill(subgroup=custody.subgroup, epoch=custody.epoch, indices=running))
+    _cancel_pending(core, custody, indices & custody.pending)
+
+
+def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -> None:
+    """One batch of ends, durable here and told to the origin."""
+    batch = custody.next_batch
+    key = facts_key(custody.subgroup, custody.epoch, batch)
+    if facts.indices:
+        core.emit(KeepFacts(key, facts))
+    core.persist(
+        RunsEnded(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            batch=batch,
+            ended=IndexSet.of(facts.indices),
+            cancelled=cancelled,
+            has_outputs=bool(facts.outputs),
+        )
+    )
+    if custody.origin == core.site:
+        group = core.state.groups[group_of(custody.subgroup)]
+        results.accept(core, group, group.subgroups[custody.subgroup], batch, facts, cancelled, keep=False)
+    else:
+        send_result(core, custody, batch)
+
+
+def send_result(core: Context, custody: Custody, batch: int) -> None:
+    core.back_off(("result", custody.subgroup, str(custody.epoch), str(batch)))
+    key = facts_key(custody.subgroup, custody.epoch, batch)
+    core.emit(SendResult(custody.origin, key, custody.outgoing[batch].cancelled))
+
+
+def close_if_over(core: Context, custody: Custody) -> None:
+    key = custody.key
+    if not custody.over() or custody.outgoing or key not in core.state.custodies:
+        return
+    core.queues.remove(custody)
+    core.ended.pop(key, None)
+    core.moved.discard(key)
+    for ticket in core.staging.drop(key):
+        core.emit(CancelStage(ticket))
+    core.persist(CustodyClosed(subgroup=key[0], epoch=key[1], at_s=core.now))
+    core.emit(DropSubgroup(custody.subgroup))

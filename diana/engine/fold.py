@@ -1,0 +1,291 @@
+"""state = fold(records). Plain bookkeeping: it calls no policy, reads no clock and cannot refuse."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from diana.engine import records as r
+from diana.engine.state import Custody, CustodyKey, Group, Outgoing, PeerMemory, SiteState, Step, Subgroup, Tombstone
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.indexset import IndexSet
+
+
+def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
+    """Change `state` by one record of the site `home`."""
+    match record:
+        case r.Opened():
+            _opened(state, record)
+        case r.SettingsChanged():
+            state.settings = record.settings
+        case r.DatasetAdded():
+            state.datasets[record.dataset.name] = record.dataset
+        case r.PeerSeen():
+            state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce)
+        case r.GroupSubmitted():
+            _group_submitted(state, record)
+        case r.GroupPlaced():
+            group = state.groups[record.group]
+            group.decisions.append(record.decision)
+            for part in record.parts:
+                _place(state, group, part, home, group.spec_bytes)
+        case r.JobsCancelled():
+            group = state.groups[record.group]
+            group.unplaced = group.unplaced - record.indices
+            group.cancelled.add_set(record.indices)
+        case r.MergeStarted():
+            group = state.groups[record.group]
+            group.merge = "running"
+            group.merge_spec = record.spec
+            _place(state, group, record.part, home, record.spec)
+        case r.GroupClosed():
+            group = state.groups[record.group]
+            group.state, group.closed_s = record.state, record.at_s
+            group.note = record.note or group.note
+        case r.GroupExpired():
+            group = state.groups.pop(record.group)
+            state.keys.pop(f"{group.owner} {group.key}", None)
+        case (
+            r.TransferCommitted()
+            | r.CommitAcked()
+            | r.TakenBack()
+            | r.PartUnreachable()
+            | r.ResultAccepted()
+            | r.ResultStale()
+            | r.OutputsGathered()
+            | r.ControlIssued()
+            | r.ControlAcked()
+        ):
+            _at_origin(state, record)
+        case (
+            r.CustodyTaken()
+            | r.CustodyRunnable()
+            | r.CustodyDropped()
+            | r.CustodyClosed()
+            | r.TombstoneExpired()
+            | r.ControlTaken()
+            | r.RunsStarted()
+            | r.RunsVoided()
+            | r.RunsRepeated()
+            | r.RunsEnded()
+            | r.BatchAcked()
+        ):
+            _in_custody(state, record, home)
+        case _:
+            assert_never(record)
+
+
+def _opened(state: SiteState, record: r.Opened) -> None:
+    state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
+    if record.restored:
+        for custody in state.custodies.values():
+            custody.on_hold = True
+        for group in state.groups.values():
+            for subgroup in group.subgroups.values():
+                if subgroup.open_jobs():
+                    subgroup.unreachable = "this site's store was restored from a backup"
+
+
+def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
+    state.groups[record.group] = Group(
+        group=record.group,
+        owner=record.owner,
+        key=record.key,
+        spec_bytes=record.spec,
+        jobs=record.jobs,
+        refs=record.refs,
+        submitted_s=record.submitted_s,
+        wall_s=record.wall_s,
+        authorisation=record.authorisation,
+        unplaced=IndexSet.span(0, record.jobs),
+    )
+    state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
+    if record.key:
+        state.keys[f"{record.owner} {record.key}"] = record.group
+
+
+def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
+    at_home = part.site == home
+    group.unplaced = group.unplaced - part.indices
+    group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)
+    group.epoch = max(group.epoch, part.epoch)
+    group.subgroups[part.subgroup] = Subgroup(
+        part=part.subgroup,
+        epoch=part.epoch,
+        site=part.site,
+        indices=part.indices,
+        step=Step.COMMITTED if at_home else Step.OFFERED,
+        files=() if at_home else part.files,
+        sources=() if at_home else part.sources,
+        readers=() if at_home else part.readers,
+        max_parallel=part.max_parallel,
+        db_uuid=state.db_uuid if at_home else "",
+        acked=at_home,
+    )
+    if at_home:
+        state.custodies[(part.subgroup, part.epoch)] = Custody(
+            subgroup=part.subgroup,
+            epoch=part.epoch,
+            origin=home,
+            owner=group.owner,
+            spec_bytes=spec,
+            indices=part.indices,
+            submitted_s=group.submitted_s,
+            files=part.files,
+            sources=part.sources,
+            readers=part.readers,
+            max_parallel=part.max_parallel,
+            runnable=True,
+            pending=part.indices,
+        )
+
+
+_OriginRecord = (
+    r.TransferCommitted
+    | r.CommitAcked
+    | r.TakenBack
+    | r.PartUnreachable
+    | r.ResultAccepted
+    | r.ResultStale
+    | r.OutputsGathered
+    | r.ControlIssued
+    | r.ControlAcked
+)
+
+
+def _at_origin(state: SiteState, record: _OriginRecord) -> None:
+    group = state.groups[group_of(record.subgroup)]
+    if isinstance(record, r.ResultStale):
+        group.stale_results += record.jobs
+        return
+    if isinstance(record, r.OutputsGathered):
+        group.gathers.remove(r.facts_key(record.subgroup, record.epoch, record.batch))
+        group.bytes_moved += record.bytes_moved
+        group.note = record.error or group.note
+        return
+    subgroup = group.subgroups[record.subgroup]
+    match record:
+        case r.TransferCommitted():
+            subgroup.step, subgroup.db_uuid = Step.COMMITTED, record.db_uuid
+        case r.CommitAcked():
+            subgroup.acked = True
+            # Never needed again: a committed transfer is not offered twice.
+            subgroup.files = subgroup.sources = subgroup.readers = ()
+        case r.TakenBack():
+            del group.subgroups[record.subgroup]
+            group.unplaced = group.unplaced | subgroup.indices
+        case r.PartUnreachable():
+            subgroup.unreachable = record.reason
+        case r.ControlIssued():
+            subgroup.control_seq = record.control_seq
+            subgroup.cancelling = subgroup.cancelling | record.indices
+        case r.ControlAcked():
+            subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
+        case r.ResultAccepted():
+            _result_accepted(group, subgroup, record)
+
+
+def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted) -> None:
+    jobs = len(record.done) + len(record.failed) + len(record.cancelled) + len(record.held)
+    subgroup.batches = subgroup.batches | IndexSet.span(record.batch, record.batch + 1)
+    subgroup.finished += jobs
+    subgroup.done += len(record.done)
+    subgroup.failed += len(record.failed)
+    subgroup.acked = True
+    if record.has_outputs:
+        group.gathers.append(r.facts_key(record.subgroup, record.epoch, record.batch))
+    if subgroup.indices.bounds[:1] == (group.jobs,):
+        group.merge = "done" if record.done else "failed"
+        group.note = record.note or group.note
+        return
+    group.done.add_set(record.done)
+    group.failed.add_set(record.failed)
+    group.cancelled.add_set(record.cancelled)
+    group.held.add_set(record.held)
+    group.note = group.note or record.note
+    if record.first_start_s >= 0 and not 0 <= group.first_start_s <= record.first_start_s:
+        group.first_start_s = record.first_start_s
+    group.last_end_s = max(group.last_end_s, record.last_end_s)
+
+
+_CustodyRecord = (
+    r.CustodyTaken
+    | r.CustodyRunnable
+    | r.CustodyDropped
+    | r.CustodyClosed
+    | r.TombstoneExpired
+    | r.ControlTaken
+    | r.RunsStarted
+    | r.RunsVoided
+    | r.RunsRepeated
+    | r.RunsEnded
+    | r.BatchAcked
+)
+
+
+def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
+    key: CustodyKey = (record.subgroup, record.epoch)
+    match record:
+        case r.CustodyTaken():
+            state.custodies[key] = Custody(
+                subgroup=record.subgroup,
+                epoch=record.epoch,
+                origin=record.origin,
+                owner=record.owner,
+                spec_bytes=record.spec,
+                indices=record.indices,
+                submitted_s=record.submitted_s,
+                files=record.files,
+                sources=record.sources,
+                readers=record.readers,
+                max_parallel=record.max_parallel,
+            )
+            return
+        case r.CustodyDropped() | r.CustodyClosed():
+            custody = state.custodies.pop(key)
+            done = isinstance(record, r.CustodyClosed)
+            if custody.origin != home:
+                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin)
+            return
+        case r.TombstoneExpired():
+            del state.tombstones[key]
+            return
+    custody = state.custodies[key]
+    match record:
+        case r.CustodyRunnable():
+            custody.runnable = True
+            custody.pending = custody.indices
+        case r.ControlTaken():
+            custody.control_seq = record.control_seq
+            custody.cancelled = custody.cancelled | record.indices
+        case r.RunsStarted():
+            custody.pending = custody.pending - record.indices
+            for index in record.indices:
+                custody.running[index] = custody.attempts.pop(index, 0) + 1
+        case r.RunsVoided() | r.RunsRepeated():
+            for index in record.indices:
+                custody.attempts[index] = custody.running.pop(index)
+            custody.pending = custody.pending | record.indices
+        case r.RunsEnded():
+            _runs_ended(custody, record, custody.origin == home)
+        case r.BatchAcked():
+            batch = custody.outgoing[record.batch]
+            if record.outputs_taken or not batch.has_outputs:
+                del custody.outgoing[record.batch]
+            else:
+                batch.acked = True
+
+
+def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
+    started = 0
+    for index in record.ended:
+        started += custody.running.pop(index, 0) > 0
+    if record.cancelled or started < len(record.ended):
+        custody.pending = custody.pending - record.ended - record.cancelled
+    custody.next_batch = record.batch + 1
+    if not at_home:
+        custody.outgoing[record.batch] = Outgoing(cancelled=record.cancelled, has_outputs=record.has_outputs)
+
+
+def group_ids(state: SiteState) -> list[GroupId]:
+    """All groups, oldest first."""
+    return sorted(state.groups, key=lambda g: int(g.rpartition("-")[2]))

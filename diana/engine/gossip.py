@@ -1,0 +1,120 @@
+"""Who is there: peers coming and going, their summaries, what links measured. Work is priced on what this learns."""
+
+from __future__ import annotations
+
+from diana.engine import custody, handover, load
+from diana.engine.context import Context
+from diana.engine.events import LinkMeasured
+from diana.engine.messages import Hello, Summary
+from diana.engine.records import PeerSeen
+from diana.engine.state import PeerMemory, Step
+from diana.engine.view import PeerView
+from diana.model.ids import SiteId
+
+MAX_NAMED_DATASETS = 256
+"""In a summary; more are found by asking for a quote."""
+
+
+def on_peer_up(core: Context, hello: Hello) -> None:
+    site = hello.site
+    if site == core.site:
+        core.warn("a peer calls itself by this site's name")
+        return
+    _remember(core, hello)
+    peer = core.view.peers.get(site)
+    if peer is None:
+        peer = core.view.peers[site] = PeerView(hello)
+    peer.hello, peer.up, peer.last_heard_s = hello, True, core.now
+    core.send(site, summary(core))
+    handover.resend_all(core, site)
+    custody.say_again(core, site)
+    for group in core.state.groups.values():
+        if group.unplaced and not group.state:
+            core.to_place.add(group.group)
+
+
+def _remember(core: Context, hello: Hello) -> None:
+    """Notice a database that was lost or put back: what was committed there can no longer be relied on."""
+    known = core.state.peers.get(hello.site)
+    now = PeerMemory(hello.db_uuid, hello.generation, hello.boot_nonce)
+    if known == now:
+        return
+    if known is not None:
+        went_back = hello.generation < known.generation or (
+            hello.generation == known.generation and hello.boot_nonce != known.boot_nonce
+        )
+        if hello.db_uuid != known.db_uuid or went_back:
+            what = "has another database" if hello.db_uuid != known.db_uuid else "came back with an older database"
+            _distrust(core, hello.site, f"{hello.site} {what} than the one that took this work")
+    core.persist(
+        PeerSeen(site=hello.site, db_uuid=hello.db_uuid, generation=hello.generation, boot_nonce=hello.boot_nonce)
+    )
+
+
+def _distrust(core: Context, site: SiteId, reason: str) -> None:
+    for name in sorted(core.state.groups):
+        group = core.state.groups[name]
+        for subgroup in list(group.subgroups.values()):
+            if subgroup.site == site and subgroup.open_jobs() and not subgroup.unreachable:
+                if subgroup.step is Step.OFFERED:
+                    handover.take_back(core, group, subgroup, reason)
+                else:
+                    handover.mark_unreachable(core, group, subgroup, reason)
+
+
+def on_peer_down(core: Context, site: SiteId) -> None:
+    peer = core.view.peers.get(site)
+    if peer is None:
+        return
+    peer.up = False
+    for draft in list(core.drafts.values()):
+        if site in draft.waiting:
+            # Whoever is gone gives no quote: do not wait for it.
+            draft.waiting.discard(site)
+            if not draft.waiting:
+                core.after(("quotes", str(draft.number)), 0.0)
+
+
+def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
+    peer = core.view.peers.get(sender)
+    if peer is None or message.site != sender:
+        core.warn(f"{sender} sent a summary of {message.site}")
+        return
+    old = peer.summary
+    if old is None or (old.generation, old.counter) < (message.generation, message.counter):
+        peer.summary = message
+
+
+def on_link(core: Context, event: LinkMeasured) -> None:
+    peer = core.view.peers.get(event.site)
+    if peer is not None:
+        peer.measured(event.rtt_s, event.bytes_per_s)
+
+
+def summary(core: Context) -> Summary:
+    settings = core.state.settings
+    core.summary_counter += 1
+    names = sorted(core.state.datasets)
+    return Summary(
+        site=core.site,
+        generation=core.state.generation,
+        counter=core.summary_counter,
+        slots=settings.slots,
+        free_slots=load.free_slots(core),
+        speed=settings.speed,
+        queued_jobs=load.queued_jobs(core),
+        running_jobs=load.running_jobs(core),
+        work_ahead_s=load.work_ahead_s(core),
+        datasets=tuple(names[:MAX_NAMED_DATASETS]),
+        accepting=settings.accept_remote,
+    )
+
+
+def tell_all(core: Context) -> None:
+    """Every `summary_every_s`, to every peer a stream stands to."""
+    core.after(("summary",), core.state.settings.summary_every_s)
+    mine = summary(core)
+    for site in sorted(core.view.peers):
+        if core.view.peers[site].up:
+            core.send(site, mine)
+    custody.tell_progress(core)

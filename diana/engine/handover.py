@@ -1,0 +1,225 @@
+"""The origin's side of a hand-over (PROMISES section 2, steps 1, 3 and 8; abort). The origin arbitrates: the other
+side's copy is inert until `TransferCommitted` is durable here."""
+
+from __future__ import annotations
+
+from diana.engine import results
+from diana.engine.context import Context
+from diana.engine.messages import (
+    Abort,
+    Aborted,
+    Commit,
+    Committed,
+    Control,
+    ControlAck,
+    Lost,
+    Prepare,
+    Prepared,
+    Progress,
+    Refused,
+    Result,
+    ResultAck,
+)
+from diana.engine.records import (
+    CommitAcked,
+    ControlAcked,
+    JobsCancelled,
+    PartUnreachable,
+    ResultStale,
+    TakenBack,
+    TransferCommitted,
+)
+from diana.engine.state import Group, Step, Subgroup
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.indexset import IndexSet
+
+REFUSED_S = 30.0
+"""A site that refused part of a group is no candidate for it for this long."""
+
+Report = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
+"""What a destination says of a transfer."""
+
+
+def offer(core: Context, group: Group, subgroup: Subgroup) -> None:
+    """Step 1; the record stands already."""
+    core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+    _send_prepare(core, group, subgroup)
+
+
+def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
+    core.back_off(("offer", subgroup.part))
+    core.send(
+        subgroup.site,
+        Prepare(
+            subgroup=subgroup.part,
+            epoch=subgroup.epoch,
+            indices=subgroup.indices,
+            spec=group.spec_bytes,
+            authorisation=group.authorisation,
+            submitted_s=group.submitted_s,
+            files=subgroup.files,
+            sources=subgroup.sources,
+            readers=subgroup.readers,
+            max_parallel=subgroup.max_parallel,
+        ),
+    )
+
+
+def _send_commit(core: Context, subgroup: Subgroup) -> None:
+    core.back_off(("commit", subgroup.part))
+    core.send(subgroup.site, Commit(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=subgroup.db_uuid))
+
+
+def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
+    group = core.state.groups.get(group_of(part))
+    subgroup = group.subgroups.get(part) if group else None
+    return (group, subgroup) if group and subgroup else None
+
+
+def on_report(core: Context, sender: SiteId, message: Report) -> None:
+    """A destination's word. One that is not about the placement that counts now changes nothing."""
+    found = find(core, message.subgroup)
+    if found is None or found[1].epoch != message.epoch:
+        _about_nothing_current(core, sender, message)
+        return
+    group, subgroup = found
+    if subgroup.site != sender:
+        core.warn(f"{sender} speaks of {message.subgroup}, which is placed at {subgroup.site}")
+        return
+    match message:
+        case Prepared():
+            _prepared(core, subgroup, message)
+        case Refused():
+            if subgroup.step is Step.OFFERED:
+                core.avoid.setdefault(group.group, {})[sender] = core.now + REFUSED_S
+                take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
+        case Aborted():
+            take_back(core, group, subgroup, f"{sender} dropped the offer")
+        case Committed():
+            if subgroup.step is Step.COMMITTED and not subgroup.acked:
+                core.persist(CommitAcked(subgroup=subgroup.part, epoch=subgroup.epoch))
+                core.settle(("commit", subgroup.part))
+                core.notify(group.group)
+        case Lost():
+            _lost(core, group, subgroup, message)
+        case Progress():
+            results.on_progress(core, group, message)
+        case Result():
+            if subgroup.step is Step.COMMITTED:
+                results.on_result(core, group, subgroup, message)
+            else:
+                core.warn(f"{sender} reports results of {message.subgroup}, which was never committed")
+        case ControlAck():
+            if message.control_seq > subgroup.control_acked:
+                seq = min(message.control_seq, subgroup.control_seq)
+                core.persist(ControlAcked(subgroup=subgroup.part, epoch=subgroup.epoch, control_seq=seq))
+            if subgroup.control_acked >= subgroup.control_seq:
+                core.settle(("control", subgroup.part))
+
+
+def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
+    """Late words of a transfer that was taken back, or of a group that expired."""
+    if isinstance(message, Prepared):
+        core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
+    elif isinstance(message, Result):
+        group = core.state.groups.get(group_of(message.subgroup))
+        if group is not None and group.subgroups.get(message.subgroup) is None:
+            jobs = len(message.facts.indices) + len(message.cancelled)
+            core.persist(ResultStale(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, jobs=jobs))
+        core.count("stale_results")
+        ack = ResultAck(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, outputs_taken=True)
+        core.send(sender, ack)
+
+
+def _prepared(core: Context, subgroup: Subgroup, message: Prepared) -> None:
+    if subgroup.step is Step.OFFERED:
+        core.persist(TransferCommitted(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=message.db_uuid))
+        core.settle(("offer", subgroup.part))
+        core.timers.cancel(("offer-over", subgroup.part))
+        _send_commit(core, subgroup)
+    elif not subgroup.acked:
+        _send_commit(core, subgroup)
+
+
+def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> None:
+    """The destination's database does not know the transfer."""
+    if subgroup.step is Step.OFFERED:
+        take_back(core, group, subgroup, f"{subgroup.site} does not know the offer")
+    elif not subgroup.unreachable and not subgroup.finished and message.db_uuid != subgroup.db_uuid:
+        mark_unreachable(core, group, subgroup, f"{subgroup.site} lost its database")
+
+
+def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    core.persist(PartUnreachable(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
+    for kind in ("commit", "control"):
+        core.settle((kind, subgroup.part))
+    core.notify(group.group)
+
+
+def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    """OFFERED -> unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a tombstone."""
+    core.persist(TakenBack(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
+    for kind in ("offer", "offer-over", "commit", "control"):
+        core.settle((kind, subgroup.part))
+    core.waiting_notes[group.group] = reason
+    cancel_unplaced(core, group, subgroup.cancelling)
+    core.to_place.add(group.group)
+
+
+def send_control(core: Context, subgroup: Subgroup) -> None:
+    """The standing order for this transfer; the highest control_seq wins."""
+    core.back_off(("control", subgroup.part))
+    core.send(
+        subgroup.site,
+        Control(
+            subgroup=subgroup.part,
+            epoch=subgroup.epoch,
+            control_seq=subgroup.control_seq,
+            verb="cancel",
+            indices=subgroup.cancelling,
+        ),
+    )
+
+
+def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
+    """Jobs no site has are over as soon as their user says so."""
+    indices = wanted & group.unplaced
+    if indices:
+        core.persist(JobsCancelled(group=group.group, indices=indices))
+        core.to_check.add(group.group)
+        core.notify(group.group)
+
+
+def offer_over(core: Context, part: SubgroupId) -> None:
+    found = find(core, part)
+    if found and found[1].step is Step.OFFERED:
+        group, subgroup = found
+        core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
+        core.send(subgroup.site, Abort(subgroup=part, epoch=subgroup.epoch))
+        take_back(core, group, subgroup, f"{subgroup.site} did not answer the offer")
+
+
+def resend(core: Context, part: SubgroupId) -> None:
+    """Whatever this transfer waits for is said again."""
+    found = find(core, part)
+    if found is None:
+        return
+    group, subgroup = found
+    if subgroup.step is Step.OFFERED:
+        _send_prepare(core, group, subgroup)
+    elif not subgroup.unreachable:
+        if not subgroup.acked:
+            _send_commit(core, subgroup)
+        if subgroup.control_acked < subgroup.control_seq:
+            send_control(core, subgroup)
+
+
+def resend_all(core: Context, site: SiteId | None = None) -> None:
+    """At start, or when a peer is back: say again what is open (with that peer)."""
+    for group_id in sorted(core.state.groups):
+        for subgroup in list(core.state.groups[GroupId(group_id)].subgroups.values()):
+            if subgroup.site != core.site and site in (None, subgroup.site) and subgroup.open_jobs():
+                if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
+                    core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+                core.tries.pop(("commit", subgroup.part), None)
+                resend(core, subgroup.part)

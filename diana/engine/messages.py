@@ -1,0 +1,244 @@
+"""What engines say to each other. `wire/codec.py` maps each class to the protobuf message of the same name
+in `proto/diana/v1/peer.proto`; field names are equal there.
+
+`Hello` and `Retry` belong to the connection; the rest is handled by the engine, every handler idempotent.
+The hand-over messages are those of PROMISES section 2: (subgroup, epoch) names the transfer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.model.data import DataFile
+from diana.model.facts import Facts
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """First envelope on a stream, each way."""
+
+    site: SiteId
+    protocol: int
+    release: str
+    capabilities: tuple[str, ...]
+    db_uuid: str
+    generation: int
+    """Boot generation: one more at every start of the node, journaled before it is said."""
+    boot_nonce: str
+    """Differs at every start, so that a copied database that boots to a seen generation shows."""
+    term: int
+    data_address: str
+    """host:port of the node's data service."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """The receiver is overloaded and dropped one message; ask again after this long."""
+
+    after_s: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    site: SiteId
+    generation: int
+    counter: int
+    """Newer (generation, counter) replaces older."""
+    slots: int
+    free_slots: int
+    speed: float
+    queued_jobs: int
+    running_jobs: int
+    work_ahead_s: float
+    datasets: tuple[str, ...]
+    accepting: bool
+
+
+class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    quote: int
+    """Chosen by the asker; the answer repeats it."""
+    processors: int
+    memory_bytes: int
+    jobs: int
+    refs: tuple[str, ...]
+    """`dataset:NAME` or `dataset:NAME/FILE`."""
+
+
+class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
+    """The answering site's forecast of fetching from `site`."""
+
+    site: SiteId
+    rtt_s: float
+    bytes_per_s: float
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    quote: int
+    rejected: str
+    slots: int
+    free_slots: int
+    speed: float
+    work_ahead_s: float
+    files: tuple[DataFile, ...]
+    """Every file of the asked refs that this site holds."""
+    unknown_refs: tuple[str, ...]
+    """Refs whose dataset lives here but has no such file."""
+    links: tuple[LinkEstimate, ...]
+
+
+class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed statement: `owner` asks for the spec with this hash. Verified by `ports.Keyring`."""
+
+    owner: str
+    """VO principal, `name@vo`."""
+    spec_sha256: str
+    group: GroupId
+    expires_wall_s: float
+    signer: str
+    """Who signed: `site:SITE` or `user:NAME@VO`."""
+    certificate: bytes
+    """PEM chain of the signer."""
+    signature: bytes
+
+
+class Prepare(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 1: take this, inert."""
+
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+    spec: bytes
+    """Canonical bytes of the GroupSpec, opaque on the way."""
+    authorisation: Authorisation
+    submitted_s: float
+    """The origin's site time; capped at receipt."""
+    files: tuple[DataFile, ...]
+    """Manifest of the inputs these indices touch."""
+    sources: tuple[tuple[SiteId, ...], ...]
+    """Per file of `files`: sites with a replica, best first."""
+    readers: tuple[IndexSet, ...]
+    """Per file of `files`: the jobs of this subgroup that read it."""
+    max_parallel: int
+    """This subgroup's allotment of the group's `max_parallel`; 0: no limit."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 2."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """Instead of Prepared: not taken, nothing kept. The origin places the work elsewhere."""
+
+    subgroup: SubgroupId
+    epoch: int
+    reason: str
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 3."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+    """The database the PREPARED stands in; another one answers Lost."""
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 4: runnable there."""
+
+    subgroup: SubgroupId
+    epoch: int
+
+
+class Abort(msgspec.Struct, frozen=True, kw_only=True):
+    """The origin took an offer back before its commit point."""
+
+    subgroup: SubgroupId
+    epoch: int
+
+
+class Aborted(msgspec.Struct, frozen=True, kw_only=True):
+    """A tombstone stands at the destination; this epoch can never run there."""
+
+    subgroup: SubgroupId
+    epoch: int
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to Commit or Control for a transfer this database has never seen."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the destination is doing; advisory, newest `counter` wins."""
+
+    subgroup: SubgroupId
+    epoch: int
+    counter: int
+    staging: int
+    queued: int
+    running: int
+    held: IndexSet
+    """Outcome unknown or interrupted under on_crash = hold."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 7: one batch of finished jobs."""
+
+    subgroup: SubgroupId
+    epoch: int
+    batch: int
+    facts: Facts
+    cancelled: IndexSet
+    """Jobs cancelled before they started: they have no facts."""
+
+
+class ResultAck(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 8. `outputs_taken`: the batch's output files stand at the origin, the copies may go."""
+
+    subgroup: SubgroupId
+    epoch: int
+    batch: int
+    outputs_taken: bool
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    subgroup: SubgroupId
+    epoch: int
+    control_seq: int
+    verb: str
+    """`cancel`."""
+    indices: IndexSet
+
+
+class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
+    subgroup: SubgroupId
+    epoch: int
+    control_seq: int
+
+
+Message = (
+    Summary
+    | QuoteRequest
+    | Quote
+    | Prepare
+    | Prepared
+    | Refused
+    | Commit
+    | Committed
+    | Abort
+    | Aborted
+    | Lost
+    | Progress
+    | Result
+    | ResultAck
+    | Control
+    | ControlAck
+)
+"""What `Send` carries and `Received` brings."""

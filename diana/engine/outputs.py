@@ -1,0 +1,62 @@
+"""The origin brings outputs home (SPEC J5)."""
+
+from __future__ import annotations
+
+from diana.engine.context import Context
+from diana.engine.effects import DropOutputs, Gather
+from diana.engine.events import StageDone
+from diana.engine.messages import ResultAck
+from diana.engine.records import OutputsGathered, facts_key
+from diana.engine.state import Group
+from diana.model.facts import FactsKey
+from diana.model.ids import SiteId, SubgroupId, group_of
+
+GIVE_UP_AFTER = 40
+"""Tries to bring one batch home, with growing pauses (about ten minutes), before its loss is stated."""
+
+
+def begin(core: Context, group: Group, key: FactsKey, source: SiteId) -> None:
+    ticket = core.ticket()
+    core.gathers[ticket] = (key, source)
+    core.emit(Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to))
+
+
+def resume_all(core: Context) -> None:
+    """At start: every batch whose outputs are not here is gathered (again)."""
+    for name in sorted(core.state.groups):
+        group = core.state.groups[name]
+        for key in group.gathers:
+            begin(core, group, key, group.subgroups[key.subgroup].site)
+
+
+def on_gathered(core: Context, event: StageDone) -> None:
+    key, source = core.gathers.pop(event.ticket)
+    group = core.state.groups.get(key.group)
+    if group is None or key not in group.gathers:
+        return
+    timer = ("gather", key.subgroup, str(key.epoch), str(key.batch))
+    if event.error and core.tries.get(timer, 0) < GIVE_UP_AFTER:
+        core.waiting_notes[group.group] = event.error
+        core.back_off(timer)
+        core.notify(group.group)
+        return
+    core.settle(timer)
+    core.waiting_notes.pop(group.group, None)
+    core.persist(
+        OutputsGathered(
+            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=event.bytes_moved, error=event.error
+        )
+    )
+    if source == core.site:
+        core.emit(DropOutputs(key))
+    else:
+        core.send(source, ResultAck(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, outputs_taken=True))
+    core.to_check.add(group.group)
+    core.notify(group.group)
+
+
+def gather_again(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
+    key = facts_key(subgroup, int(epoch), int(batch))
+    group = core.state.groups.get(group_of(subgroup))
+    if group is not None and key in group.gathers:
+        begin(core, group, key, group.subgroups[subgroup].site)

@@ -1,0 +1,212 @@
+"""Answers to those who ask: views made from the state and from what destinations say."""
+
+from __future__ import annotations
+
+from diana import __version__
+from diana.engine import load
+from diana.engine.context import Context
+from diana.engine.effects import Refusal, Reply
+from diana.engine.events import Ask
+from diana.engine.fold import group_ids
+from diana.engine.state import Group, Step, Subgroup
+from diana.model import views
+from diana.model.ids import GroupId, SiteId
+from diana.model.principal import Role
+from diana.policy.authorise import Action, authorise
+
+_ACTION = {
+    "groups": Action.LIST_GROUPS,
+    "sites": Action.READ_SITES,
+    "datasets": Action.READ_DATASETS,
+    "info": Action.READ_INFO,
+    "may-upload": Action.UPLOAD,
+    "may-add-dataset": Action.ADD_DATASET,
+    "may-stop": Action.STOP,
+}
+
+
+def ask(core: Context, event: Ask) -> None:
+    core.reply(Reply(event.request, _answer(core, event)))
+
+
+def _answer(core: Context, event: Ask) -> views.Answer | Refusal:
+    if event.what in ("group", "explain", "may-read"):
+        group = core.state.groups.get(event.group or GroupId(""))
+        if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
+            return Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}; see: diana status")
+        if event.what == "group":
+            return group_view(core, group)
+        return explanation(group) if event.what == "explain" else views.Ok()
+    action = _ACTION.get(event.what)
+    if action is None:
+        return Refusal(code="usage", text=f"nothing called {event.what!r} can be asked")
+    why = authorise(event.principal, action)
+    if why:
+        return Refusal(code="denied", text=why)
+    match event.what:
+        case "groups":
+            mine = [core.state.groups[g] for g in group_ids(core.state)]
+            seen = event.principal.role is Role.OPERATOR
+            return views.Groups(tuple(group_view(core, g) for g in mine if seen or g.owner == event.principal.name))
+        case "sites":
+            return views.Sites((_home(core), *(_peer(core, s) for s in sorted(core.view.peers))))
+        case "datasets":
+            return _datasets(core)
+        case "info":
+            return views.Info(
+                site=core.site,
+                db_uuid=core.state.db_uuid,
+                generation=core.state.generation,
+                groups=len(core.state.groups),
+                queued_jobs=load.queued_jobs(core),
+                running_jobs=load.running_jobs(core),
+            )
+    return views.Ok()
+
+
+def group_view(core: Context, group: Group) -> views.GroupView:
+    shares = [_share(core, group, s) for _, s in sorted(group.subgroups.items(), key=lambda kv: kv[1].epoch)]
+    unreachable = sum(s.open_jobs() for s in group.subgroups.values() if s.unreachable)
+    counted = [s for s in shares if s.state != "unreachable"]
+    running = sum(s.running for s in counted)
+    return views.GroupView(
+        group=group.group,
+        name=group.spec.name,
+        owner=group.owner,
+        state=_state(group, running, unreachable),
+        jobs=group.jobs,
+        unplaced=len(group.unplaced),
+        staging=sum(s.staging for s in counted),
+        queued=sum(s.queued for s in counted),
+        running=running,
+        done=len(group.done),
+        failed=len(group.failed),
+        cancelled=len(group.cancelled),
+        held=len(group.held),
+        unreachable=unreachable,
+        gathering=len(group.gathers),
+        final=bool(group.state),
+        submitted_wall_s=group.wall_s,
+        age_s=max(0.0, core.now - group.submitted_s),
+        first_start_s=group.first_start_s,
+        last_end_s=group.last_end_s,
+        bytes_moved=group.bytes_moved,
+        shares=tuple(shares),
+        note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.note,
+    )
+
+
+def _state(group: Group, running: int, unreachable: int) -> str:
+    if group.state:
+        return group.state
+    if group.merge == "running":
+        return "merging"
+    if running or group.finished():
+        return "running"
+    if unreachable:
+        return "unreachable"
+    return "placing" if len(group.unplaced) == group.jobs else "queued"
+
+
+def _unreachable_note(group: Group) -> str:
+    return next((s.unreachable for s in group.subgroups.values() if s.unreachable and s.open_jobs()), "")
+
+
+def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
+    staging = queued = running = 0
+    home = subgroup.site == core.site
+    if home:
+        custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+        if custody is not None:
+            staging = len(custody.pending & core.staging.blocked(custody.key))
+            queued, running = len(custody.pending) - staging, len(custody.running)
+    else:
+        told = core.progress.get(subgroup.part)
+        if told is not None:
+            # Progress is told now and then, results at once: never show more than is still open.
+            running = min(told.running, subgroup.open_jobs())
+            staging = min(told.staging, subgroup.open_jobs() - running)
+        queued = subgroup.open_jobs() - staging - running
+    peer = core.view.peers.get(subgroup.site)
+    return views.SiteShare(
+        site=subgroup.site,
+        jobs=len(subgroup.indices),
+        staging=staging,
+        queued=queued,
+        running=running,
+        done=subgroup.done,
+        failed=subgroup.failed,
+        state=_share_state(core, subgroup, home),
+        age_s=0.0 if home or peer is None else max(0.0, core.now - peer.last_heard_s),
+    )
+
+
+def _share_state(core: Context, subgroup: Subgroup, home: bool) -> str:
+    if not subgroup.open_jobs():
+        return "closed"
+    if subgroup.unreachable:
+        return "unreachable"
+    if subgroup.cancelling and subgroup.control_acked < subgroup.control_seq and not home:
+        return "cancelling"
+    if subgroup.step is Step.OFFERED:
+        return "offered"
+    return "local" if home else "committed"
+
+
+def explanation(group: Group) -> views.Explanation:
+    achieved = group.last_end_s if group.state else -1.0
+    return views.Explanation(group=group.group, decisions=tuple(group.decisions), achieved_s=achieved)
+
+
+def _home(core: Context) -> views.SiteView:
+    settings = core.state.settings
+    return views.SiteView(
+        site=core.site,
+        home=True,
+        state="alive",
+        age_s=0.0,
+        slots=settings.slots,
+        free_slots=load.free_slots(core),
+        speed=settings.speed,
+        queued_jobs=load.queued_jobs(core),
+        running_jobs=load.running_jobs(core),
+        work_ahead_s=load.work_ahead_s(core),
+        rtt_s=0.0,
+        bytes_per_s=-1.0,
+        release=__version__,
+        datasets=tuple(sorted(core.state.datasets)),
+    )
+
+
+def _peer(core: Context, site: SiteId) -> views.SiteView:
+    peer = core.view.peers[site]
+    told = peer.summary
+    age = max(0.0, core.now - peer.last_heard_s)
+    state = "unreachable" if not peer.up else "suspect" if age > core.state.settings.suspect_after_s else "alive"
+    return views.SiteView(
+        site=site,
+        home=False,
+        state=state,
+        age_s=age,
+        slots=told.slots if told else 0,
+        free_slots=told.free_slots if told else 0,
+        speed=told.speed if told else 0.0,
+        queued_jobs=told.queued_jobs if told else 0,
+        running_jobs=told.running_jobs if told else 0,
+        work_ahead_s=told.work_ahead_s if told else 0.0,
+        rtt_s=-1.0 if peer.rtt_s is None else peer.rtt_s,
+        bytes_per_s=peer.bytes_per_s or -1.0,
+        release=peer.hello.release,
+        datasets=told.datasets if told else (),
+    )
+
+
+def _datasets(core: Context) -> views.Datasets:
+    rows = [
+        views.DatasetView(name=name, site=core.site, files=len(d.files), size_bytes=d.size_bytes())
+        for name, d in core.state.datasets.items()
+    ]
+    for site, peer in core.view.peers.items():
+        if peer.summary is not None:
+            rows += [views.DatasetView(name=n, site=site, files=-1, size_bytes=-1) for n in peer.summary.datasets]
+    return views.Datasets(tuple(sorted(rows, key=lambda r: (r.name, r.site))))

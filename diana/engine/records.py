@@ -1,0 +1,329 @@
+"""The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`).
+
+Every record is stored as one version byte and msgpack. `decode` is the one place where older versions are upcast.
+`O` and `D` mark records of an origin and of an executing site (PROMISES section 2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from diana.engine.messages import Authorisation
+from diana.errors import StoreNewer
+from diana.model.data import DataFile, Dataset
+from diana.model.decision import Decision
+from diana.model.facts import FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.settings import Settings
+
+VERSION = 1
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    pass
+
+
+class _OfTransfer(_Record, frozen=True, kw_only=True):
+    subgroup: SubgroupId
+    epoch: int
+
+
+class Opened(_Record, frozen=True, kw_only=True):
+    """The node started."""
+
+    generation: int
+    boot_nonce: str
+    db_uuid: str
+    restored: bool = False
+    """The store is a restored backup: everything not terminal is held."""
+
+
+class SettingsChanged(_Record, frozen=True, kw_only=True):
+    settings: Settings
+
+
+class GroupSubmitted(_Record, frozen=True, kw_only=True):
+    """O: acknowledged to the user once durable."""
+
+    group: GroupId
+    owner: str
+    key: str
+    spec: bytes
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    submitted_s: float
+    wall_s: float
+    authorisation: Authorisation
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One subgroup of a placement."""
+
+    subgroup: SubgroupId
+    epoch: int
+    site: SiteId
+    indices: IndexSet
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+
+
+class GroupPlaced(_Record, frozen=True, kw_only=True):
+    """O: unplaced -> OFFERED at other sites; parts placed at home are committed and runnable with this record."""
+
+    group: GroupId
+    decision: Decision
+    parts: tuple[Part, ...]
+
+
+class TransferCommitted(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 3: the commit point."""
+
+    db_uuid: str
+
+
+class CommitAcked(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 4."""
+
+
+class TakenBack(_OfTransfer, frozen=True, kw_only=True):
+    """O: the offer was refused, aborted or never arrived; the indices are unplaced again."""
+
+    reason: str
+
+
+class PartUnreachable(_OfTransfer, frozen=True, kw_only=True):
+    """O: the destination lost its database; what was committed there is neither run again nor forgotten."""
+
+    reason: str
+
+
+class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 8."""
+
+    batch: int
+    done: IndexSet = IndexSet()
+    failed: IndexSet = IndexSet()
+    cancelled: IndexSet = IndexSet()
+    held: IndexSet = IndexSet()
+    has_outputs: bool = False
+    first_start_s: float = -1.0
+    """Seconds after submission by the executing site's account; negative: nothing started."""
+    last_end_s: float = -1.0
+    note: str = ""
+    """The first error line of the batch."""
+
+
+class ResultStale(_OfTransfer, frozen=True, kw_only=True):
+    """O: a late result of a placement that no longer counts, kept aside."""
+
+    batch: int
+    jobs: int
+
+
+class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
+    """O: the batch's output files stand in the group's folder; or `error` says why they never will."""
+
+    batch: int
+    bytes_moved: int
+    error: str = ""
+
+
+class JobsCancelled(_Record, frozen=True, kw_only=True):
+    """O: cancelled while no site had them."""
+
+    group: GroupId
+    indices: IndexSet
+
+
+class ControlIssued(_OfTransfer, frozen=True, kw_only=True):
+    """O."""
+
+    control_seq: int
+    verb: str
+    indices: IndexSet
+
+
+class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
+    """O."""
+
+    control_seq: int
+
+
+class MergeStarted(_Record, frozen=True, kw_only=True):
+    """O: all jobs are done and gathered; the merge runs at home as job number `jobs`."""
+
+    group: GroupId
+    part: Part
+    spec: bytes
+
+
+class GroupClosed(_Record, frozen=True, kw_only=True):
+    """O: nothing more will happen by itself."""
+
+    group: GroupId
+    state: str
+    at_s: float
+    note: str = ""
+
+
+class GroupExpired(_Record, frozen=True, kw_only=True):
+    group: GroupId
+
+
+class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 2: PREPARED, inert."""
+
+    origin: SiteId
+    owner: str
+    spec: bytes
+    indices: IndexSet
+    submitted_s: float
+    files: tuple[DataFile, ...]
+    sources: tuple[tuple[SiteId, ...], ...]
+    readers: tuple[IndexSet, ...]
+    max_parallel: int
+
+
+class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 4."""
+
+
+class CustodyDropped(_OfTransfer, frozen=True, kw_only=True):
+    """D: tombstone ABORTED; this epoch can never run here."""
+
+    at_s: float
+
+
+class CustodyClosed(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 9: every result acknowledged; tombstone DONE."""
+
+    at_s: float
+
+
+class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
+    """D."""
+
+
+class ControlTaken(_OfTransfer, frozen=True, kw_only=True):
+    """D."""
+
+    control_seq: int
+    verb: str
+    indices: IndexSet
+
+
+class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 5: STARTING. Each index's attempt rises by one."""
+
+    indices: IndexSet
+
+
+class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
+    """D: given to the LRM but never claimed there; pending again."""
+
+    indices: IndexSet
+
+
+class RunsRepeated(_OfTransfer, frozen=True, kw_only=True):
+    """D: outcome unknown or interrupted under on_crash = rerun; pending again."""
+
+    indices: IndexSet
+
+
+class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 7: a batch of ended jobs, their facts kept beside it. At home the origin's ResultAccepted follows."""
+
+    batch: int
+    ended: IndexSet
+    """Started ones and those that could not be staged."""
+    cancelled: IndexSet = IndexSet()
+    """Cancelled before they started; no facts."""
+    has_outputs: bool = False
+
+
+class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 8."""
+
+    batch: int
+    outputs_taken: bool
+
+
+class DatasetAdded(_Record, frozen=True, kw_only=True):
+    dataset: Dataset
+
+
+class PeerSeen(_Record, frozen=True, kw_only=True):
+    """A peer showed itself with a database or a boot not seen before."""
+
+    site: SiteId
+    db_uuid: str
+    generation: int
+    boot_nonce: str
+
+
+Record = (
+    Opened
+    | SettingsChanged
+    | GroupSubmitted
+    | GroupPlaced
+    | TransferCommitted
+    | CommitAcked
+    | TakenBack
+    | PartUnreachable
+    | ResultAccepted
+    | ResultStale
+    | OutputsGathered
+    | JobsCancelled
+    | ControlIssued
+    | ControlAcked
+    | MergeStarted
+    | GroupClosed
+    | GroupExpired
+    | CustodyTaken
+    | CustodyRunnable
+    | CustodyDropped
+    | CustodyClosed
+    | TombstoneExpired
+    | ControlTaken
+    | RunsStarted
+    | RunsVoided
+    | RunsRepeated
+    | RunsEnded
+    | BatchAcked
+    | DatasetAdded
+    | PeerSeen
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Record)
+_PREFIX = bytes([VERSION])
+
+
+def encode(record: Record) -> bytes:
+    return _PREFIX + _encoder.encode(record)
+
+
+def decode(stored: bytes) -> Record:
+    """Inverse of `encode` for this and every older version; StoreNewer for a later one."""
+    version = stored[0]
+    if version == VERSION:
+        record: Record = _decoder.decode(memoryview(stored)[1:])
+        return record
+    if version > VERSION:
+        raise StoreNewer(f"journal record of schema {version}: this release reads up to {VERSION}; use a newer diana")
+    older: Record = msgspec.convert(_upcast(version, msgspec.msgpack.decode(stored[1:])), type=Record)
+    return older
+
+
+def _upcast(version: int, fields: dict[str, Any]) -> dict[str, Any]:
+    """Turn an older record's fields into those of `VERSION`. One step per version, in order."""
+    raise StoreNewer(f"journal record of schema {version}: no release wrote it")
+
+
+def facts_key(subgroup: SubgroupId, epoch: int, batch: int) -> FactsKey:
+    return FactsKey(group=group_of(subgroup), subgroup=subgroup, epoch=epoch, batch=batch)

@@ -1,0 +1,102 @@
+"""The origin accepts results: exactly one per job, by the epoch that counts (PROMISES 5 and section 2, step 8)."""
+
+from __future__ import annotations
+
+from diana.engine import outputs
+from diana.engine.context import Context
+from diana.engine.effects import KeepFacts
+from diana.engine.messages import Progress, Result, ResultAck
+from diana.engine.records import ResultAccepted, facts_key
+from diana.engine.state import Group, Subgroup
+from diana.model.facts import Facts, Outcome
+from diana.model.ids import SubgroupId
+from diana.model.indexset import IndexSet
+
+_HELD = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+
+
+def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:
+    """From another site; told again until acknowledged."""
+    batch = message.batch
+    if batch not in subgroup.batches:
+        wrong = _nonsense(group, subgroup, message.facts, message.cancelled)
+        if wrong:
+            core.warn(f"{subgroup.site} reports of {subgroup.part}: {wrong}")
+            return
+        accept(core, group, subgroup, batch, message.facts, message.cancelled, keep=True)
+        core.settle(("commit", subgroup.part))
+    taken = facts_key(subgroup.part, subgroup.epoch, batch) not in group.gathers
+    core.send(subgroup.site, ResultAck(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, outputs_taken=taken))
+
+
+def _nonsense(group: Group, subgroup: Subgroup, facts: Facts, cancelled: IndexSet) -> str:
+    indices = IndexSet.of(facts.indices)
+    if len(indices) != len(facts.indices):
+        return "one job twice in a batch"
+    if not (indices | cancelled).issubset(subgroup.indices) or not indices.isdisjoint(cancelled):
+        return "jobs it was not given"
+    if group.merge == "running":
+        return ""
+    if any(group.settled(i) for i in facts.indices) or any(group.settled(i) for i, _ in cancelled.ranges()):
+        return "jobs that have a result"
+    return ""
+
+
+def accept(
+    core: Context,
+    group: Group,
+    subgroup: Subgroup,
+    batch: int,
+    facts: Facts,
+    cancelled: IndexSet,
+    *,
+    keep: bool,
+) -> None:
+    """Make a batch's results the results of its jobs. `keep`: store the facts (at home they are stored already)."""
+    done: list[int] = []
+    failed: list[int] = []
+    stopped: list[int] = []
+    held: list[int] = []
+    for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
+        if outcome == Outcome.DONE:
+            done.append(index)
+        elif outcome == Outcome.CANCELLED:
+            stopped.append(index)
+        elif outcome in _HELD:
+            held.append(index)
+        else:
+            failed.append(index)
+    key = facts_key(subgroup.part, subgroup.epoch, batch)
+    if keep and facts.indices:
+        core.emit(KeepFacts(key, facts))
+    started = [t for t, a in zip(facts.started_s, facts.attempts, strict=True) if a]
+    core.persist(
+        ResultAccepted(
+            subgroup=subgroup.part,
+            epoch=subgroup.epoch,
+            batch=batch,
+            done=IndexSet.of(done),
+            failed=IndexSet.of(failed),
+            cancelled=cancelled | IndexSet.of(stopped),
+            held=IndexSet.of(held),
+            has_outputs=bool(facts.outputs),
+            first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
+            last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
+            note=facts.errors[0].text if facts.errors else "",
+        )
+    )
+    core.count("jobs_done", len(done))
+    if facts.outputs:
+        outputs.begin(core, group, key, subgroup.site)
+    if not subgroup.open_jobs():
+        core.settle(("control", subgroup.part))
+        core.progress.pop(subgroup.part, None)
+    core.to_check.add(group.group)
+    core.notify(group.group)
+
+
+def on_progress(core: Context, group: Group, message: Progress) -> None:
+    known = core.progress.get(message.subgroup)
+    if known is None or known.counter < message.counter:
+        core.progress[SubgroupId(message.subgroup)] = message
+        core.notify(group.group)

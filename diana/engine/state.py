@@ -1,0 +1,214 @@
+"""What a site remembers: the fold of its records, nothing else. `fold.py` is the only writer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from diana.engine.messages import Authorisation
+from diana.errors import StoreNewer
+from diana.model.data import DataFile, Dataset
+from diana.model.decision import Decision
+from diana.model.facts import FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.settings import Settings
+from diana.model.spec import GroupSpec, decode_spec
+
+CustodyKey = tuple[SubgroupId, int]
+"""(subgroup, epoch)."""
+
+
+class Step(StrEnum):
+    """Where a placement stands at its origin."""
+
+    OFFERED = "offered"
+    COMMITTED = "committed"
+
+
+class Subgroup(msgspec.Struct, kw_only=True):
+    """O: one placement of part of a group. It ends when all its results are accepted or it is taken back."""
+
+    part: SubgroupId
+    epoch: int
+    site: SiteId
+    indices: IndexSet
+    step: Step
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+    db_uuid: str = ""
+    acked: bool = False
+    """The destination said it is runnable there."""
+    batches: IndexSet = IndexSet()
+    """Result batches accepted."""
+    finished: int = 0
+    done: int = 0
+    failed: int = 0
+    unreachable: str = ""
+    """Why its destination cannot be relied on any more."""
+    control_seq: int = 0
+    control_acked: int = 0
+    cancelling: IndexSet = IndexSet()
+
+    def open_jobs(self) -> int:
+        return len(self.indices) - self.finished
+
+
+class Group(msgspec.Struct, kw_only=True, dict=True):
+    """O: a bulk group as accepted from its user."""
+
+    group: GroupId
+    owner: str
+    key: str
+    spec_bytes: bytes
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    submitted_s: float
+    wall_s: float
+    authorisation: Authorisation
+    unplaced: IndexSet
+    next_number: int = 0
+    epoch: int = 0
+    """Rises with every offer."""
+    subgroups: dict[SubgroupId, Subgroup] = {}
+    done: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    held: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    decisions: list[Decision] = []
+    gathers: list[FactsKey] = []
+    """Batches whose outputs are not here yet."""
+    merge: str = ""
+    """Empty, running, done or failed."""
+    merge_spec: bytes = b""
+    first_start_s: float = -1.0
+    last_end_s: float = -1.0
+    bytes_moved: int = 0
+    stale_results: int = 0
+    state: str = ""
+    """done, failed, cancelled or held once closed."""
+    closed_s: float = -1.0
+    note: str = ""
+
+    @cached_property
+    def spec(self) -> GroupSpec:
+        return decode_spec(self.spec_bytes)
+
+    def finished(self) -> int:
+        return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
+
+    def settled(self, index: int) -> bool:
+        return index in self.done or index in self.failed or index in self.cancelled or index in self.held
+
+
+class Outgoing(msgspec.Struct, kw_only=True):
+    """D: a batch of ended jobs on its way to the origin."""
+
+    cancelled: IndexSet
+    has_outputs: bool
+    acked: bool = False
+
+
+class Custody(msgspec.Struct, kw_only=True, dict=True):
+    """D: a subgroup this site has been given to run."""
+
+    subgroup: SubgroupId
+    epoch: int
+    origin: SiteId
+    owner: str
+    spec_bytes: bytes
+    indices: IndexSet
+    submitted_s: float
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+    runnable: bool = False
+    on_hold: bool = False
+    """Restored from a backup: nothing starts."""
+    pending: IndexSet = IndexSet()
+    running: dict[int, int] = {}
+    """index -> attempt, from STARTING until its end is durable."""
+    attempts: dict[int, int] = {}
+    """Attempts used, for pending indices that were started before."""
+    next_batch: int = 0
+    outgoing: dict[int, Outgoing] = {}
+    control_seq: int = 0
+    cancelled: IndexSet = IndexSet()
+
+    @cached_property
+    def spec(self) -> GroupSpec:
+        return decode_spec(self.spec_bytes)
+
+    @property
+    def key(self) -> CustodyKey:
+        return (self.subgroup, self.epoch)
+
+    def over(self) -> bool:
+        return self.runnable and not self.pending and not self.running
+
+
+class Tombstone(msgspec.Struct, frozen=True):
+    """D: this transfer is over here. `done`: it ran and was acknowledged; else it never can run."""
+
+    done: bool
+    at_s: float
+    origin: SiteId
+
+
+class PeerMemory(msgspec.Struct, frozen=True):
+    db_uuid: str
+    generation: int
+    boot_nonce: str
+
+
+class SiteState(msgspec.Struct, kw_only=True):
+    db_uuid: str = ""
+    generation: int = 0
+    boot_nonce: str = ""
+    settings: Settings = Settings()
+    next_group: int = 1
+    groups: dict[GroupId, Group] = {}
+    keys: dict[str, GroupId] = {}
+    """`OWNER KEY` -> group."""
+    custodies: dict[CustodyKey, Custody] = {}
+    tombstones: dict[CustodyKey, Tombstone] = {}
+    datasets: dict[str, Dataset] = {}
+    peers: dict[SiteId, PeerMemory] = {}
+
+
+SNAPSHOT_VERSION = 1
+
+
+def _encode_hook(value: Any) -> Any:
+    if isinstance(value, FinishedSet):
+        return value.dump()
+    raise TypeError(f"no snapshot form for {type(value).__name__}")
+
+
+def _decode_hook(wanted: type, value: Any) -> Any:
+    if wanted is FinishedSet:
+        return FinishedSet.load({int(k): v for k, v in value.items()})
+    raise TypeError(f"no snapshot form for {wanted.__name__}")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
+_decoder = msgspec.msgpack.Decoder(SiteState, dec_hook=_decode_hook)
+
+
+def encode_state(state: SiteState) -> bytes:
+    return bytes([SNAPSHOT_VERSION]) + _encoder.encode(state)
+
+
+def decode_state(snapshot: bytes) -> SiteState:
+    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one."""
+    if snapshot[0] != SNAPSHOT_VERSION:
+        raise StoreNewer(
+            f"snapshot of schema {snapshot[0]}: this release reads up to {SNAPSHOT_VERSION}; use a newer diana"
+        )
+    return _decoder.decode(memoryview(snapshot)[1:])

@@ -1,0 +1,44 @@
+"""Named deadlines. The driver arms one timer, at the earliest of them."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+TimerKey = tuple[str, ...]
+"""What is due, then whom it concerns: ("commit", "alpha-1/0")."""
+
+
+class Timers:
+    """At most one deadline per key; setting a key again moves it."""
+
+    def __init__(self) -> None:
+        self._due: dict[TimerKey, float] = {}
+        self._heap: list[tuple[float, TimerKey]] = []
+
+    def set(self, key: TimerKey, due_s: float) -> None:
+        self._due[key] = due_s
+        heappush(self._heap, (due_s, key))
+        if len(self._heap) > 64 + 4 * len(self._due):
+            self._heap = [(due, k) for k, due in self._due.items()]
+            heapify(self._heap)
+
+    def cancel(self, key: TimerKey) -> None:
+        self._due.pop(key, None)
+
+    def __contains__(self, key: TimerKey) -> bool:
+        return key in self._due
+
+    def earliest(self) -> float | None:
+        heap = self._heap
+        while heap and self._due.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def pop_due(self, now: float) -> list[TimerKey]:
+        """The keys due by `now`, earliest first, ties by key; they are gone."""
+        due: list[TimerKey] = []
+        while (at := self.earliest()) is not None and at <= now:
+            key = heappop(self._heap)[1]
+            del self._due[key]
+            due.append(key)
+        return due

@@ -1,0 +1,62 @@
+"""Errors that cross layers. A user's mistake carries its mend; an internal fault keeps its evidence."""
+
+from __future__ import annotations
+
+
+class DianaError(Exception):
+    """Base. `str()` is one line for a person: what, where, the mend. `code` picks the exit code."""
+
+    code = "internal"
+    exit_code = 1
+
+
+class UsageError(DianaError):
+    """The user's mistake."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class Denied(DianaError):
+    code = "denied"
+    exit_code = 2
+
+
+class Unplaceable(DianaError):
+    code = "unplaceable"
+    exit_code = 3
+
+
+class Unreachable(DianaError):
+    """A node or site does not answer."""
+
+    code = "unreachable"
+    exit_code = 4
+
+
+class Overloaded(DianaError):
+    """Try again after `retry_after_s`."""
+
+    code = "retry"
+    exit_code = 4
+
+    def __init__(self, text: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
+
+
+class WaitTimedOut(DianaError):
+    code = "timeout"
+    exit_code = 124
+
+
+class StoreFailed(DianaError):
+    """The disk refused; never retried."""
+
+
+class StoreNewer(DianaError):
+    exit_code = 4
+
+
+class StoreBusy(DianaError):
+    exit_code = 4

@@ -1,0 +1,101 @@
+"""Command-line options put over a job file's keys. Their values are text; the model says what each should become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import inspect
+
+from diana.errors import UsageError
+from diana.jobfile.problems import MODEL, below, nearest, plain
+
+SHORT = {
+    "name": "group.name",
+    "max_parallel": "group.max_parallel",
+    "sites": "group.sites",
+    "not_sites": "group.not_sites",
+    "on_crash": "group.on_crash",
+    "on_site_lost": "group.on_site_lost",
+    "class": "group.class",
+    "directory": "group.directory",
+    "stdout": "group.stdout",
+    "stderr": "group.stderr",
+    "array": "sweep.array",
+    "from": "sweep.from",
+    "cpus": "resources.cpus",
+    "processors": "resources.processors",
+    "memory": "resources.memory",
+    "time": "resources.time",
+    "gpus": "resources.gpus",
+    "scratch": "resources.scratch",
+    "work": "resources.work",
+    "collect": "outputs.collect",
+    "to": "outputs.to",
+    "merge": "outputs.merge",
+}
+"""Options by their short names; any key of the model may also be given by its full one (`resources.memory`)."""
+
+
+def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+    """`data` with the options put over it; UsageError for one that names no key. `data` itself stays as it is."""
+    out = dict(data)
+    for name, text in options.items():
+        path = SHORT.get(name, name if "." in name else "")
+        kind = _kind_of(path)
+        if kind is None:
+            raise UsageError(f"option {name}: unknown; {nearest(name, [*SHORT, *_full_names()])}")
+        if path == "resources.cpus" or path == "resources.processors":
+            # Two names of one thing: the option replaces whichever the file has.
+            out["resources"] = {k: v for k, v in _table(out, "resources").items() if k not in ("cpus", "processors")}
+        section, _, key = path.partition(".")
+        if key.startswith("environment."):
+            table = dict(_table(out, section))
+            table["environment"] = {**_table(table, "environment"), key.partition(".")[2]: text}
+        else:
+            table = {**_table(out, section), key: _value(text, kind)}
+        out[section] = table
+    return out
+
+
+def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """What stands under `key`; a misfit is left for the check of the whole, which names it better."""
+    value = data.get(key, {})
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _fields(kind: inspect.Type) -> dict[str, inspect.Type]:
+    kind = plain(kind)
+    return {f.encode_name: f.type for f in kind.fields} if isinstance(kind, inspect.StructType) else {}
+
+
+def _full_names() -> list[str]:
+    return [below(section, key) for section, kind in _fields(MODEL).items() for key in _fields(kind)]
+
+
+def _kind_of(path: str) -> inspect.Type | None:
+    section, _, key = path.partition(".")
+    if section == "sweep" and key:
+        return inspect.StrType()
+    if section == "group" and key.startswith("environment.") and key != "environment.":
+        return inspect.StrType()
+    kind = _fields(_fields(MODEL).get(section, inspect.NoneType())).get(key)
+    return None if kind is None or isinstance(plain(kind), inspect.DictType) else kind
+
+
+def _value(text: str, kind: inspect.Type) -> Any:
+    """Text as the key wants it; text that cannot be is left, so that the check names it."""
+    kind = plain(kind)
+    kinds = [plain(one) for one in kind.types] if isinstance(kind, inspect.UnionType) else [kind]
+    if any(isinstance(one, inspect.StrType) for one in kinds):
+        return text
+    if any(isinstance(one, inspect.ListType) for one in kinds):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if any(isinstance(one, inspect.BoolType) for one in kinds):
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower(), text)
+    if any(isinstance(one, inspect.IntType) for one in kinds):
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    return text

@@ -1,0 +1,164 @@
+"""Why a job file does not fit the model: one line that names the key, what stands there and what is wanted.
+
+msgspec tells only the first half (no list positions, no nearest key), so this walks the same model once it has refused.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from diana.jobfile.raw import RawJob
+
+MODEL = inspect.type_info(RawJob)
+
+
+def plain(kind: inspect.Type) -> inspect.Type:
+    """Without its description."""
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return kind
+
+
+def problem(value: Any, kind: inspect.Type = MODEL, path: str = "") -> str | None:
+    """The first misfit of `value` as `path: what; the mend`; None when it fits."""
+    kind = plain(kind)
+    if isinstance(kind, inspect.UnionType):
+        return _in_union(value, kind, path)
+    if isinstance(kind, inspect.StructType):
+        return _in_struct(value, kind, path) if isinstance(value, dict) else _wrong(value, kind, path)
+    if isinstance(kind, inspect.DictType):
+        return _in_dict(value, kind, path) if isinstance(value, dict) else _wrong(value, kind, path)
+    if isinstance(kind, inspect.ListType):
+        if not isinstance(value, list):
+            return _wrong(value, kind, path)
+        return _first(problem(item, kind.item_type, f"{path}[{at}]") for at, item in enumerate(value))
+    if isinstance(kind, inspect.LiteralType):
+        return None if value in kind.values and isinstance(value, str) else _not_listed(value, kind, path)
+    return _in_scalar(value, kind, path)
+
+
+def _first(found: Any) -> str | None:
+    return next((line for line in found if line), None)
+
+
+def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> str | None:
+    fields = {field.encode_name: field for field in kind.fields}
+    for key in value:
+        if key not in fields:
+            return f"{below(path, key)}: unknown key; {nearest(str(key), list(fields))}"
+    for name, field in fields.items():
+        if name in value:
+            line = problem(value[name], field.type, below(path, name))
+            if line:
+                return line
+        elif field.required:
+            return f"{below(path, name)}: missing; write it"
+    return None
+
+
+def _in_dict(value: dict[Any, Any], kind: inspect.DictType, path: str) -> str | None:
+    for key, item in value.items():
+        if not isinstance(key, str):
+            return f"{below(path, key)}: want a name, got {got(key)}; quote it"
+        line = problem(item, kind.value_type, below(path, key))
+        if line:
+            return line
+    return None
+
+
+def _in_union(value: Any, kind: inspect.UnionType, path: str) -> str | None:
+    for one in map(plain, kind.types):
+        nested = isinstance(value, dict) and isinstance(one, inspect.StructType | inspect.DictType)
+        if nested or (isinstance(value, list) and isinstance(one, inspect.ListType)):
+            return problem(value, one, path)
+    lines = [problem(value, one, path) for one in kind.types]
+    if None in lines:
+        return None
+    ranged = [line for line in lines if line and "got" not in line]
+    return ranged[0] if ranged else _wrong(value, kind, path)
+
+
+def _in_scalar(value: Any, kind: inspect.Type, path: str) -> str | None:
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        number = isinstance(value, int) or (isinstance(value, float) and isinstance(kind, inspect.FloatType))
+        if not number or isinstance(value, bool):
+            return _wrong(value, kind, path)
+        if kind.ge is not None and value < kind.ge:
+            return f"{path}: {value} is too small; want at least {kind.ge}"
+        return None
+    if isinstance(kind, inspect.StrType):
+        fits = isinstance(value, str)
+    elif isinstance(kind, inspect.BoolType):
+        fits = isinstance(value, bool)
+    else:
+        fits = isinstance(kind, inspect.NoneType) and value is None
+    return None if fits else _wrong(value, kind, path)
+
+
+def _not_listed(value: Any, kind: inspect.LiteralType, path: str) -> str:
+    allowed = [str(one) for one in kind.values if one]
+    want = " or ".join(f"'{one}'" for one in allowed)
+    near = get_close_matches(value, allowed, 1) if isinstance(value, str) else []
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    return f"{path}: want {want}, got {got(value)}{hint}"
+
+
+def _wrong(value: Any, kind: inspect.Type, path: str) -> str:
+    where = path or "the file"
+    want = wanted(kind)
+    hint = "; quote it" if isinstance(plain(kind), inspect.StrType) and isinstance(value, int | float) else ""
+    if isinstance(plain(kind), inspect.IntType) and isinstance(value, str) and value.isdecimal():
+        hint = "; leave out the quotes"
+    return f"{where}: want {want}, got {got(value)}{hint}"
+
+
+def wanted(kind: inspect.Type) -> str:
+    kind = plain(kind)
+    if isinstance(kind, inspect.UnionType):
+        words = [wanted(one) for one in kind.types if not isinstance(plain(one), inspect.NoneType)]
+        return " or ".join(dict.fromkeys(words))
+    names: tuple[tuple[type[inspect.Type], str], ...] = (
+        (inspect.StrType, "text"),
+        (inspect.IntType, "a whole number"),
+        (inspect.FloatType, "a number"),
+        (inspect.BoolType, "true or false"),
+        (inspect.ListType, "a list"),
+        (inspect.DictType, "a table of names and values"),
+        (inspect.StructType, "a table of keys and values"),
+    )
+    return next((word for kind_of, word in names if isinstance(kind, kind_of)), "another type")
+
+
+def got(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {value if len(value) <= 60 else value[:57] + '...'!r}"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a table"
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def below(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
+
+
+def checked(data: Any) -> RawJob:
+    """`data` as the typed model; ValueError with the line when it does not fit."""
+    try:
+        return msgspec.convert(data, RawJob)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ValueError(problem(data) or str(error)) from None

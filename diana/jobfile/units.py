@@ -1,0 +1,104 @@
+"""Sizes, durations and index ranges as people write them. Every function raises ValueError with the mend."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
+_POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?\s*(?:(\d+(?:\.\d+)?)h)?\s*(?:(\d+(?:\.\d+)?)m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)s)?\Z")
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?\Z")
+_RANGE = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?\s*\Z")
+
+MOST_BYTES = 1 << 60
+LONGEST_S = 1e9
+MOST_LISTED = 100_000
+"""Indices a list of several ranges may have; a single range may have any number."""
+
+
+def size_bytes(value: str | int, bare: str = "B") -> int:
+    """`8G` -> bytes. `bare` is the unit of text without one (Slurm's memory: `M`)."""
+    if isinstance(value, str):
+        text = value.strip()
+        found = _SIZE.match(text + bare if text.isdecimal() else text)
+        if not found:
+            raise ValueError(f'{value!r} is no size; write a number and a unit, such as "500M" or "8G"')
+        number, unit, suffix = found.groups()
+        base = 1000 if suffix == "B" else 1024
+        size = float(number) * base ** (_POWERS[unit] if unit else 0)
+    else:
+        size = value
+    if not 0 <= size <= MOST_BYTES:
+        raise ValueError(f"{value!r} is out of range; want 0 to 1024P")
+    return int(size)
+
+
+def duration_s(value: str | float) -> float:
+    """`1h30m`, `90s`, `1:30:00` or a number of seconds -> seconds."""
+    if not isinstance(value, str):
+        seconds = float(value)
+    else:
+        text = value.strip()
+        found = _DURATION.match(text) if text and not text.isdecimal() else None
+        clock = _CLOCK.match(text) if ":" in text else None
+        if found:
+            days, hours, minutes, rest = (float(part or 0) for part in found.groups())
+            seconds = days * 86400 + hours * 3600 + minutes * 60 + rest
+        elif clock:
+            seconds = slurm_time_s(text)
+        else:
+            raise ValueError(f'{value!r} is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"')
+    if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
+        raise ValueError(f"{value!r} is out of range; want 0 to {LONGEST_S:.0f} seconds")
+    return seconds
+
+
+def slurm_time_s(text: str) -> float:
+    """As sbatch reads it: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]."""
+    found = _CLOCK.match(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS")
+    days, first, second, third = (int(part) if part else None for part in found.groups())
+    assert first is not None  # The pattern demands it.
+    if days is not None:
+        hours, minutes, seconds = first, second or 0, third or 0
+    elif third is not None:
+        hours, minutes, seconds = first, second or 0, third
+    else:
+        hours, minutes, seconds = 0, first, second or 0
+    return float(((days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds)
+
+
+class Span(NamedTuple):
+    """start, start + step, ... below stop."""
+
+    start: int
+    stop: int
+    step: int
+
+
+def spans(text: str) -> list[Span]:
+    """`1-5000`, `0-100:5` (both ends belong to it), or several separated by commas."""
+    out = []
+    for part in text.split(","):
+        found = _RANGE.match(part)
+        if not found:
+            raise ValueError(f'{text!r} is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values')
+        start = int(found[1])
+        last = int(found[2] or start)
+        step = int(found[3] or 1)
+        if step < 1:
+            raise ValueError(f"{text!r}: a step of 0; write a step of at least 1")
+        if last < start:
+            raise ValueError(f"{text!r} runs backwards and is empty; write the smaller number first")
+        out.append(Span(start, last + 1, step))
+    return out
+
+
+def listed(parts: list[Span]) -> list[int]:
+    """The members of several ranges, in the order written, once each."""
+    if sum(len(range(*part)) for part in parts) > MOST_LISTED:
+        raise ValueError(f"more than {MOST_LISTED} indices in a list of ranges; write one range, or list the rows in a CSV file")
+    return list(dict.fromkeys(index for part in parts for index in range(*part)))

@@ -1,0 +1,1 @@
+"""Frozen values that every layer shares: ids, index sets, specs, facts."""

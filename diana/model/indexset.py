@@ -1,0 +1,233 @@
+"""Sets of job indices whose cost is that of their ranges, never of their members.
+
+`IndexSet` is for work that is queued, split and handed over: sorted disjoint half-open ranges.
+`FinishedSet` is for finished work, which ends in random order: bitmaps in chunks of 65,536.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+CHUNK = 1 << 16
+_CHUNK_BYTES = CHUNK // 8
+_ZERO = bytes(_CHUNK_BYTES)
+
+
+class IndexSet(msgspec.Struct, frozen=True, array_like=True):
+    """An immutable set of indices >= 0.
+
+    `bounds` is (start0, stop0, start1, stop1, ...), strictly rising, so equal sets are equal values.
+    """
+
+    bounds: tuple[int, ...] = ()
+
+    @staticmethod
+    def span(start: int, stop: int) -> IndexSet:
+        return IndexSet((start, stop)) if stop > start else IndexSet()
+
+    @staticmethod
+    def of(indices: Iterable[int]) -> IndexSet:
+        """From indices in any order, repeats allowed."""
+        out: list[int] = []
+        for i in sorted(set(indices)):
+            if out and out[-1] == i:
+                out[-1] = i + 1
+            else:
+                out += (i, i + 1)
+        return IndexSet(tuple(out))
+
+    @staticmethod
+    def union(sets: Iterable[IndexSet]) -> IndexSet:
+        """Of many sets at once: O(R log R) in their ranges."""
+        out: list[int] = []
+        for start, stop in sorted(r for s in sets for r in s.ranges()):
+            if out and start <= out[-1]:
+                out[-1] = max(out[-1], stop)
+            else:
+                out += (start, stop)
+        return IndexSet(tuple(out))
+
+    @staticmethod
+    def checked(bounds: Iterable[int]) -> IndexSet:
+        """From bounds a peer or a user sent; ValueError when they are no index set."""
+        b = tuple(bounds)
+        if len(b) % 2 or (b and b[0] < 0) or any(x >= y for x, y in pairwise(b)):
+            raise ValueError("index set bounds must be an even number of strictly rising integers >= 0")
+        return IndexSet(b)
+
+    @staticmethod
+    def parse(text: str) -> IndexSet:
+        """From `3`, `3-9`, `1,4-6`; ranges include both ends. ValueError names the bad part."""
+        out = IndexSet()
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            if not first.isdecimal() or (dash and not last.isdecimal()):
+                raise ValueError(f"index set {text!r}: {part!r} is neither N nor N-M")
+            start, end = int(first), int(last or first)
+            if end < start:
+                raise ValueError(f"index set {text!r}: {part!r} runs backwards")
+            out = out | IndexSet.span(start, end + 1)
+        return out
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        b = self.bounds
+        return zip(b[::2], b[1::2], strict=True)
+
+    def __len__(self) -> int:
+        b = self.bounds
+        return sum(b[1::2]) - sum(b[::2])
+
+    def __bool__(self) -> bool:
+        return bool(self.bounds)
+
+    def __iter__(self) -> Iterator[int]:
+        for start, stop in self.ranges():
+            yield from range(start, stop)
+
+    def __contains__(self, index: object) -> bool:
+        return isinstance(index, int) and bisect_right(self.bounds, index) % 2 == 1
+
+    def __or__(self, other: IndexSet) -> IndexSet:
+        if not other.bounds:
+            return self
+        if not self.bounds:
+            return other
+        return _merge(self.bounds, other.bounds, lambda a, b: a or b)
+
+    def __and__(self, other: IndexSet) -> IndexSet:
+        if not self.bounds or not other.bounds:
+            return IndexSet()
+        return _merge(self.bounds, other.bounds, lambda a, b: a and b)
+
+    def __sub__(self, other: IndexSet) -> IndexSet:
+        if not self.bounds or not other.bounds:
+            return self
+        return _merge(self.bounds, other.bounds, lambda a, b: a and not b)
+
+    def isdisjoint(self, other: IndexSet) -> bool:
+        return not (self & other)
+
+    def issubset(self, other: IndexSet) -> bool:
+        return not (self - other)
+
+    def take(self, count: int) -> tuple[IndexSet, IndexSet]:
+        """The `count` lowest indices (all, if there are fewer) and the rest."""
+        left = count
+        b = self.bounds
+        for at in range(0, len(b), 2):
+            size = b[at + 1] - b[at]
+            if size > left:
+                cut = b[at] + left
+                head = b[:at] + ((b[at], cut) if left else ())
+                return IndexSet(head), IndexSet((cut, *b[at + 1 :]))
+            left -= size
+        return self, IndexSet()
+
+    def __str__(self) -> str:
+        return ",".join(str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in self.ranges())
+
+
+def _merge(a: tuple[int, ...], b: tuple[int, ...], keep: Callable[[bool, bool], bool]) -> IndexSet:
+    """Sweep over both bound lists; `keep(in_a, in_b)` says what belongs to the result."""
+    out: list[int] = []
+    i = j = 0
+    inside = False
+    na, nb = len(a), len(b)
+    while i < na or j < nb:
+        if j >= nb or (i < na and a[i] <= b[j]):
+            at = a[i]
+            i += 1
+            if j < nb and b[j] == at:
+                j += 1
+        else:
+            at = b[j]
+            j += 1
+        if keep(i % 2 == 1, j % 2 == 1) != inside:
+            inside = not inside
+            out.append(at)
+    return IndexSet(tuple(out))
+
+
+class FinishedSet:
+    """A growing set of indices in any order: at most one bit each, counted as it grows."""
+
+    __slots__ = ("_chunks", "_count")
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, bytearray] = {}
+        self._count = 0
+
+    def add(self, index: int) -> bool:
+        """Put `index` in; False if it was there."""
+        key, bit = divmod(index, CHUNK)
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            chunk = self._chunks[key] = bytearray(_CHUNK_BYTES)
+        at, mask = bit >> 3, 1 << (bit & 7)
+        if chunk[at] & mask:
+            return False
+        chunk[at] |= mask
+        self._count += 1
+        return True
+
+    def add_set(self, indices: IndexSet) -> None:
+        for start, stop in indices.ranges():
+            for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
+                low, high = max(start, key * CHUNK), min(stop, (key + 1) * CHUNK)
+                if high - low == 1:
+                    self.add(low)
+                    continue
+                chunk = self._chunks.setdefault(key, bytearray(_CHUNK_BYTES))
+                base = key * CHUNK
+                had = int.from_bytes(chunk, "little")
+                new = had | (((1 << (high - low)) - 1) << (low - base))
+                self._count += (new ^ had).bit_count()
+                chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
+
+    def discard_set(self, indices: IndexSet) -> None:
+        for index in indices:
+            key, bit = divmod(index, CHUNK)
+            chunk = self._chunks.get(key)
+            if chunk is not None and chunk[bit >> 3] & (1 << (bit & 7)):
+                chunk[bit >> 3] &= ~(1 << (bit & 7)) & 0xFF
+                self._count -= 1
+
+    def __contains__(self, index: object) -> bool:
+        if not isinstance(index, int):
+            return False
+        key, bit = divmod(index, CHUNK)
+        chunk = self._chunks.get(key)
+        return chunk is not None and bool(chunk[bit >> 3] & (1 << (bit & 7)))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        """Members in rising order."""
+        for key in sorted(self._chunks):
+            base = key * CHUNK
+            for at, byte in enumerate(self._chunks[key]):
+                while byte:
+                    low = byte & -byte
+                    yield base + at * 8 + low.bit_length() - 1
+                    byte ^= low
+
+    def within(self, indices: IndexSet) -> IndexSet:
+        """The members that lie in `indices`, as ranges."""
+        return IndexSet.of(i for i in indices if i in self)
+
+    def dump(self) -> dict[int, bytes]:
+        """A plain value `load` takes back, for snapshots."""
+        return {key: bytes(chunk) for key, chunk in sorted(self._chunks.items()) if chunk != _ZERO}
+
+    @staticmethod
+    def load(dumped: dict[int, bytes]) -> FinishedSet:
+        out = FinishedSet()
+        for key, chunk in dumped.items():
+            out._chunks[key] = bytearray(chunk)
+            out._count += int.from_bytes(chunk, "little").bit_count()
+        return out

@@ -1,0 +1,69 @@
+"""Where things lie below a node's data directory. Names only; nothing here touches the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diana.model.ids import GroupId, SubgroupId
+
+
+def flat(subgroup: SubgroupId) -> str:
+    """`alpha-12/0` as one path component: `alpha-12_0`."""
+    return subgroup.replace("/", "_")
+
+
+class DataDir:
+    """Paths of one node's data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "site.toml"
+        self.lock = root / "lock"
+        self.journal = root / "journal.db"
+        self.catalogue = root / "catalogue.db"
+        self.keys = root / "keys"
+        """0700: site.key, site.pem (chain), vo.pem (trust root), and vo.key at the site that made the VO."""
+        self.control = root / "control"
+        """0750, with `diana.sock` 0660."""
+        self.socket = self.control / "diana.sock"
+        self.spawner = root / "spawner"
+        self.node_log = root / "node.log"
+
+    def slot(self, number: int) -> Path:
+        """A slot's scratch directory, emptied after each job that used it."""
+        return self.root / "slots" / str(number)
+
+    def job(self, subgroup: SubgroupId, epoch: int, index: int) -> Path:
+        """A job's own directory."""
+        return self.root / "jobs" / flat(subgroup) / f"e{epoch}" / str(index)
+
+    def jobs(self, subgroup: SubgroupId) -> Path:
+        return self.root / "jobs" / flat(subgroup)
+
+    def logs(self, group: GroupId) -> Path:
+        """Log segments; `Facts.log_segments` are relative to `logs_root`."""
+        return self.logs_root / group
+
+    @property
+    def logs_root(self) -> Path:
+        return self.root / "logs"
+
+    def staged(self, subgroup: SubgroupId) -> Path:
+        """Links to a subgroup's inputs: `dataset/NAME/FILE` and `blob/SHA256` below it."""
+        return self.root / "staged" / flat(subgroup)
+
+    def cached(self, sha256: str) -> Path:
+        """Verified content fetched from elsewhere, mode 0444."""
+        return self.root / "cache" / sha256[:2] / sha256
+
+    def blob(self, sha256: str) -> Path:
+        """Content a client uploaded here, mode 0444."""
+        return self.root / "blobs" / sha256[:2] / sha256
+
+    def collected(self, subgroup: SubgroupId, epoch: int) -> Path:
+        """Outputs kept at the executing site until the origin has them, by output name."""
+        return self.root / "collected" / flat(subgroup) / f"e{epoch}"
+
+    def gathered(self, group: GroupId) -> Path:
+        """A group's outputs at its origin when the user named no folder."""
+        return self.root / "groups" / group / "outputs"

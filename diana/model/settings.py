@@ -1,0 +1,64 @@
+"""What an operator or the VO sets for a site. Each setting checks itself at birth."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    slots: int = 1
+    """Processors jobs may hold here at once; 0: this site only submits."""
+    speed: float = 1.0
+    """How much faster than the reference a job runs here."""
+    claim_ahead: int = 0
+    """Jobs given to the LRM beyond the free slots; 0: twice the slots. What is claimed counts as started."""
+    accept_remote: bool = True
+    max_queued_jobs: int = 50_000_000
+    """Jobs this site holds for others and itself before it refuses more."""
+    default_work_s: float = 1.0
+    """Assumed run time of a job whose spec does not say."""
+    default_bytes_per_s: float = 12.5e6
+    """Assumed throughput of a link nobody has measured."""
+    max_subgroup: int = 1_000_000
+    quote_wait_s: float = 2.0
+    """How long a placement waits for quotes before it decides with what it has."""
+    offer_wait_s: float = 10.0
+    """How long an offer may stay unanswered before it is taken back."""
+    resend_first_s: float = 0.5
+    resend_most_s: float = 15.0
+    result_batch_s: float = 0.05
+    """Results gathered this long leave in one message."""
+    summary_every_s: float = 1.0
+    suspect_after_s: float = 6.0
+    """A peer whose summary is older is no candidate."""
+    keep_s: float = 30 * 86400.0
+    """Finished groups expire after this; their outputs are never deleted unasked."""
+    tombstone_s: float = 30 * 86400.0
+
+    def __post_init__(self) -> None:
+        ranges: tuple[tuple[str, float, float], ...] = (
+            ("slots", 0, 1_000_000),
+            ("speed", 1e-3, 1e3),
+            ("claim_ahead", 0, 1_000_000),
+            ("max_queued_jobs", 1, 10**12),
+            ("default_work_s", 1e-6, 1e9),
+            ("default_bytes_per_s", 1.0, 1e13),
+            ("max_subgroup", 1, 10**12),
+            ("quote_wait_s", 0.01, 3600),
+            ("offer_wait_s", 0.1, 86400),
+            ("resend_first_s", 0.01, 3600),
+            ("resend_most_s", 0.01, 86400),
+            ("result_batch_s", 0.0, 60),
+            ("summary_every_s", 0.05, 3600),
+            ("suspect_after_s", 0.1, 86400),
+            ("keep_s", 0, 1e10),
+            ("tombstone_s", 0, 1e10),
+        )
+        for key, low, high in ranges:
+            value = getattr(self, key)
+            if not low <= value <= high:
+                raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+
+    def feed(self) -> int:
+        """How many processors' worth of jobs the LRM may hold, running and claimed ahead."""
+        return self.slots + (self.claim_ahead or 2 * self.slots)

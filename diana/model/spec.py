@@ -1,0 +1,131 @@
+"""What a user asks for: a template, a sweep, and what they need. One value, however many jobs.
+
+Text fields marked *template* may hold `{name}` placeholders, filled per job from the sweep and from
+`{index}` and `{group}`; `{{` and `}}` stand for braces (see `model/template.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+OnCrash = Literal["hold", "rerun"]
+OnSiteLost = Literal["hold", "rerun"]
+JobClass = Literal["", "compute", "data", "both"]
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Per job. Zero means: no limit asked, none imposed; `work_s` zero means: unknown."""
+
+    processors: int = 1
+    memory_bytes: int = 0
+    time_limit_s: float = 0.0
+    gpus: int = 0
+    scratch_bytes: int = 0
+    work_s: float = 0.0
+    """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
+
+
+class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One file or dataset a job reads.
+
+    `source` is a template: `dataset:NAME` (all its files, as a directory), `dataset:NAME/FILE`,
+    or `blob:SHA256` (content the submitter uploaded). `path` is a template, relative to the job's directory.
+    """
+
+    source: str
+    path: str
+    size_bytes: int = 0
+    """Known for blobs only."""
+    executable: bool = False
+
+
+class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    collect: tuple[str, ...] = ()
+    """Templates of paths below the job's directory; each must exist when the job has exited 0."""
+    to: str = ""
+    """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`."""
+    merge: tuple[str, ...] = ()
+    """Command run once, in the folder of the gathered outputs, when every job is done."""
+
+
+class Axis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One swept name: either the integers start, start+step, ... < stop, or the listed values."""
+
+    name: str
+    start: int = 0
+    stop: int = 0
+    step: int = 1
+    values: tuple[str, ...] = ()
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Explicit rows, kept apart as a blob: UTF-8, one JSON array of strings per line."""
+
+    columns: tuple[str, ...]
+    rows: int
+    blob: str
+    """SHA-256 of the blob, hex."""
+    size_bytes: int
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The product of the axes (the last one varies fastest), times the table's rows if there is one
+    (which then vary slowest). No axis and no table: one job."""
+
+    axes: tuple[Axis, ...] = ()
+    table: Table | None = None
+
+
+class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A bulk group as its origin keeps it and a destination receives it (SPEC J1-J6).
+
+    Its canonical bytes (`encode`) are what is signed and hashed.
+    """
+
+    name: str = ""
+    argv: tuple[str, ...] = ()
+    """Templates. With `script` set: arguments to the script."""
+    script: str = ""
+    """Text of a script, first line `#!`; no placeholders."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Sorted by name; values are templates."""
+    own_directory: bool = False
+    """Ask for a directory of its own even without inputs or outputs."""
+    stdout: str = ""
+    """Template of a path below the job's directory; empty: the shared, capped log segment."""
+    stderr: str = ""
+    resources: Resources = Resources()
+    sweep: Sweep = Sweep()
+    inputs: tuple[InputFile, ...] = ()
+    outputs: Outputs = Outputs()
+    sites: tuple[str, ...] = ()
+    """Only these sites; empty: any."""
+    not_sites: tuple[str, ...] = ()
+    on_crash: OnCrash = "hold"
+    on_site_lost: OnSiteLost = "hold"
+    max_parallel: int = 0
+    job_class: JobClass = ""
+    max_subgroup: int = 0
+    """Largest subgroup in jobs; 0: the VO's."""
+    log_limit_bytes: int = 1 << 20
+    """Log bytes kept per job."""
+
+    def needs_directory(self) -> bool:
+        return bool(self.own_directory or self.inputs or self.outputs.collect or self.stdout or self.stderr)
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(GroupSpec)
+
+
+def encode_spec(spec: GroupSpec) -> bytes:
+    """Canonical JSON: the same spec gives the same bytes in every process and release."""
+    return _encoder.encode(spec)
+
+
+def decode_spec(data: bytes) -> GroupSpec:
+    """Inverse of `encode_spec`; msgspec.ValidationError for bytes that are no spec. Unknown fields are ignored,
+    so that a newer origin's spec still reads."""
+    return _decoder.decode(data)

@@ -1,0 +1,65 @@
+"""The engine's values as messages of the client service; their fields have the same names."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import msgspec
+
+from diana.model.decision import Decision
+from diana.model.facts import Facts, Outcome
+from diana.model.views import GroupView
+from diana.wire import client_messages as wire
+
+M = TypeVar("M", bound=msgspec.Struct)
+
+
+def to_message(value: object, kind: type[M]) -> M:
+    """Copy the fields `kind` has from `value`, nested ones too."""
+    return msgspec.convert(value, kind, from_attributes=True)
+
+
+def to_status(view: GroupView) -> wire.GroupStatus:
+    return to_message(view, wire.GroupStatus)
+
+
+def to_decision(decision: Decision) -> wire.Decision:
+    message = to_message(decision, wire.Decision)
+    return msgspec.structs.replace(
+        message,
+        whole_s=_seconds(decision.whole_s),
+        split_s=_seconds(decision.split_s),
+        candidates=tuple(msgspec.structs.replace(row, total_s=_seconds(row.total_s)) for row in message.candidates),
+    )
+
+
+def _seconds(value: float) -> float:
+    """JSON has no infinity: -1 says that there is no such time."""
+    return value if math.isfinite(value) else -1.0
+
+
+def outcome_name(value: int) -> str:
+    try:
+        return Outcome(value).name
+    except ValueError:
+        return f"OUTCOME_{value}"
+
+
+def to_results(chunk: int, facts: Facts) -> wire.ResultsChunk:
+    return wire.ResultsChunk(
+        chunk=chunk,
+        site=facts.site,
+        indices=tuple(facts.indices),
+        attempts=tuple(facts.attempts),
+        outcomes=tuple(map(outcome_name, facts.outcomes)),
+        exit_codes=tuple(facts.exit_codes),
+        started_s=tuple(facts.started_s),
+        ended_s=tuple(facts.ended_s),
+        cpu_s=tuple(facts.cpu_s),
+        max_rss_bytes=tuple(facts.max_rss_bytes),
+        outputs=tuple(
+            wire.OutputFile(index=o.index, name=o.name, size_bytes=o.size_bytes, sha256=o.sha256) for o in facts.outputs
+        ),
+        errors=tuple(wire.JobError(index=e.index, text=e.text) for e in facts.errors),
+    )

@@ -1,0 +1,74 @@
+"""What every call of the client service works with, and how it asks the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from diana.engine.effects import Refusal
+from diana.engine.events import Ask, Event
+from diana.errors import DianaError, UsageError
+from diana.model.ids import GroupId, is_group_id
+from diana.model.layout import DataDir
+from diana.model.principal import Principal
+from diana.model.views import GroupView, Ok
+from diana.node.door import About, ClientStager, EngineDoor, ReplyBody
+from diana.wire.client_messages import Failure
+from diana.wire.failures import error_of
+
+T = TypeVar("T")
+
+
+class Desk:
+    """Holds no state of its own: the engine and the store do."""
+
+    def __init__(
+        self,
+        *,
+        door: EngineDoor,
+        stager: ClientStager,
+        data: DataDir,
+        about: About,
+        stop: Callable[[], None],
+        wall_s: Callable[[], float],
+    ) -> None:
+        self.door = door
+        self.stager = stager
+        self.data = data
+        self.about = about
+        self.stop = stop
+        self.wall_s = wall_s
+
+    async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
+        """The engine's answer, which must be a `want`; its refusals are raised."""
+        body: ReplyBody = await self.door.request(make)
+        if isinstance(body, Refusal):
+            raise error_of(Failure(code=body.code, text=body.text, retry_after_s=body.retry_after_s))
+        if not isinstance(body, want):
+            raise DianaError(f"the engine answered {type(body).__name__} where {want.__name__} was asked")
+        return body
+
+    async def ask(self, want: type[T], principal: Principal, what: str, group: GroupId | None = None) -> T:
+        return await self.request(want, lambda number: Ask(request=number, principal=principal, what=what, group=group))
+
+    async def group(self, principal: Principal, group: GroupId) -> GroupView:
+        """Denied unless the caller may see it."""
+        return await self.ask(GroupView, principal, "group", group)
+
+    async def check_may_read(self, principal: Principal, group: GroupId) -> None:
+        """Raises unless the engine lets the caller read the group."""
+        await self.ask(Ok, principal, "may-read", group)
+
+
+def checked_group(text: str) -> GroupId:
+    if not is_group_id(text):
+        raise UsageError(f"group {text!r}: want SITE-NUMBER, such as alpha-12; `diana status` lists yours")
+    return GroupId(text)
+
+
+def checked_job(text: str) -> tuple[GroupId, int | None]:
+    """`alpha-12.3` -> (alpha-12, 3); a group alone has no index."""
+    group, dot, index = text.partition(".")
+    if dot and not (index.isascii() and index.isdecimal() and len(index) <= 18):
+        raise UsageError(f"job {text!r}: want SITE-NUMBER.INDEX, such as alpha-12.3")
+    return checked_group(group), int(index) if dot else None

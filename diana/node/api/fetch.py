@@ -1,0 +1,121 @@
+"""Gathered outputs on their way to a client, each with its SHA-256.
+
+Files the results name are served from the folder of the gathered outputs and must have the recorded hash. The
+group's own folder belongs to it alone, so once the group is final whatever else stands there (what the merge command
+made) is served too; in a folder the user named, nothing but the group's outputs is touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from diana.errors import DianaError, UsageError
+from diana.model.facts import Facts, FactsKey
+from diana.model.principal import Principal
+from diana.node.api.desk import Desk, checked_group
+from diana.wire import client_messages as wire
+
+READ_BYTES = 1 << 20
+
+
+async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> AsyncGenerator[wire.FetchChunk, None]:
+    group = checked_group(request.group)
+    view = await desk.group(caller, group)
+    folder = Path(view.outputs_to) if view.outputs_to else desk.data.gathered(group)
+    named = await asyncio.to_thread(wanted_outputs, desk.door.store.facts(group), request.pattern)
+    if not view.outputs_to and view.final:
+        for name in await asyncio.to_thread(lambda: list(files_below(folder))):
+            if matches(name, request.pattern):
+                named.setdefault(name, "")
+    if not named:
+        raise UsageError(_nothing(request, view.final))
+    for name in sorted(named):
+        async with aclosing(_file(folder, name, named[name])) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+def _nothing(request: wire.FetchRequest, final: bool) -> str:
+    which = f" that match {request.pattern!r}" if request.pattern else ""
+    later = "" if final else " yet; `diana wait` for it first"
+    return f"group {request.group}: no outputs{which}{later}"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Shell pattern over the whole name or over its last part."""
+    return not pattern or fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+
+
+def wanted_outputs(source: Iterator[tuple[FactsKey, Facts]], pattern: str) -> dict[str, str]:
+    """Name -> SHA-256 of the outputs recorded so far. Blocks on the disk."""
+    return {o.name: o.sha256 for _, facts in source for o in facts.outputs if matches(o.name, pattern)}
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """Names of the regular files, relative; links are not followed and hidden files not shown."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = os.path.join(where, name)
+            if not name.startswith(".") and stat.S_ISREG(os.lstat(path).st_mode):
+                yield os.path.relpath(path, folder)
+
+
+async def _file(folder: Path, name: str, sha256: str) -> AsyncGenerator[wire.FetchChunk, None]:
+    try:
+        handle = await asyncio.to_thread(open_below, folder, name)
+    except FileNotFoundError:
+        raise DianaError(
+            f"output {name} is not in {folder}: still on its way, or moved since it was gathered"
+        ) from None
+    try:
+        size = os.fstat(handle).st_size
+        digest = hashlib.sha256()
+        while True:
+            data = await asyncio.to_thread(_read, handle, digest)
+            if not data:
+                break
+            yield wire.FetchChunk(name=name, size_bytes=size, data=data)
+    finally:
+        os.close(handle)
+    found = digest.hexdigest()
+    if sha256 and found != sha256:
+        raise DianaError(f"output {name} in {folder} was changed since it was gathered; remove it, or fetch the others")
+    yield wire.FetchChunk(name=name, size_bytes=size, sha256=found, last=True)
+
+
+def _read(handle: int, digest: hashlib._Hash) -> bytes:
+    data = os.read(handle, READ_BYTES)
+    digest.update(data)
+    return data
+
+
+def open_below(folder: Path, name: str) -> int:
+    """A descriptor of a regular file below `folder`, no link on the way followed."""
+    parts = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise DianaError(f"output name {name!r} leaves the group's folder")
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = below
+        handle = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise DianaError(f"output {name} in {folder} cannot be read: {error.strerror}") from None
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DianaError(f"output {name} in {folder} is no regular file")
+    return handle

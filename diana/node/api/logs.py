@@ -1,0 +1,146 @@
+"""Logs of finished jobs, wherever they ran. A job's log is a stretch of a segment at the site that ran it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import NamedTuple
+
+from diana.errors import DianaError, UsageError
+from diana.model.facts import Facts, FactsKey, Outcome
+from diana.model.ids import GroupId, SiteId, job_id
+from diana.model.layout import DataDir
+from diana.model.principal import Principal
+from diana.model.views import GroupView
+from diana.node.api.desk import Desk, checked_job
+from diana.wire import client_messages as wire
+
+WINDOW_JOBS = 65_536
+"""Jobs whose log positions are in memory at once; a larger group's facts are read once per window."""
+READ_BYTES = 1 << 18
+
+
+class Spot(NamedTuple):
+    """Where the log of a job's last attempt lies."""
+
+    attempt: int
+    outcome: int
+    site: SiteId
+    segment: str
+    offset: int
+    length: int
+    truncated: bool
+    error: str
+
+
+async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> AsyncGenerator[wire.LogsChunk, None]:
+    """Job by job in order of the index; each job's last chunk says whether its log was truncated."""
+    group, index = checked_job(request.job)
+    view = await desk.group(caller, group)
+    if index is not None and index >= view.jobs:
+        raise UsageError(f"job {request.job}: {group} has jobs 0 to {view.jobs - 1}")
+    first, stop = (0, view.jobs) if index is None else (index, index + 1)
+    ended = 0
+    for start in range(first, stop, WINDOW_JOBS):
+        window = range(start, min(start + WINDOW_JOBS, stop))
+        spots = await asyncio.to_thread(find_spots, desk.door.store.facts(group), window)
+        ended += len(spots)
+        for at in sorted(spots):
+            if request.failed and spots[at].outcome == Outcome.DONE:
+                continue
+            async with aclosing(_one_log(desk, group, at, spots[at])) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+    if ended < stop - first:
+        yield _missing(view, request.job, index, stop - first - ended)
+
+
+def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.LogsChunk:
+    if index is not None:
+        text = "has not ended: its log can be read when it has"
+    else:
+        text = f"{jobs:,} of {view.jobs:,} jobs have not ended: their logs can be read when they have"
+    if view.final:
+        text = "never ran, so it has no log" if index is not None else f"{jobs:,} of {view.jobs:,} jobs never ran"
+    return wire.LogsChunk(job=asked, error=text)
+
+
+def find_spots(source: Iterator[tuple[FactsKey, Facts]], window: range) -> dict[int, Spot]:
+    """The newest attempt of each job in `window` that has one. Blocks on the disk."""
+    spots: dict[int, Spot] = {}
+    for _, facts in source:
+        errors = {error.index: error.text for error in facts.errors}
+        for k, index in enumerate(facts.indices):
+            if index not in window:
+                continue
+            had = spots.get(index)
+            if had is not None and had.attempt > facts.attempts[k]:
+                continue
+            spots[index] = Spot(
+                attempt=facts.attempts[k],
+                outcome=facts.outcomes[k],
+                site=facts.site,
+                segment=facts.log_segments[k],
+                offset=facts.log_offsets[k],
+                length=facts.log_lengths[k],
+                truncated=facts.log_truncated[k],
+                error=errors.get(index, ""),
+            )
+    return spots
+
+
+async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncGenerator[wire.LogsChunk, None]:
+    name = job_id(group, index)
+    if not spot.segment:
+        reason = spot.error or "kept no log: it wrote to files of its own, or was never started"
+        yield wire.LogsChunk(job=name, error=reason)
+        return
+    try:
+        if spot.length:
+            async with aclosing(_bytes_of(desk, group, spot)) as pieces:
+                async for piece in pieces:
+                    yield wire.LogsChunk(job=name, data=piece)
+        yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error)
+    except (DianaError, OSError) as error:
+        yield wire.LogsChunk(job=name, error=f"its log at {spot.site} cannot be had now: {error}")
+
+
+async def _bytes_of(desk: Desk, group: GroupId, spot: Spot) -> AsyncGenerator[bytes, None]:
+    if spot.site != desk.about.site:
+        async with aclosing(_remote(desk, spot)) as pieces:
+            async for piece in pieces:
+                yield piece
+        return
+    at, end = spot.offset, spot.offset + spot.length
+    while at < end:
+        piece = await asyncio.to_thread(read_segment, desk.data, group, spot.segment, at, min(READ_BYTES, end - at))
+        if not piece:
+            raise DianaError(f"segment {spot.segment} ends at byte {at}, before the log does")
+        at += len(piece)
+        yield piece
+
+
+async def _remote(desk: Desk, spot: Spot) -> AsyncGenerator[bytes, None]:
+    """As the site sends it, in pieces that fit a frame and never more than was asked."""
+    left = spot.length
+    async for data in desk.stager.read(spot.site, f"log:{spot.segment}", spot.offset, spot.length):
+        data = data[:left]
+        left -= len(data)
+        for at in range(0, len(data), READ_BYTES):
+            yield data[at : at + READ_BYTES]
+        if left <= 0:
+            return
+
+
+def read_segment(data: DataDir, group: GroupId, segment: str, offset: int, length: int) -> bytes:
+    """A stretch of one of the group's own segments; the name came in facts, which a peer may have written."""
+    parts = segment.split("/")
+    if len(parts) != 2 or parts[0] != group or parts[1] in ("", ".", "..") or "\0" in segment:
+        raise DianaError(f"log segment {segment!r} does not belong to {group}")
+    handle = os.open(data.logs_root / segment, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, length, offset)
+    finally:
+        os.close(handle)

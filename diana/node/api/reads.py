@@ -1,0 +1,140 @@
+"""The calls that are one question to the engine, and those that end the node or add to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import msgspec
+
+from diana.engine.events import AddDataset, CancelJobs
+from diana.errors import UsageError
+from diana.model import views
+from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.node.api.convert import to_decision, to_message, to_status
+from diana.node.api.desk import Desk, checked_group, checked_job
+from diana.wire import client_messages as wire
+
+STOP_AFTER_S = 0.05
+"""Between the answer to Stop and the stop, so that the answer leaves."""
+MOST_GROUPS = 10_000
+"""That can be asked for by name in one call."""
+MOST_LISTED = 3_000
+MOST_DECISIONS = 100
+
+
+async def status(desk: Desk, caller: Principal, request: wire.StatusRequest) -> wire.StatusResponse:
+    if request.groups and len(request.groups) <= 16:
+        asked = [await desk.group(caller, checked_group(text)) for text in request.groups]
+    else:
+        asked = list((await desk.ask(views.Groups, caller, "groups")).groups)
+        if request.groups:
+            asked = _named(asked, request.groups)
+    if request.mine:
+        asked = [view for view in asked if view.owner == caller.name]
+    if request.active:
+        asked = [view for view in asked if not view.final]
+    return wire.StatusResponse(groups=tuple(map(to_status, fitting(asked))))
+
+
+def fitting(asked: list[views.GroupView]) -> list[views.GroupView]:
+    """What one message holds: beyond a few groups without their shares, beyond MOST_LISTED the newest final ones."""
+    if len(asked) <= 64:
+        return asked
+    if len(asked) > MOST_LISTED:
+        active = [view for view in asked if not view.final]
+        final = sorted((v for v in asked if v.final), key=lambda v: v.submitted_wall_s, reverse=True)
+        keep = {view.group for view in (active + final)[:MOST_LISTED]}
+        asked = [view for view in asked if view.group in keep]
+    return [msgspec.structs.replace(view, shares=()) for view in asked]
+
+
+def _named(found: list[views.GroupView], names: tuple[str, ...]) -> list[views.GroupView]:
+    """Those of `names`, in that order."""
+    if len(names) > MOST_GROUPS:
+        raise UsageError(f"status of {len(names):,} groups at once: ask for at most {MOST_GROUPS:,}")
+    by_name = {view.group: view for view in found}
+    missing = next((name for name in names if checked_group(name) not in by_name), None)
+    if missing is not None:
+        raise UsageError(f"group {missing!r}: not known here, or not yours; `diana status` lists yours")
+    return [by_name[GroupId(name)] for name in names]
+
+
+async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:
+    group, indices = cancel_target(request.target)
+    done = await desk.request(
+        views.Ok, lambda number: CancelJobs(request=number, principal=caller, group=group, indices=indices)
+    )
+    return wire.CancelResponse(jobs=done.count)
+
+
+def cancel_target(text: str) -> tuple[GroupId, IndexSet | None]:
+    """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; None stands for all jobs of the group."""
+    group, _, part = text.partition(".")
+    if part.startswith("[") and part.endswith("]"):
+        try:
+            return checked_group(group), IndexSet.parse(part[1:-1])
+        except ValueError as error:
+            raise UsageError(f"{text!r}: {error}") from None
+    name, index = checked_job(text)
+    return name, None if index is None else IndexSet.span(index, index + 1)
+
+
+async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:
+    found = await desk.ask(views.Explanation, caller, "explain", checked_group(request.group))
+    return wire.ExplainResponse(
+        group=found.group,
+        decisions=tuple(map(to_decision, found.decisions[-MOST_DECISIONS:])),
+        achieved_s=found.achieved_s,
+    )
+
+
+async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:
+    found = await desk.ask(views.Sites, caller, "sites")
+    return wire.SitesResponse(sites=tuple(to_message(site, wire.Site) for site in found.sites))
+
+
+async def datasets(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DatasetsResponse:
+    found = await desk.ask(views.Datasets, caller, "datasets")
+    return wire.DatasetsResponse(datasets=tuple(to_message(one, wire.Dataset) for one in found.datasets))
+
+
+async def add_dataset(desk: Desk, caller: Principal, request: wire.DatasetAddRequest) -> wire.Dataset:
+    if not request.paths:
+        raise UsageError(f"dataset {request.name!r}: no paths; name the files or folders that belong to it")
+    for text in request.paths:
+        if not os.path.isabs(text) or "\0" in text:
+            raise UsageError(f"dataset {request.name!r}: path {text!r} is not absolute; give the node's full path")
+    dataset = await desk.stager.register(request.name, [Path(text) for text in request.paths])
+    await desk.request(views.Ok, lambda number: AddDataset(request=number, principal=caller, dataset=dataset))
+    return wire.Dataset(
+        name=dataset.name, site=desk.about.site, files=len(dataset.files), size_bytes=dataset.size_bytes()
+    )
+
+
+async def info(desk: Desk, caller: Principal, request: wire.Empty) -> wire.InfoResponse:
+    found = await desk.ask(views.Info, caller, "info")
+    about = desk.about
+    return wire.InfoResponse(
+        site=found.site,
+        vo=about.vo,
+        release=about.release,
+        data=str(desk.data.root),
+        address=about.address,
+        db_uuid=found.db_uuid,
+        generation=found.generation,
+        pid=os.getpid(),
+        groups=found.groups,
+        queued_jobs=found.queued_jobs,
+        running_jobs=found.running_jobs,
+        principal=caller.name,
+        role=caller.role.value,
+    )
+
+
+async def stop(desk: Desk, caller: Principal, request: wire.Empty) -> wire.Empty:
+    asyncio.get_running_loop().call_later(STOP_AFTER_S, desk.stop)
+    return wire.Empty()

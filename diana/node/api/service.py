@@ -1,0 +1,100 @@
+"""The door of the client service: every call comes in here, is checked against the caller's role, and is answered.
+
+`ACTIONS` names for each call what the caller must be allowed to do; a call without an entry is refused. Whose group
+it is, the engine checks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from diana.errors import Denied, UsageError
+from diana.model.layout import DataDir
+from diana.model.principal import Principal
+from diana.node.api import fetch, follow, logs, reads, submit
+from diana.node.api.desk import Desk
+from diana.node.door import About, ClientStager, EngineDoor
+from diana.policy.authorise import Action, authorise
+
+ACTIONS: dict[str, Action] = {
+    "Submit": Action.SUBMIT,
+    "Plan": Action.PLAN,
+    "Upload": Action.UPLOAD,
+    "Status": Action.LIST_GROUPS,
+    "Wait": Action.READ_GROUP,
+    "Results": Action.READ_GROUP,
+    "Logs": Action.READ_GROUP,
+    "Fetch": Action.READ_GROUP,
+    "Cancel": Action.CANCEL,
+    "Explain": Action.READ_GROUP,
+    "Sites": Action.READ_SITES,
+    "Datasets": Action.READ_DATASETS,
+    "AddDataset": Action.ADD_DATASET,
+    "Info": Action.READ_INFO,
+    "Stop": Action.STOP,
+}
+
+Unary = Callable[[Desk, Principal, Any], Awaitable[msgspec.Struct]]
+Streamed = Callable[[Desk, Principal, Any], AsyncGenerator[msgspec.Struct, None]]
+
+_UNARY: dict[str, Unary] = {
+    "Submit": submit.submit,
+    "Plan": submit.plan,
+    "Upload": submit.upload,
+    "Status": reads.status,
+    "Cancel": reads.cancel,
+    "Explain": reads.explain,
+    "Sites": reads.sites,
+    "Datasets": reads.datasets,
+    "AddDataset": reads.add_dataset,
+    "Info": reads.info,
+    "Stop": reads.stop,
+}
+
+_STREAMED: dict[str, Streamed] = {
+    "Wait": follow.wait,
+    "Results": follow.results,
+    "Logs": logs.logs,
+    "Fetch": fetch.fetch,
+}
+
+
+class Api:
+    """`call` for a single answer (its request an iterator for Upload), `stream` for many.
+
+    Both raise `errors.DianaError` for what the caller gets as a Failure. Close a stream (`aclosing`) to end it early.
+    """
+
+    def __init__(
+        self,
+        *,
+        door: EngineDoor,
+        stager: ClientStager,
+        data: DataDir,
+        about: About,
+        stop: Callable[[], None],
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s)
+
+    async def call(self, caller: Principal, method: str, request: Any) -> msgspec.Struct:
+        check(caller, method)
+        return await _UNARY[method](self._desk, caller, request)
+
+    def stream(self, caller: Principal, method: str, request: Any) -> AsyncGenerator[msgspec.Struct, None]:
+        check(caller, method)
+        return _STREAMED[method](self._desk, caller, request)
+
+
+def check(caller: Principal, method: str) -> None:
+    """Denied unless the role may make this call at all; unknown calls are UsageErrors."""
+    action = ACTIONS.get(method)
+    if action is None:
+        raise UsageError(f"call {method!r}: this node does not know it; its release may be older than yours")
+    refused = authorise(caller, action, owner=caller.name)
+    if refused:
+        raise Denied(refused)

@@ -1,0 +1,164 @@
+"""From a job file's bytes to a durable group, or to one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import re
+from collections.abc import AsyncIterator
+
+from diana.engine.effects import DecisionMade, GroupAccepted
+from diana.engine.events import SubmitGroup
+from diana.errors import Overloaded, UsageError
+from diana.jobfile import ParsedJob, parse_job
+from diana.jobfile.check import missing_command
+from diana.model.principal import Principal
+from diana.model.spec import GroupSpec
+from diana.node.api.convert import to_decision
+from diana.node.api.desk import Desk
+from diana.wire import client_messages as wire
+
+FREE_BYTES = 512 << 20
+"""Below this much room on the data directory's disk nothing new is taken, so that results still land."""
+MOST_KEY_BYTES = 256
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_NODE_OPTIONS = frozenset({"check_command"})
+"""Options for the checks here; the rest belong to the job file's reader."""
+
+
+async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.SubmitResponse:
+    if len(request.key.encode()) > MOST_KEY_BYTES:
+        raise UsageError(f"submission key of {len(request.key)} characters: at most {MOST_KEY_BYTES} bytes are allowed")
+    await check_room(desk)
+    parsed = await _parsed(desk, request)
+    if parsed.needs_files:
+        return wire.SubmitResponse(needs_files=tuple(parsed.needs_files))
+    accepted = await desk.request(
+        GroupAccepted, lambda number: _event(desk, caller, request, parsed, number, plan_only=False)
+    )
+    blobs = used_blobs(parsed)
+    if blobs:
+        await desk.stager.use_blobs(accepted.group, blobs)
+    return wire.SubmitResponse(group=accepted.group, jobs=accepted.jobs)
+
+
+def used_blobs(parsed: ParsedJob) -> list[str]:
+    """Hashes of the uploaded content the group reads."""
+    sources = [ref for ref, _ in parsed.refs] + [file.source for file in parsed.spec.inputs]
+    hashes = {source.removeprefix("blob:") for source in sources if source.startswith("blob:")}
+    if parsed.spec.sweep.table is not None:
+        hashes.add(parsed.spec.sweep.table.blob)
+    return sorted(blob for blob in hashes if _SHA256.match(blob))
+
+
+async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.PlanResponse:
+    parsed = await _parsed(desk, request)
+    if parsed.needs_files:
+        return wire.PlanResponse(needs_files=tuple(parsed.needs_files))
+    made = await desk.request(
+        DecisionMade, lambda number: _event(desk, caller, request, parsed, number, plan_only=True)
+    )
+    return wire.PlanResponse(decision=to_decision(made.decision))
+
+
+async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.UploadRequest]) -> wire.Empty:
+    await check_room(desk)
+    first = await anext(requests, None)
+    if first is None or not _SHA256.match(first.sha256):
+        raise UsageError("upload: the first message must hold the content's SHA-256, 64 lower-case hex digits")
+
+    async def content() -> AsyncIterator[bytes]:
+        yield first.data
+        async for request in requests:
+            yield request.data
+
+    await desk.stager.write_blob(first.sha256, content())
+    return wire.Empty()
+
+
+async def check_room(desk: Desk) -> None:
+    free = await asyncio.to_thread(desk.door.store.free_bytes)
+    if free < FREE_BYTES:
+        raise Overloaded(
+            f"{desk.data.root}: {free >> 20} MiB free, new work needs {FREE_BYTES >> 20}; make room there", 60.0
+        )
+
+
+def _event(
+    desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedJob, number: int, *, plan_only: bool
+) -> SubmitGroup:
+    return SubmitGroup(
+        request=number,
+        principal=caller,
+        key="" if plan_only else request.key,
+        spec=parsed.spec,
+        jobs=parsed.jobs,
+        refs=tuple(parsed.refs),
+        wall_s=desk.wall_s(),
+        plan_only=plan_only,
+    )
+
+
+async def _parsed(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
+    """In a thread: a small file may stand for a large sweep whose inputs must be rendered."""
+    return await asyncio.to_thread(_parse_and_check, desk, request)
+
+
+def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
+    options = {option.name: option.value for option in request.options}
+    for file in request.files:
+        if not _SHA256.match(file.sha256) or not desk.stager.has_blob(file.sha256):
+            raise UsageError(f"file {file.path}: its content is not here; upload it before the job file")
+    parsed = parse_job(
+        request.content,
+        request.format,
+        request.source_name or "job file",
+        {name: value for name, value in options.items() if name not in _NODE_OPTIONS},
+        {file.path: file for file in request.files},
+        desk.stager.put_blob_bytes,
+    )
+    if not parsed.needs_files:
+        check_output_folder(desk, parsed.spec)
+        if options.get("check_command", "true").lower() not in ("false", "no", "0"):
+            check_command(desk, parsed.spec)
+    return parsed
+
+
+def check_command(desk: Desk, spec: GroupSpec) -> None:
+    """Only where the group may run here: elsewhere the command may well exist."""
+    if (spec.sites and desk.about.site not in spec.sites) or desk.about.site in spec.not_sites:
+        return
+    path = dict(spec.environment).get("PATH") or os.environ.get("PATH", os.defpath)
+    missing = missing_command(spec, path)
+    if missing:
+        raise UsageError(missing)
+
+
+def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
+    """The folder, or the nearest one above it that exists, must take files from the node's account."""
+    if not spec.outputs.to:
+        return
+    folder = os.path.realpath(spec.outputs.to)
+    own = os.path.realpath(desk.data.root)
+    if os.path.commonpath((folder, own)) == own:
+        raise UsageError(f"outputs.to = {spec.outputs.to}: lies in the node's data directory; choose a folder outside")
+    above = folder
+    while not os.path.lexists(above):
+        above = os.path.dirname(above)
+    if not os.path.isdir(above):
+        raise UsageError(f"outputs.to = {spec.outputs.to}: {above} is no folder; choose another")
+    if not os.access(above, os.W_OK | os.X_OK):
+        account = pwd.getpwuid(os.getuid()).pw_name if _has_account() else str(os.getuid())
+        raise UsageError(
+            f"outputs.to = {spec.outputs.to}: the node (account {account}) may not write in {above};"
+            " choose another folder or change its mode"
+        )
+
+
+def _has_account() -> bool:
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,211 @@
+"""`site.toml`: what an operator sets for a node, read strictly and told back in one line when wrong.
+
+Every error is `errors.UsageError`, `file:key: what; the mend`, and nothing is half taken: a file is good as a whole
+or refused, so that a reload at SIGHUP with a bad file changes nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import tomllib
+import types
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from diana import errors
+from diana.model.ids import SiteId, site_id
+from diana.model.layout import DataDir
+from diana.model.settings import Settings
+
+DEFAULT_LISTEN = "127.0.0.1:7400"
+
+
+class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
+    site: SiteId
+    vo: str
+    listen: str = DEFAULT_LISTEN
+    """host:port the node binds; port 0: any free one."""
+    advertise: str = ""
+    """host:port told to others; empty: `listen`."""
+    peers: tuple[str, ...] = ()
+    """host:port of other sites; always dialled."""
+    zeroconf: bool = True
+    """Find peers of the VO on the local network too."""
+    operators: tuple[str, ...] = ()
+    """Local accounts that may act on every group here."""
+    users: dict[str, str] = {}
+    """Local account name or uid -> VO principal; empty text: that account may not submit."""
+    settings: Settings = Settings()
+
+    def owner_of(self, uid: int, account: str) -> str:
+        """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
+        for name in (account, str(uid)):
+            if name and name in self.users:
+                return self.users[name]
+        return f"{account}@{self.vo}" if account else ""
+
+
+def load_config(path: Path) -> SiteConfig:
+    """Read and check. `path` lies in the data directory, whose `keys` are looked for."""
+    config = parse_config(_text(path), str(path))
+    if not is_loopback(config.listen) and not has_keys(DataDir(path.parent)):
+        raise errors.UsageError(
+            f"{path}:listen: {config.listen} can be reached by others, but {path.parent / 'keys'} holds no site keys; "
+            f'run `diana init`, or set listen = "{DEFAULT_LISTEN}"'
+        )
+    return config
+
+
+def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
+    """`name` is what error lines call the file."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
+    values = _checked(SiteConfig, table, name, "")
+    for key in ("site", "vo"):
+        if key not in values:
+            raise errors.UsageError(f'{name}:{key}: missing; add {key} = "NAME"')
+    _check_names(values, name)
+    _check_addresses(values, name)
+    try:
+        settings = Settings(**_checked(Settings, values.pop("settings", {}), name, "settings."))
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
+    return SiteConfig(settings=settings, **values)
+
+
+def has_keys(paths: DataDir) -> bool:
+    return all((paths.keys / name).is_file() for name in ("site.key", "site.pem", "vo.pem"))
+
+
+def host_port(address: str) -> tuple[str, int]:
+    """`127.0.0.1:7400`, `[::1]:7400`, `host:7400` -> its parts. ValueError otherwise."""
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = str(ipaddress.IPv6Address(host[1:-1]))
+    elif ":" in host:
+        raise ValueError(f"{address!r}: an IPv6 address wants brackets")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535 or " " in host:
+        raise ValueError(f"{address!r}: want host:port")
+    return host, int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach a `host:port` bound so."""
+    host, _ = host_port(address)
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# --- checks --------------------------------------------------------------------------------------------
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise errors.UsageError(f"{path}: no such file; run `diana init` or name the node's data directory") from None
+    except UnicodeDecodeError as error:
+        raise errors.UsageError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except OSError as error:
+        raise errors.UsageError(f"{path}: {error.strerror}; make it readable for the node's account") from None
+
+
+def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefix: str) -> dict[str, Any]:
+    """The table's values, converted; unknown keys and wrong types refused. Rules of a value come later."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in fields:
+            raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
+        wanted = dict[str, Any] if fields[key] is Settings else fields[key]
+        try:
+            values[key] = msgspec.convert(value, wanted)
+        except msgspec.ValidationError:
+            raise errors.UsageError(f"{name}:{prefix}{key}: {_shown(value)} is not {_kind(wanted)}") from None
+    return values
+
+
+def _nearest(key: str, known: Iterable[str], prefix: str) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(key, names, 1, 0.6)
+    if close:
+        return f"did you mean {prefix}{close[0]}?"
+    if not prefix and key in (field.name for field in msgspec.structs.fields(Settings)):
+        return f"it belongs under [settings] as settings.{key}"
+    inner = [] if prefix else difflib.get_close_matches(key, [f.name for f in msgspec.structs.fields(Settings)], 1, 0.6)
+    return f"did you mean settings.{inner[0]}?" if inner else f"known are {', '.join(names)}"
+
+
+def _shown(value: object) -> str:
+    text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
+    return text if text is not None and len(text) <= 60 else f"{str(text)[:57]}..."
+
+
+_KINDS = {
+    int: "a whole number; write it without quotes and point",
+    float: "a number; write it without quotes",
+    bool: "true or false; write it without quotes",
+    str: "a text; write it in quotes",
+}
+
+
+def _kind(wanted: Any) -> str:
+    if get_origin(wanted) is tuple:
+        return 'a list of texts; write ["...", "..."]'
+    if get_origin(wanted) is dict:
+        return (
+            "a table; write it under a [heading]"
+            if get_args(wanted)[1] is Any
+            else ('a table of texts; write NAME = "..." under a [heading]')
+        )
+    if isinstance(wanted, types.UnionType):
+        wanted = get_args(wanted)[0]
+    return _KINDS.get(getattr(wanted, "__supertype__", wanted), f"{wanted}")
+
+
+def _range_line(text: str) -> str:
+    """`slots = -1: want 0 to 1e+06` -> `slots: -1 is out of range; want 0 to 1e+06`."""
+    key, _, rest = text.partition(" = ")
+    value, _, wish = rest.partition(": ")
+    return f"{key}: {value} is out of range; {wish}"
+
+
+def _check_names(values: dict[str, Any], name: str) -> None:
+    for key in ("site", "vo"):
+        try:
+            site_id(values[key])
+        except ValueError as error:
+            text = str(error).removeprefix("site id ")
+            raise errors.UsageError(f"{name}:{key}: {text.replace(': want', ' is no name; want')}") from None
+    for account, owner in values.get("users", {}).items():
+        user, _, vo = owner.rpartition("@")
+        if owner and (not user or vo != values["vo"]):
+            raise errors.UsageError(
+                f'{name}:users.{account}: {owner!r} is no principal of this VO; write "NAME@{values["vo"]}" '
+                'or "" for nobody'
+            )
+
+
+def _check_addresses(values: dict[str, Any], name: str) -> None:
+    def check(key: str, address: str, good: Callable[[int], bool]) -> None:
+        try:
+            fine = good(host_port(address)[1])
+        except ValueError:
+            fine = False
+        if not fine:
+            raise errors.UsageError(f'{name}:{key}: {address!r} is no address; write "HOST:PORT"')
+
+    if "listen" in values:
+        check("listen", values["listen"], lambda port: port >= 0)
+    if values.get("advertise"):
+        check("advertise", values["advertise"], lambda port: port > 0)
+    for peer in values.get("peers", ()):
+        check("peers", peer, lambda port: port > 0)

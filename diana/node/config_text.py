@@ -1,0 +1,101 @@
+"""Writes `site.toml` with a comment for every key, so that the file is its own manual."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from diana.model.settings import Settings
+from diana.node.config import SiteConfig
+
+_NODE = {
+    "site": "Name of this site; peers know it by its certificate.",
+    "vo": "The virtual organisation it belongs to.",
+    "listen": "host:port the node binds. Anything but loopback wants the keys beside this file.",
+    "advertise": "host:port others reach it by, if that differs from listen.",
+    "peers": "Sites to dial always: host:port.",
+    "zeroconf": "Look for sites of the VO on the local network too.",
+    "operators": "Local accounts that may act on every group here, and on the site.",
+}
+
+_SETTINGS = {
+    "slots": "Processors jobs may hold here at once; 0: this site only submits.",
+    "speed": "How much faster than the reference a job runs here.",
+    "claim_ahead": "Jobs given to the machines beyond the free slots; 0: twice the slots.",
+    "accept_remote": "Take work of other sites.",
+    "max_queued_jobs": "Jobs held here before more are refused.",
+    "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
+    "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",
+    "max_subgroup": "Largest part of a group handed to one site, jobs.",
+    "quote_wait_s": "How long a placement waits for quotes, seconds.",
+    "offer_wait_s": "How long an offer may stay unanswered before it is taken back, seconds.",
+    "resend_first_s": "First pause before an unanswered message is sent again, seconds.",
+    "resend_most_s": "Longest such pause, seconds.",
+    "result_batch_s": "Results gathered this long leave in one message, seconds.",
+    "summary_every_s": "How often this site tells the others how it is, seconds.",
+    "suspect_after_s": "A site not heard of for this long gets no new work, seconds.",
+    "keep_s": "Finished groups are forgotten after this, seconds; outputs are never deleted unasked.",
+    "tombstone_s": "How long old hand-overs are remembered so that they stay void, seconds.",
+}
+
+_HEAD = """\
+# A diana site. `diana node` reads this at start and at SIGHUP; a bad file changes nothing.
+# A line that starts with `#key = ` shows the default.
+"""
+
+
+def write_config(path: Path, config: SiteConfig) -> None:
+    """Durable and whole or not at all; mode 0600."""
+    new = path.with_name(path.name + ".new")
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(config_text(config).encode())
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def config_text(config: SiteConfig) -> str:
+    """Inverse of `config.parse_config`. Keys at their default are written as comments."""
+    parts = [_HEAD]
+    default = SiteConfig(site=config.site, vo=config.vo)
+    parts += _lines(_NODE, config, default, {"site", "vo", "listen", "peers", "zeroconf", "operators"})
+    parts.append("# Processors, limits and waits.\n[settings]\n")
+    parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
+    parts.append(
+        "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
+        f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'
+    )
+    parts += [f"{_quoted(account)} = {_quoted(owner)}\n" for account, owner in sorted(config.users.items())]
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def _lines(
+    comments: Mapping[str, str], struct: msgspec.Struct, default: msgspec.Struct, always: set[str]
+) -> Sequence[str]:
+    lines = []
+    for key, comment in comments.items():
+        value = getattr(struct, key)
+        mark = "" if key in always or value != getattr(default, key) else "#"
+        lines.append(f"# {comment}\n{mark}{key} = {_toml(value)}")
+    return lines
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_quoted(item) for item in value) + "]"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """A JSON text is a TOML basic string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,82 @@
+"""What the client service needs of the rest of the node: the engine's door and the stager's half for clients.
+
+`runner.py` and `adapters/stager.py` fulfil these; tests bring small ones of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from diana.engine.effects import DecisionMade, GroupAccepted, Refusal
+from diana.engine.events import Event
+from diana.model.data import Dataset
+from diana.model.ids import GroupId, SiteId
+from diana.model.views import Answer
+from diana.ports import Store
+
+ReplyBody = GroupAccepted | DecisionMade | Answer | Refusal
+
+
+class GroupWatch(Protocol):
+    async def changed(self) -> None:
+        """Returns once the group changed since the last call; many changes count as one. Safe to cancel."""
+        ...
+
+
+class EngineDoor(Protocol):
+    @property
+    def store(self) -> Store:
+        """For reading facts, in a thread of the caller's choice."""
+        ...
+
+    async def request(self, make: Callable[[int], Event]) -> ReplyBody:
+        """Feed `make(request number)` to the engine and give its durable answer.
+
+        Raises `errors.Overloaded` when the queue of events is full.
+        """
+        ...
+
+    def watch(self, group: GroupId) -> AbstractAsyncContextManager[GroupWatch]: ...
+
+    def now_s(self) -> float:
+        """Site time."""
+        ...
+
+
+class ClientStager(Protocol):
+    async def register(self, name: str, paths: Sequence[Path]) -> Dataset:
+        """Hash the files and put them in the catalogue. `errors.UsageError` for a bad name or path."""
+        ...
+
+    async def write_blob(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
+        """Durable and verified on return; gives its size. `errors.UsageError` when the content has another hash."""
+        ...
+
+    def put_blob_bytes(self, data: bytes) -> str:
+        """Keep `data`; gives its SHA-256. Blocks on the disk."""
+        ...
+
+    def has_blob(self, sha256: str) -> bool: ...
+
+    async def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:
+        """Note, durably, that the group reads these blobs: they go when it expires."""
+        ...
+
+    def read(self, site: SiteId, ref: str, offset: int = 0, length: int = 0) -> AsyncIterator[bytes]:
+        """`log:SEGMENT` of another site (length 0: to its end). `errors.Unreachable` when the site does not answer."""
+        ...
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not change while a node runs."""
+
+    site: SiteId
+    vo: str
+    release: str
+    address: str
+    """host:port where remote clients reach it; empty: nowhere."""

@@ -1,0 +1,163 @@
+"""What `diana init` does: the keys, the configuration and the directory of a site; the credential of a user.
+
+Everything is checked first and written with `site.toml` last, so that an attempt that failed leaves nothing behind
+and an initialised directory is never touched again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from diana import errors
+from diana.adapters import certificates
+from diana.model.ids import site_id
+from diana.model.layout import DataDir
+from diana.model.settings import Settings
+from diana.node.config import DEFAULT_LISTEN, SiteConfig, load_config, parse_config
+from diana.node.config_text import config_text, write_config
+
+
+def init_site(
+    data: Path,
+    site: str,
+    vo: str | None = None,
+    vo_from: Path | None = None,
+    slots: int | None = None,
+    listen: str | None = None,
+    peers: Sequence[str] = (),
+) -> SiteConfig:
+    """Make a site's data directory: a VO of its own, or a member of the one made in the data directory `vo_from`.
+
+    `slots` None: the processors this process may use. `UsageError` for anything wrong, also a directory that is
+    initialised already; then nothing has been made.
+    """
+    paths = DataDir(data)
+    try:
+        site_id(site)
+    except ValueError as error:
+        raise errors.UsageError(str(error)) from None
+    _refuse_initialised(paths)
+    vo_name = _vo_name(site, vo, vo_from)
+    config = SiteConfig(
+        site=site_id(site),
+        vo=vo_name,
+        listen=listen or DEFAULT_LISTEN,
+        peers=tuple(peers),
+        operators=(_account(),),
+        settings=_settings(slots),
+    )
+    # The same checks as at start, so that what is written can be read.
+    config = parse_config(config_text(config), "diana init")
+    made = _missing_parents(data)
+    try:
+        _write_site(paths, config, vo_from)
+    except BaseException as error:
+        _undo(paths, made)
+        if isinstance(error, OSError):
+            raise errors.UsageError(
+                f"{error.filename or data}: {error.strerror}; name a directory this account can write"
+            ) from error
+        raise
+    return config
+
+
+def init_user(data_of_vo: Path, name: str, out: Path) -> None:
+    """Make a user's credential folder `out` (0700): `user.pem`, `user.key`, `vo.pem`, and `credential.toml` with
+    user, vo, site and address for a remote client. `data_of_vo` is the data directory of the site that made the VO.
+    """
+    certificates.user_name(name)
+    config = load_config(DataDir(data_of_vo).config)
+    if out.exists() and any(out.iterdir()):
+        raise errors.UsageError(f"{out}: not empty; name a new folder for the credential")
+    existed = out.exists()
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        certificates.issue_user(DataDir(data_of_vo).keys, name, out)
+        _write_credential(out / "credential.toml", config, name)
+    except BaseException as error:
+        shutil.rmtree(out, ignore_errors=True)
+        if existed:
+            out.mkdir(mode=0o700, exist_ok=True)
+        if isinstance(error, OSError):
+            raise errors.UsageError(
+                f"{error.filename or out}: {error.strerror}; name a folder you can write"
+            ) from error
+        raise
+
+
+def _refuse_initialised(paths: DataDir) -> None:
+    for path in (paths.config, paths.journal, paths.keys / "site.key"):
+        if path.exists():
+            raise errors.UsageError(f"{paths.root}: initialised already ({path.name} is there); name another directory")
+    if paths.root.exists() and not paths.root.is_dir():
+        raise errors.UsageError(f"{paths.root}: not a directory; name another")
+
+
+def _vo_name(site: str, vo: str | None, vo_from: Path | None) -> str:
+    if vo_from is None:
+        return certificates.vo_name(vo or f"{site[:37].rstrip('-')}-vo")
+    keys = DataDir(vo_from).keys
+    if not (keys / "vo.key").is_file():
+        raise errors.UsageError(
+            f"{vo_from}: holds no keys/vo.key; name the data directory of the site that made the VO"
+        )
+    found = certificates.vo_of(keys)
+    if vo is not None and vo != found:
+        raise errors.UsageError(f"{vo_from}: its VO is {found}, not {vo}; leave the VO's name out or name another site")
+    return found
+
+
+def _settings(slots: int | None) -> Settings:
+    try:
+        return Settings(slots=len(os.sched_getaffinity(0)) if slots is None else slots)
+    except ValueError as error:
+        raise errors.UsageError(str(error)) from None
+
+
+def _account() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _write_site(paths: DataDir, config: SiteConfig, vo_from: Path | None) -> None:
+    paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    paths.keys.mkdir(mode=0o700, exist_ok=True)
+    if vo_from is None:
+        certificates.make_vo(config.vo, paths.keys)
+    certificates.issue_site(DataDir(vo_from).keys if vo_from else paths.keys, config.site, paths.keys)
+    write_config(paths.config, config)
+
+
+def _missing_parents(folder: Path) -> Path | None:
+    """The topmost directory that has to be made; None: all are there."""
+    missing = None
+    for path in (folder, *folder.parents):
+        if path.exists():
+            break
+        missing = path
+    return missing
+
+
+def _undo(paths: DataDir, made: Path | None) -> None:
+    if made is not None:
+        shutil.rmtree(made, ignore_errors=True)
+        return
+    shutil.rmtree(paths.keys, ignore_errors=True)
+    paths.config.unlink(missing_ok=True)
+
+
+def _write_credential(path: Path, config: SiteConfig, name: str) -> None:
+    values = {"user": name, "vo": config.vo, "site": config.site, "address": config.advertise or config.listen}
+    text = "# Who you are in the VO, and the site your client talks to.\n" + "".join(
+        f"{key} = {json.dumps(value)}\n" for key, value in values.items()
+    )
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,75 @@
+"""Who may do what. One table, default deny; every client call and peer message asks here (PROMISES 5.3-5.5)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from diana.model.principal import Principal, Role
+
+
+class Action(StrEnum):
+    SUBMIT = "submit"
+    PLAN = "plan"
+    UPLOAD = "upload"
+    READ_GROUP = "read-group"
+    LIST_GROUPS = "list-groups"
+    CANCEL = "cancel"
+    READ_SITES = "read-sites"
+    READ_DATASETS = "read-datasets"
+    ADD_DATASET = "add-dataset"
+    READ_INFO = "read-info"
+    STOP = "stop"
+    QUOTE = "quote"
+    """Ask for and give quotes and summaries."""
+    OFFER = "offer"
+    """Hand work over: Prepare, Commit, Abort, Control."""
+    REPORT = "report"
+    """Answer for work handed over: Prepared, Refused, Committed, Aborted, Lost, Progress, Result, ControlAck."""
+    ACKNOWLEDGE = "acknowledge"
+    """ResultAck."""
+
+
+class Scope(StrEnum):
+    ANY = "any"
+    OWN = "own"
+    """Only what `owner` names: the principal's own groups; for peers, transfers they are a party to."""
+
+
+_USER = {
+    Action.SUBMIT: Scope.ANY,
+    Action.PLAN: Scope.ANY,
+    Action.UPLOAD: Scope.ANY,
+    Action.LIST_GROUPS: Scope.ANY,
+    Action.READ_SITES: Scope.ANY,
+    Action.READ_DATASETS: Scope.ANY,
+    Action.READ_INFO: Scope.ANY,
+    Action.READ_GROUP: Scope.OWN,
+    Action.CANCEL: Scope.OWN,
+}
+
+TABLE: dict[Role, dict[Action, Scope]] = {
+    Role.USER: _USER,
+    Role.OPERATOR: {action: Scope.ANY for action in (*_USER, Action.ADD_DATASET, Action.STOP)},
+    Role.PEER: {
+        Action.QUOTE: Scope.ANY,
+        Action.OFFER: Scope.OWN,
+        Action.REPORT: Scope.OWN,
+        Action.ACKNOWLEDGE: Scope.OWN,
+    },
+    Role.MEMBER: {},
+    Role.NOBODY: {},
+}
+
+
+def authorise(principal: Principal, action: Action, owner: str | None = None) -> str:
+    """Empty: allowed. Else one line why not.
+
+    `owner` is whose thing it is: a group's owner, or the site that is party to a transfer.
+    """
+    scope = TABLE[principal.role].get(action)
+    who = f"{principal.role} {principal.name}".strip()
+    if scope is None:
+        return f"{who} may not {action}"
+    if scope is Scope.OWN and owner != principal.name:
+        return f"{who} may not {action} what belongs to {owner or 'nobody'}"
+    return ""

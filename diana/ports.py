@@ -1,0 +1,125 @@
+"""What a driver must bring. Each port has one conformance suite in tests/contract, run against the real adapter
+and its simulated twin. Events come back through the `emit` callable each adapter is built with.
+
+Adapters' methods do not block: they take the order and answer with an event, except `Store`, whose methods run
+on the store's own thread in the node, and `Keyring`, which only computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+
+from diana.engine.effects import Gather, Kill, Start, StageIn
+from diana.engine.events import Event, Run
+from diana.engine.messages import Authorisation, Hello, Message
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId, SubgroupId
+
+Emit = Callable[[Event], None]
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """One transaction."""
+
+    at_s: float
+    """Site time."""
+    records: tuple[bytes, ...]
+    """As `engine/records.py` encodes them."""
+    facts: tuple[tuple[FactsKey, Facts], ...] = ()
+
+
+class Journal(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Store.load` finds."""
+
+    snapshot: bytes | None
+    seq: int
+    """Sequence number of the last durable record; 0: a new store."""
+    at_s: float
+    """Site time of the last transaction."""
+    records: list[bytes]
+    """Those after the snapshot, in order."""
+
+
+class Store(Protocol):
+    """The only keeper of durable state. Errors: `errors.StoreFailed` (then the node stops and says why),
+    `errors.StoreNewer` for a store of a later schema, `errors.StoreBusy` when another process holds it."""
+
+    def load(self) -> Journal: ...
+
+    def commit(self, batch: Batch) -> int:
+        """Durable on return; gives the seq of the last record."""
+        ...
+
+    def snapshot(self, payload: bytes, seq: int) -> None:
+        """Replace the older snapshot and drop the records up to `seq`, in one transaction."""
+        ...
+
+    def facts(self, group: GroupId) -> Iterator[tuple[FactsKey, Facts]]:
+        """Chunks of a group in order of their arrival."""
+        ...
+
+    def facts_chunk(self, key: FactsKey) -> Facts | None: ...
+
+    def drop_group(self, group: GroupId) -> None: ...
+
+    def meta(self, key: str) -> str:
+        """A durable text by name; empty: not set. Minted at creation: `db_uuid`. Left by a restore:
+        `restored_from`, the db_uuid of the store that was backed up."""
+        ...
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Durable on return."""
+        ...
+
+    def free_bytes(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    """Emits PeerUp, PeerDown, Received."""
+
+    def send(self, to: SiteId, message: Message) -> None:
+        """Best effort, never blocks; dropped when no stream stands or its bounded queue is full."""
+        ...
+
+    def hello(self) -> Hello: ...
+
+
+class LocalResourceManager(Protocol):
+    """Emits LrmReady, LrmLost, JobsEnded."""
+
+    def start(self, order: Start) -> None: ...
+
+    def kill(self, order: Kill) -> None: ...
+
+    def forget(self, runs: tuple[Run, ...]) -> None: ...
+
+
+class Stager(Protocol):
+    """Emits StageDone."""
+
+    def stage_in(self, order: StageIn) -> None: ...
+
+    def gather(self, order: Gather, facts: Facts) -> None: ...
+
+    def cancel(self, ticket: int) -> None: ...
+
+    def drop_outputs(self, key: FactsKey, facts: Facts) -> None: ...
+
+    def drop_subgroup(self, subgroup: SubgroupId) -> None: ...
+
+    def drop_group(self, group: GroupId) -> None: ...
+
+
+class Keyring(Protocol):
+    """Signs and checks authorisations. Pure computation over keys read at start."""
+
+    def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation: ...
+
+    def check(self, authorisation: Authorisation, spec: bytes) -> str:
+        """Empty: good. Else one line why not: wrong hash, expired, unknown signer, signer may not speak for owner."""
+        ...

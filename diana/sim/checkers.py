@@ -1,0 +1,399 @@
+"""The invariants of PROMISES section 4, kept apart from the code they judge.
+
+They watch what became durable (records at their commit), what was really run (the LRM) and what was told to users.
+Each check costs what the event costs, never what the jobs number; `recount` at crash, heal and end is the exception.
+I6 (one leader per term) waits for the standby; I8 is judged by the runner at the end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from diana.engine import records as r
+from diana.engine.events import Run
+from diana.engine.state import SiteState
+from diana.model.facts import FactsKey, Outcome
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
+from diana.model.indexset import FinishedSet, IndexSet
+from diana.sim.clock import Clock
+from diana.sim.lrm import Watcher
+
+_UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+Transfer = tuple[SubgroupId, int]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    rule: str
+    """I1 ... I9."""
+    at_s: float
+    site: SiteId
+    group: GroupId
+    index: int
+    """-1: the group as a whole."""
+    text: str
+
+    def __str__(self) -> str:
+        job = f"{self.group}.{self.index}" if self.index >= 0 else self.group
+        return f"{self.rule} at {self.at_s:.6f} s, {self.site}, {job}: {self.text}"
+
+
+class _Life:
+    """What really happened to one started job."""
+
+    __slots__ = ("outcome", "run", "site")
+
+    def __init__(self, site: SiteId, run: Run) -> None:
+        self.site = site
+        self.run = run
+        self.outcome: Outcome | None = None
+
+
+class _Transfer:
+    """One (subgroup, epoch) as both sides have made it durable."""
+
+    __slots__ = ("attempts", "batches", "committed", "dropped", "indices", "runnable", "site", "taken", "taken_back")
+
+    def __init__(self, site: SiteId, indices: IndexSet, home: bool) -> None:
+        self.site = site
+        self.indices = indices
+        self.committed = self.taken = self.runnable = home
+        self.taken_back = self.dropped = False
+        self.attempts: dict[int, int] = {}
+        self.batches: set[int] = set()
+
+
+class _Group:
+    __slots__ = ("accepted", "acknowledged", "epoch", "jobs", "lives", "unplaced", "unreachable")
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.unplaced = IndexSet.span(0, jobs)
+        self.accepted = FinishedSet()
+        self.lives: dict[int, _Life] = {}
+        self.epoch = 0
+        self.acknowledged = False
+        self.unreachable = False
+
+
+class Checkers(Watcher):
+    """`found` are the violations, `doubled` the second starts and second results among them."""
+
+    __slots__ = (
+        "_by_type",
+        "_claimed",
+        "_clock",
+        "_feeds",
+        "_generation",
+        "_groups",
+        "_keys",
+        "_transfers",
+        "_void",
+        "doubled",
+        "found",
+    )
+
+    def __init__(self, clock: Clock, feeds: dict[SiteId, int]) -> None:
+        self._clock = clock
+        self._feeds = feeds
+        self._groups: dict[GroupId, _Group] = {}
+        self._transfers: dict[Transfer, _Transfer] = {}
+        self._void: set[Run] = set()
+        self._claimed: defaultdict[SiteId, int] = defaultdict(int)
+        self._generation: dict[SiteId, int] = {}
+        self._keys: dict[str, GroupId] = {}
+        self.found: list[Violation] = []
+        self.doubled = 0
+        self._by_type: dict[type, Callable[[SiteId, Any], None]] = {
+            r.Opened: self._opened,
+            r.GroupSubmitted: self._submitted,
+            r.GroupPlaced: self._placed,
+            r.MergeStarted: self._merge_started,
+            r.TransferCommitted: self._transfer_committed,
+            r.TakenBack: self._taken_back,
+            r.PartUnreachable: self._part_unreachable,
+            r.ResultAccepted: self._result_accepted,
+            r.ResultStale: self._result_stale,
+            r.JobsCancelled: self._jobs_cancelled,
+            r.GroupClosed: self._group_closed,
+            r.GroupExpired: self._group_expired,
+            r.CustodyTaken: self._custody_taken,
+            r.CustodyRunnable: self._custody_runnable,
+            r.CustodyDropped: self._custody_dropped,
+            r.RunsStarted: self._runs_started,
+            r.RunsVoided: self._runs_voided,
+            r.RunsRepeated: self._runs_repeated,
+            r.BatchAcked: self._batch_acked,
+        }
+
+    def _fail(self, rule: str, site: SiteId, group: GroupId, index: int, text: str) -> None:
+        if rule in ("I1", "I2"):
+            self.doubled += 1
+        self.found.append(Violation(rule, self._clock.now_s, site, group, index, text))
+
+    def committed(self, site: SiteId, record: r.Record) -> None:
+        """`record` became durable at `site`."""
+        check = self._by_type.get(type(record))
+        if check is not None:
+            check(site, record)
+
+    # --- what users are told ---------------------------------------------------------------------------
+
+    def acknowledged(self, site: SiteId, key: str, group: GroupId) -> None:
+        """I3: an id is given for what is durable, and one key has one group for ever."""
+        known = self._groups.get(group)
+        if known is None:
+            self._fail("I3", site, group, -1, "acknowledged before it was durable")
+            return
+        known.acknowledged = True
+        if self._keys.setdefault(key, group) != group:
+            self._fail("I3", site, group, -1, f"key {key!r} was answered {self._keys[key]} before")
+
+    # --- records of an origin --------------------------------------------------------------------------
+
+    def _opened(self, site: SiteId, record: r.Opened) -> None:
+        before = self._generation.get(site, 0)
+        if record.generation <= before:
+            self._fail("I5", site, GroupId("-"), -1, f"boot generation {record.generation} after {before}")
+        self._generation[site] = record.generation
+
+    def _submitted(self, site: SiteId, record: r.GroupSubmitted) -> None:
+        if record.group in self._groups:
+            self._fail("I3", site, record.group, -1, "submitted twice")
+        self._groups[record.group] = _Group(record.jobs)
+
+    def _placed(self, site: SiteId, record: r.GroupPlaced) -> None:
+        for part in record.parts:
+            self._place(site, record.group, part)
+
+    def _place(self, site: SiteId, name: GroupId, part: r.Part) -> None:
+        group = self._groups[name]
+        if not part.indices.issubset(group.unplaced):
+            twice = part.indices - group.unplaced
+            self._fail("I4", site, name, twice.bounds[0], f"placed at {part.site} while {twice} has an owner")
+        if part.epoch < group.epoch or (part.subgroup, part.epoch) in self._transfers:
+            self._fail("I5", site, name, -1, f"{part.subgroup} placed with epoch {part.epoch} after {group.epoch}")
+        group.epoch = max(group.epoch, part.epoch)
+        group.unplaced = group.unplaced - part.indices
+        self._transfers[(part.subgroup, part.epoch)] = _Transfer(part.site, part.indices, part.site == site)
+
+    def _merge_started(self, site: SiteId, record: r.MergeStarted) -> None:
+        group = self._groups[record.group]
+        group.unplaced = group.unplaced | record.part.indices
+        self._place(site, record.group, record.part)
+
+    def _transfer(self, site: SiteId, record: Any) -> _Transfer | None:
+        found = self._transfers.get((record.subgroup, record.epoch))
+        if found is None:
+            text = f"{type(record).__name__} of {record.subgroup} epoch {record.epoch}, which nobody placed"
+            self._fail("I5", site, group_of(record.subgroup), -1, text)
+        return found
+
+    def _transfer_committed(self, site: SiteId, record: r.TransferCommitted) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        if transfer.taken_back or not transfer.taken:
+            text = f"{record.subgroup} epoch {record.epoch} committed, but {transfer.site} has not taken it"
+            self._fail("I4", site, group_of(record.subgroup), -1, text)
+        transfer.committed = True
+
+    def _taken_back(self, site: SiteId, record: r.TakenBack) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        group = self._groups[group_of(record.subgroup)]
+        if transfer.runnable:
+            text = f"{record.subgroup} epoch {record.epoch} taken back while runnable at {transfer.site}"
+            self._fail("I4", site, group_of(record.subgroup), transfer.indices.bounds[0], text)
+        if transfer.committed and not transfer.dropped:
+            text = f"{record.subgroup} epoch {record.epoch} taken back after its commit point, no tombstone stands"
+            self._fail("I4", site, group_of(record.subgroup), -1, text)
+        transfer.taken_back = True
+        group.unplaced = group.unplaced | transfer.indices
+
+    def _part_unreachable(self, site: SiteId, record: r.PartUnreachable) -> None:
+        self._groups[group_of(record.subgroup)].unreachable = True
+
+    def _result_accepted(self, site: SiteId, record: r.ResultAccepted) -> None:
+        transfer = self._transfer(site, record)
+        name = group_of(record.subgroup)
+        if transfer is None:
+            return
+        if record.batch in transfer.batches:
+            self._fail("I2", site, name, -1, f"{record.subgroup} batch {record.batch} accepted twice")
+        transfer.batches.add(record.batch)
+        lives = self._groups[name].lives
+        for kind in (record.done, record.failed, record.cancelled, record.held):
+            self._accept(site, name, kind)
+        for index in record.done:
+            life = lives.get(index)
+            if life is None or life.outcome is not Outcome.DONE:
+                self._fail(
+                    "I2", site, name, index, f"accepted as done, but it ended {life.outcome if life else 'nowhere'}"
+                )
+
+    def _accept(self, site: SiteId, name: GroupId, indices: IndexSet) -> None:
+        accepted = self._groups[name].accepted
+        for index in indices:
+            if not accepted.add(index):
+                self._fail("I2", site, name, index, "a second result was accepted")
+
+    def _result_stale(self, site: SiteId, record: r.ResultStale) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is not None:
+            transfer.batches.add(record.batch)
+
+    def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled) -> None:
+        group = self._groups[record.group]
+        group.unplaced = group.unplaced - record.indices
+        self._accept(site, record.group, record.indices)
+
+    def _group_closed(self, site: SiteId, record: r.GroupClosed) -> None:
+        group = self._groups[record.group]
+        ended = len(group.accepted) - (group.jobs in group.accepted)
+        if ended < group.jobs and not group.unreachable:
+            self._fail("I9", site, record.group, -1, f"closed with {ended} of {group.jobs} jobs ended")
+
+    def _group_expired(self, site: SiteId, record: r.GroupExpired) -> None:
+        self._groups.pop(record.group, None)
+        self._keys = {k: g for k, g in self._keys.items() if g != record.group}
+
+    # --- records of an executing site ------------------------------------------------------------------
+
+    def _custody_taken(self, site: SiteId, record: r.CustodyTaken) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        if transfer.site != site or transfer.indices != record.indices:
+            self._fail("I4", site, group_of(record.subgroup), -1, f"took {record.subgroup}, offered to {transfer.site}")
+        if transfer.dropped:
+            self._fail("I5", site, group_of(record.subgroup), -1, f"took {record.subgroup} again over its tombstone")
+        transfer.taken = True
+
+    def _custody_runnable(self, site: SiteId, record: r.CustodyRunnable) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        if not transfer.committed or transfer.taken_back or transfer.dropped:
+            text = f"{record.subgroup} epoch {record.epoch} made runnable, but its origin has not committed it here"
+            self._fail("I4", site, group_of(record.subgroup), transfer.indices.bounds[0], text)
+        transfer.runnable = True
+
+    def _custody_dropped(self, site: SiteId, record: r.CustodyDropped) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        if transfer.runnable and transfer.attempts:
+            self._fail("I4", site, group_of(record.subgroup), -1, f"{record.subgroup} dropped after its jobs started")
+        transfer.dropped = True
+        transfer.runnable = False
+
+    def _runs_started(self, site: SiteId, record: r.RunsStarted) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        if not transfer.runnable or transfer.site != site:
+            text = f"{record.subgroup} epoch {record.epoch} started, but it is not runnable here"
+            self._fail("I4", site, group_of(record.subgroup), record.indices.bounds[0], text)
+        attempts = transfer.attempts
+        for index in record.indices:
+            attempts[index] = attempts.get(index, 0) + 1
+
+    def _runs_voided(self, site: SiteId, record: r.RunsVoided) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is None:
+            return
+        lives = self._groups[group_of(record.subgroup)].lives
+        for index in record.indices:
+            run = Run(record.subgroup, record.epoch, index, transfer.attempts.get(index, 0))
+            self._void.add(run)
+            life = lives.get(index)
+            if life is not None and life.run == run:
+                self._fail("I1", site, group_of(record.subgroup), index, f"attempt {run.attempt} voided, but it ran")
+
+    def _runs_repeated(self, site: SiteId, record: r.RunsRepeated) -> None:
+        lives = self._groups[group_of(record.subgroup)].lives
+        for index in record.indices:
+            life = lives.get(index)
+            if life is None or life.outcome not in _UNSURE:
+                self._fail("I1", site, group_of(record.subgroup), index, "repeated, though its outcome is known")
+
+    def _batch_acked(self, site: SiteId, record: r.BatchAcked) -> None:
+        """I3: what the origin acknowledged is durable there."""
+        transfer = self._transfer(site, record)
+        if transfer is not None and record.batch not in transfer.batches:
+            text = f"{record.subgroup} batch {record.batch} acknowledged, but its origin does not have it"
+            self._fail("I3", site, group_of(record.subgroup), -1, text)
+
+    # --- what really runs ------------------------------------------------------------------------------
+
+    def claimed(self, site: SiteId, run: Run, processors: int) -> None:
+        transfer = self._transfers.get((run.subgroup, run.epoch))
+        if transfer is None or transfer.attempts.get(run.index, 0) != run.attempt:
+            text = f"attempt {run.attempt} given to the LRM before it was durable as starting"
+            self._fail("I1", site, group_of(run.subgroup), run.index, text)
+        self._claimed[site] += processors
+        if self._claimed[site] >= self._feeds[site] + processors:
+            text = f"the LRM holds {self._claimed[site]} processors' work, its cap is {self._feeds[site]}"
+            self._fail("I7", site, group_of(run.subgroup), run.index, text)
+
+    def void(self, site: SiteId, run: Run, processors: int) -> None:
+        self._claimed[site] -= processors
+
+    def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
+        name = group_of(run.subgroup)
+        lives = self._groups[name].lives
+        before = lives.get(run.index)
+        if run in self._void:
+            self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
+        if before is not None and not (before.outcome in _UNSURE and on_crash == "rerun"):
+            text = f"second start (attempt {run.attempt}); attempt {before.run.attempt} ran at {before.site}"
+            self._fail("I1", site, name, run.index, text)
+        lives[run.index] = _Life(site, run)
+
+    def ended(self, site: SiteId, run: Run, processors: int, outcome: Outcome) -> None:
+        self._claimed[site] -= processors
+        life = self._groups[group_of(run.subgroup)].lives.get(run.index)
+        if life is not None and life.run == run:
+            life.outcome = outcome
+
+    # --- full recount ----------------------------------------------------------------------------------
+
+    def recount(self, site: SiteId, state: SiteState) -> None:
+        """After a restart, at heal and at the end: what the site remembers against what became durable."""
+        for name, group in self._groups.items():
+            if origin_of(name) != site:
+                continue
+            held = state.groups.get(name)
+            if held is None:
+                self._fail("I3", site, name, -1, "durable once, gone now")
+                continue
+            jobs = IndexSet.span(0, group.jobs)
+            ended = sum(len(s.within(jobs)) for s in (held.done, held.failed, held.cancelled, held.held))
+            live = len(held.unplaced) + sum(p.open_jobs() for p in held.subgroups.values() if p.indices.issubset(jobs))
+            if ended + live != group.jobs:
+                self._fail("I9", site, name, -1, f"{ended} ended and {live} live jobs do not make {group.jobs}")
+            if ended != len(group.accepted.within(jobs)):
+                self._fail("I9", site, name, -1, f"{ended} jobs ended here, {len(group.accepted)} were made durable")
+            if held.unplaced != group.unplaced:
+                self._fail("I4", site, name, -1, f"{held.unplaced} is unplaced here, {group.unplaced} was made durable")
+
+    def differs(self, site: SiteId) -> None:
+        self._fail("I3", site, GroupId("-"), -1, "snapshot and records give another state than the one that crashed")
+
+    def missing(self, site: SiteId, key: FactsKey) -> None:
+        text = f"facts of {key.subgroup} epoch {key.epoch} batch {key.batch} are wanted but not in the store"
+        self._fail("I3", site, key.group, -1, text)
+
+    def stuck(self, site: SiteId, group: GroupId, text: str) -> None:
+        self._fail("I8", site, group, -1, text)
+
+    def holder(self, group: GroupId, index: int) -> str:
+        """For stories: where the job ran last."""
+        known = self._groups.get(group)
+        life = known.lives.get(index) if known is not None else None
+        return "nowhere" if life is None else f"{life.site}, attempt {life.run.attempt}, {life.outcome}"

@@ -1,0 +1,52 @@
+"""The one place that knows how an engine is made and started, for the simulator and for tests that break one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from diana import ports
+from diana.engine.core import Engine
+from diana.engine.effects import Effect
+from diana.engine.messages import Hello
+from diana.model.ids import SiteId
+from diana.model.settings import Settings
+
+PROTOCOL = 1
+
+
+class EngineType(Protocol):
+    """`Engine`, or a test's subclass of it."""
+
+    def restore(self, journal: ports.Journal, *, site: SiteId, keyring: ports.Keyring, now: float) -> Engine: ...
+
+
+class Boot:
+    """Makes the engines of a simulation; `engine` may be a subclass that breaks a rule on purpose."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: EngineType = Engine) -> None:
+        self._engine = engine
+
+    def restored(self, site: SiteId, store: ports.Store, keyring: ports.Keyring, now: float) -> Engine:
+        """What the store holds, not started yet."""
+        return self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
+
+    def start(self, engine: Engine, settings: Settings, store: ports.Store, boot: int) -> list[Effect]:
+        """Open the next generation; the nonce names the boot, so it differs at every start."""
+        db_uuid = store.meta("db_uuid")
+        return engine.start(settings, boot_nonce=f"{db_uuid}-{boot}", db_uuid=db_uuid)
+
+    def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int) -> Hello:
+        db_uuid = store.meta("db_uuid")
+        return Hello(
+            site=site,
+            protocol=PROTOCOL,
+            release="simulated",
+            capabilities=(),
+            db_uuid=db_uuid,
+            generation=engine.generation,
+            boot_nonce=f"{db_uuid}-{boot}",
+            term=0,
+            data_address="",
+        )

@@ -1,0 +1,160 @@
+"""What a simulation reports. The top-level keys are public; a scenario's `report` selects among them.
+
+    groups     {name: GroupReport}      sites      {site: SiteReport}
+    decisions  {name: [Decision]}       plans      {name: Plan}
+    network    messages sent, arrived; events handled; simulated seconds
+    faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
+    digest     digest
+
+Several seeds: the numbers of `faults` are sums, its digest covers all; the other keys are those of the first seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from diana.model.decision import Decision
+from diana.model.facts import Facts, Outcome
+from diana.model.ids import SiteId
+from diana.sim.checkers import Violation
+
+
+class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in simulated seconds; wait, run and turnaround over the jobs that started."""
+
+    group: str
+    state: str
+    jobs: int
+    done: int
+    failed: int
+    cancelled: int
+    held: int
+    unreachable: int
+    sites: dict[str, int]
+    """Jobs ended, by executing site."""
+    makespan_s: float
+    wait_mean_s: float
+    wait_max_s: float
+    run_mean_s: float
+    turnaround_mean_s: float
+    bytes_moved: int
+    predicted_s: float
+    """By the decision that placed it first; 0: none."""
+
+
+class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
+    slots: int
+    speed: float
+    executed: int
+    busy_fraction: float
+    bytes_in: int
+    boots: int
+    warnings: int
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    plan: str
+    reason: str
+    parts: dict[str, int]
+    """Jobs by site."""
+
+
+class NetworkReport(msgspec.Struct, frozen=True, kw_only=True):
+    sent: int
+    arrived: int
+    events: int
+    simulated_s: float
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """One seed's run."""
+
+    seed: int
+    options: dict[str, float | bool]
+    groups: dict[str, GroupReport] = {}
+    sites: dict[str, SiteReport] = {}
+    decisions: dict[str, tuple[Decision, ...]] = {}
+    plans: dict[str, Plan] = {}
+    network: NetworkReport
+    faults: int
+    fault_kinds: dict[str, int]
+    lost: int
+    doubled: int
+    stuck: int
+    violations: list[Violation]
+    digest: str
+    unmet: list[str]
+    """What the scenario expected and did not get, one line each."""
+
+    def good(self) -> bool:
+        return not (self.lost or self.doubled or self.stuck or self.violations or self.unmet)
+
+
+def selected(reports: list[Report], keys: Iterable[str]) -> dict[str, Any]:
+    """The report of one or several seeds as plain values, by top-level key in the order asked for."""
+    first = reports[0]
+    out: dict[str, Any] = {}
+    for key in keys:
+        if key == "faults":
+            out |= {
+                "seeds": len(reports),
+                "faults": sum(x.faults for x in reports),
+                "lost": sum(x.lost for x in reports),
+                "doubled": sum(x.doubled for x in reports),
+                "violations": sum(len(x.violations) for x in reports),
+                "stuck": sum(x.stuck for x in reports),
+                "digest": joint_digest(reports),
+            }
+        elif key == "digest":
+            out["digest"] = joint_digest(reports)
+        else:
+            out[key] = msgspec.to_builtins(getattr(first, key))
+    return out
+
+
+def joint_digest(reports: list[Report]) -> str:
+    if len(reports) == 1:
+        return reports[0].digest
+    return hashlib.sha256("\n".join(x.digest for x in reports).encode()).hexdigest()
+
+
+class Tally:
+    """Sums over the facts of one group's jobs, the last attempt of each."""
+
+    __slots__ = ("_last", "submit_s")
+
+    def __init__(self, submit_s: float) -> None:
+        self.submit_s = submit_s
+        self._last: dict[int, tuple[int, SiteId, int, float, float]] = {}
+
+    def add(self, facts: Facts) -> None:
+        rows = zip(facts.indices, facts.attempts, facts.outcomes, facts.started_s, facts.ended_s, strict=True)
+        for index, attempt, outcome, started_s, ended_s in rows:
+            if index not in self._last or self._last[index][0] < attempt:
+                self._last[index] = (attempt, facts.site, outcome, started_s, ended_s)
+
+    def sites(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for _, site, _, _, _ in self._last.values():
+            counts[site] = counts.get(site, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def times(self) -> dict[str, float]:
+        """makespan, wait, run and turnaround; zero when nothing started."""
+        ran = [x for x in self._last.values() if x[3] >= 0 and x[2] != Outcome.STAGING_FAILED]
+        if not ran:
+            return dict.fromkeys(("makespan_s", "wait_mean_s", "wait_max_s", "run_mean_s", "turnaround_mean_s"), 0.0)
+        waits = [x[3] - self.submit_s for x in ran]
+        ends = [x[4] - self.submit_s for x in ran]
+        return {
+            "makespan_s": max(ends),
+            "wait_mean_s": math.fsum(waits) / len(ran),
+            "wait_max_s": max(waits),
+            "run_mean_s": math.fsum(x[4] - x[3] for x in ran) / len(ran),
+            "turnaround_mean_s": math.fsum(ends) / len(ran),
+        }

@@ -1,0 +1,288 @@
+"""Scenario files: one versioned TOML names sites, links, datasets, users, work, faults, what must hold, what to report.
+
+The schema is public (ARCHITECTURE concept 7): a wrong file gives one line that names the file, the key and the mend.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from diana.errors import UsageError
+from diana.model.ids import site_id
+from diana.model.settings import Settings
+from diana.model.spec import OnCrash
+from diana.sim.schema import check_keys
+
+REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "faults", "digest")
+
+
+class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    slots: int = 1
+    speed: float = 1.0
+    settings: dict[str, float | int | bool] = {}
+    """Over the scenario's `settings`; keys of diana/model/settings.py."""
+
+
+class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    between: tuple[str, str]
+    latency_s: float = 0.01
+    """One way."""
+    bytes_per_s: float = 125e6
+
+
+class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Links not listed one by one."""
+
+    latency_s: float = 0.01
+    bytes_per_s: float = 125e6
+
+
+class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`files` files named f0, f1, ... of `file_bytes` each."""
+
+    name: str
+    site: str
+    files: int = 1
+    file_bytes: int = 1_000_000
+
+
+class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    """`NAME@VO`."""
+    role: Literal["user", "operator"] = "user"
+
+
+class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One bulk group."""
+
+    name: str
+    site: str
+    """Where it is submitted."""
+    jobs: int
+    user: str = ""
+    """Empty: the first user."""
+    work_s: float = 1.0
+    """Run time at speed 1.0, as declared in the job file."""
+    spread: float = 0.0
+    """True run times lie evenly in work_s * (1 - spread) .. work_s * (1 + spread)."""
+    fail_fraction: float = 0.0
+    """Share of jobs that exit 1."""
+    processors: int = 1
+    inputs: tuple[str, ...] = ()
+    """Datasets; with `file_per_job`, job k reads file k of their files laid end to end, else all of them."""
+    file_per_job: bool = False
+    output_bytes: int = 0
+    """Per job, gathered at the submitter's site; 0: none."""
+    merge: bool = False
+    sites: tuple[str, ...] = ()
+    max_subgroup: int = 0
+    max_parallel: int = 0
+    on_crash: OnCrash = "hold"
+    submit_s: float = 0.0
+    cancel_s: float = -1.0
+    """Site time of a cancel; negative: never."""
+    repeat: int = 1
+    """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
+    every_s: float = 0.0
+
+
+class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
+
+    draw: bool = False
+    until_s: float = 0.0
+    """Faults end here, all heals, and everything has to come to an end within `heal_s`."""
+    heal_s: float = 600.0
+    loss: float = 0.0
+    """Probability per message."""
+    duplicate: float = 0.0
+    delay: float = 0.0
+    delay_s: float = 2.0
+    """A delayed message arrives up to this much later, so that others overtake it."""
+    crash: float = 0.0
+    """Probability of a node's crash at each boundary: before a commit, after it, before each other effect."""
+    restart_s: float = 5.0
+    """A crashed node starts again within this."""
+    spawner_crash_every_s: float = 0.0
+    """Mean time between deaths of a site's spawner; 0: never."""
+    machine_crash_every_s: float = 0.0
+    """Mean time between power failures of a site, node and jobs alike; 0: never."""
+    cut_every_s: float = 0.0
+    """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
+    cut_s: float = 10.0
+    stage_error: float = 0.0
+    """Probability that a stage-in or a gathering fails for good."""
+    retell: float = 0.0
+    """Probability that the LRM tells the end of a job twice."""
+
+
+class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What must hold beside the invariants, for every seed. Negative: not asked."""
+
+    done: int = -1
+    failed: int = -1
+    sites_used: int = -1
+    """At least."""
+    makespan_s: float = -1.0
+    """At most."""
+    faults: int = -1
+    """At least."""
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    sites: tuple[SiteSpec, ...]
+    name: str = ""
+    about: str = ""
+    settings: dict[str, float | int | bool] = {}
+    default_link: LinksSpec = LinksSpec()
+    links: tuple[LinkSpec, ...] = ()
+    datasets: tuple[DatasetSpec, ...] = ()
+    users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
+    workload: tuple[WorkSpec, ...] = ()
+    faults: FaultsSpec = FaultsSpec()
+    expect: ExpectSpec = ExpectSpec()
+    report: tuple[str, ...] = ("groups", "sites", "faults")
+    limit_s: float = 1e7
+    """Simulated seconds after which whatever still runs is called stuck."""
+
+    def site_settings(self, site: SiteSpec) -> Settings:
+        """Those of the scenario, then the site's own."""
+        return _settings({**self.settings, "slots": site.slots, "speed": site.speed, **site.settings})
+
+
+def load(path: Path) -> Scenario:
+    """Read and check; UsageError is one line with the file, the key and the mend."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as e:
+        raise UsageError(
+            f"scenario {path}: {(e.strerror or str(e)).lower()}; give the path of a scenario file"
+        ) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"scenario {path}: not UTF-8 text; give a TOML file") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, where: str = "scenario") -> Scenario:
+    try:
+        raw: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise UsageError(f"{where}: no TOML: {e}") from None
+    version = raw.get("version")
+    if version != 1:
+        said = "is missing" if version is None else f"= {version!r}"
+        raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
+    try:
+        check_keys(raw, Scenario, "")
+        scenario = msgspec.convert(raw, Scenario)
+        _check(scenario)
+    except (msgspec.ValidationError, ValueError) as e:
+        raise UsageError(f"{where}: {e}") from None
+    return scenario
+
+
+def _settings(values: dict[str, float | int | bool]) -> Settings:
+    check_keys(values, Settings, "settings")
+    return msgspec.convert(values, Settings)
+
+
+def _check(scenario: Scenario) -> None:
+    """What types cannot say. ValueError names the key, the value and the range."""
+    if not scenario.sites:
+        raise ValueError("sites: none; name at least one in [[sites]]")
+    for site in scenario.sites:
+        site_id(site.name)
+        scenario.site_settings(site)
+    names = _unique([s.name for s in scenario.sites], "sites")
+    _unique([d.name for d in scenario.datasets], "datasets")
+    users = _unique([u.name for u in scenario.users], "users")
+    _unique([w.name for w in scenario.workload], "workload")
+    for user in users:
+        if user.count("@") != 1:
+            raise ValueError(f"users: {user!r}: want NAME@VO")
+    if len({u.partition("@")[2] for u in users}) != 1:
+        raise ValueError(f"users: {', '.join(users) or 'none'}: want at least one, all of one VO")
+    for link in scenario.links:
+        for end in link.between:
+            _known(end, names, "links: between")
+        _positive(f"links {link.between[0]}-{link.between[1]}", link.latency_s, link.bytes_per_s)
+    _positive("default_link", scenario.default_link.latency_s, scenario.default_link.bytes_per_s)
+    for dataset in scenario.datasets:
+        _known(dataset.site, names, f"datasets {dataset.name}: site")
+        if dataset.files < 1 or dataset.file_bytes < 0:
+            raise ValueError(
+                f"datasets {dataset.name}: files = {dataset.files}, file_bytes = {dataset.file_bytes}: want >= 1, >= 0"
+            )
+    for work in scenario.workload:
+        _check_work(work, scenario, names, users)
+    _check_faults(scenario.faults)
+    for key in scenario.report:
+        _known(key, REPORT_KEYS, "report")
+
+
+def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
+    at = f"workload {work.name}"
+    for site in (work.site, *work.sites):
+        _known(site, names, f"{at}: site")
+    if work.user:
+        _known(work.user, users, f"{at}: user")
+    datasets = {d.name: d for d in scenario.datasets}
+    for name in work.inputs:
+        _known(name, tuple(datasets), f"{at}: inputs")
+    files = sum(datasets[name].files for name in work.inputs)
+    if work.file_per_job and files < work.jobs:
+        raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
+    for key, value, low, high in (
+        ("jobs", work.jobs, 1, 10**12),
+        ("work_s", work.work_s, 1e-6, 1e9),
+        ("spread", work.spread, 0, 1),
+        ("fail_fraction", work.fail_fraction, 0, 1),
+        ("processors", work.processors, 1, 10**6),
+        ("output_bytes", work.output_bytes, 0, 10**15),
+        ("submit_s", work.submit_s, 0, 1e9),
+        ("repeat", work.repeat, 1, 10**6),
+        ("every_s", work.every_s, 0, 1e9),
+    ):
+        if not low <= value <= high:
+            raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
+
+
+def _check_faults(faults: FaultsSpec) -> None:
+    for key in ("loss", "duplicate", "delay", "crash", "stage_error", "retell"):
+        value = getattr(faults, key)
+        if not 0 <= value <= 1:
+            raise ValueError(f"faults: {key} = {value}: want a probability, 0 to 1")
+    for key in faults.__struct_fields__:
+        value = getattr(faults, key)
+        if key.endswith("_s") and not 0 <= value <= 1e9:
+            raise ValueError(f"faults: {key} = {value}: want 0 to 1e9 seconds")
+    if faults.loss >= 1:
+        raise ValueError("faults: loss = 1: nothing would ever arrive; want less than 1")
+
+
+def _unique(names: list[str], key: str) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"{key}: {name!r} stands twice; names must differ")
+        seen.add(name)
+    return tuple(names)
+
+
+def _known(name: str, names: tuple[str, ...], at: str) -> None:
+    if name not in names:
+        near = get_close_matches(name, names, 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8]) or 'none'}"
+        raise ValueError(f"{at}: {name!r} is not known; {hint}")
+
+
+def _positive(at: str, latency_s: float, bytes_per_s: float) -> None:
+    if not (0 < latency_s <= 3600 and 0 < bytes_per_s <= 1e15):
+        raise ValueError(f"{at}: latency_s = {latency_s}, bytes_per_s = {bytes_per_s}: want more than 0")

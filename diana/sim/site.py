@@ -1,0 +1,278 @@
+"""One simulated site: the engine the node runs, a store, an LRM and a stager, under the virtual clock.
+
+The records of one `handle` are one transaction; then the other effects go out in order. A crash can fall before the
+transaction, after it, and before every effect. What the node's process held is lost then; store, LRM and files stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from diana import ports
+from diana.engine import columns, records
+from diana.engine import effects as fx
+from diana.engine.core import Engine
+from diana.engine.events import Ask, Event, Tick
+from diana.engine.messages import Hello, Result
+from diana.engine.state import decode_state
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId
+from diana.model.principal import Principal, Role
+from diana.model.settings import Settings
+from diana.model.views import Answer
+from diana.sim.checkers import Checkers
+from diana.sim.clock import Clock
+from diana.sim.driver import Boot
+from diana.sim.faults import Faults
+from diana.sim.lrm import SimLrm
+from diana.sim.network import Network
+from diana.sim.stager import SimStager
+from diana.sim.store import MemoryStore
+from diana.sim.trace import Trace
+from diana.sim.transport import SimTransport
+
+SNAPSHOT_RECORDS = 256
+_OPERATOR = Principal(Role.OPERATOR, "operator@sim")
+_READ = -1
+"""Request number of the driver's own reads."""
+
+
+class Site:
+    def __init__(
+        self,
+        site: SiteId,
+        settings: Settings,
+        *,
+        clock: Clock,
+        network: Network,
+        lrm: SimLrm,
+        stager: SimStager,
+        store: MemoryStore,
+        keyring: ports.Keyring,
+        faults: Faults,
+        checkers: Checkers,
+        trace: Trace,
+        boot: Boot,
+        answered: Callable[[SiteId, fx.Reply], None],
+    ) -> None:
+        self.site = site
+        self.settings = settings
+        self.lrm = lrm
+        self.stager = stager
+        self.store = store
+        self._clock = clock
+        self._network = network
+        self._keyring = keyring
+        self._faults = faults
+        self._check = checkers
+        self._trace = trace
+        self._make = boot
+        self._answered = answered
+        self.engine: Engine | None = None
+        self._hello: Hello | None = None
+        self.transport = SimTransport(network, site, self._emit, self._greeting)
+        self.boots = 0
+        self.warnings: list[str] = []
+        self.changed: dict[GroupId, None] = {}
+        """Groups somebody should look at again, in order."""
+        self._armed_s = -1.0
+        self._since_snapshot = 0
+        self._left: bytes | None = None
+        """Snapshot of the engine that crashed, when all it knew was durable."""
+        self._do: dict[type, Callable[[Any], None]] = {
+            fx.Send: self._send,
+            fx.SendResult: self._send_result,
+            fx.Reply: self._reply,
+            fx.Notify: self._notify,
+            fx.Start: lrm.start,
+            fx.Kill: lrm.kill,
+            fx.ForgetRuns: self._forget_runs,
+            fx.StageIn: stager.stage_in,
+            fx.Gather: self._gather,
+            fx.CancelStage: self._cancel_stage,
+            fx.DropOutputs: self._drop_outputs,
+            fx.DropSubgroup: self._drop_subgroup,
+            fx.DropGroup: self._drop_group,
+            fx.Warn: self._warn,
+        }
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        if self.engine is not None:
+            return
+        self.boots += 1
+        engine = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s)
+        effects = self._make.start(engine, self.settings, self.store, self.boots)
+        self.engine = engine
+        self._hello = self._make.hello(engine, self.site, self.store, self.boots)
+        self._armed_s = -1.0
+        if not self._release(effects, None):
+            return
+        self.lrm.attach(self._emit)
+        self.stager.attach(self._emit)
+        self._network.node_up(self.site)
+        self._arm()
+
+    def crash(self, durable: bool) -> None:
+        """kill -9 of the node. `durable`: all that the engine knew is in the store."""
+        engine = self.engine
+        if engine is None:
+            return
+        self._left = engine.snapshot() if durable else None
+        self._trace.note(self.site, "crash", "")
+        self.engine = None
+        self.lrm.detach()
+        self.stager.detach()
+        self.store.crash()
+        self._network.node_down(self.site)
+        self._clock.after(self._faults.restart_after_s(), self._restart)
+
+    def _restart(self) -> None:
+        if self.engine is not None:
+            return
+        self._recount()
+        self.start()
+
+    def _recount(self) -> None:
+        """What a restart will find must be what the dead engine knew, and what the checkers saw become durable."""
+        found = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s).snapshot()
+        if self._left is not None and found != self._left:
+            self._check.differs(self.site)
+        self._check.recount(self.site, decode_state(found))
+
+    def recount(self) -> None:
+        if self.engine is not None:
+            self._check.recount(self.site, decode_state(self.engine.snapshot()))
+
+    # --- events ----------------------------------------------------------------------------------------
+
+    def handle(self, event: Event) -> bool:
+        """Give the engine an event; False when the node is down (or goes down over it)."""
+        engine = self.engine
+        if engine is None:
+            return False
+        effects = engine.handle(event, self._clock.now_s)
+        if not self._release(effects, event):
+            return False
+        self._arm()
+        return True
+
+    def _emit(self, event: Event) -> None:
+        self.handle(event)
+
+    def _release(self, effects: list[fx.Effect], event: Event | None) -> bool:
+        """Make the records durable, then let the rest out in order. False: crashed on the way."""
+        self._trace.handled(self.site, self._clock.now_s, event, effects)
+        engine, faults = self.engine, self._faults
+        others: list[fx.Effect] = []
+        lines: list[records.Record] = []
+        facts: list[tuple[FactsKey, Facts]] = []
+        for effect in effects:
+            if type(effect) is fx.Persist:
+                lines.append(effect.record)
+            elif type(effect) is fx.KeepFacts:
+                facts.append((effect.key, effect.facts))
+            else:
+                others.append(effect)
+        if lines or facts:
+            if faults.crash_here(self.site):
+                self.crash(durable=False)
+                return False
+            self._commit(lines, facts)
+        for effect in others:
+            if faults.crash_here(self.site):
+                self.crash(durable=True)
+                return False
+            self._do[type(effect)](effect)
+            if self.engine is not engine:
+                return False
+        return True
+
+    def _commit(self, lines: list[records.Record], facts: list[tuple[FactsKey, Facts]]) -> None:
+        encoded = tuple(records.encode(line) for line in lines)
+        seq = self.store.commit(ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts)))
+        for line in lines:
+            self._check.committed(self.site, line)
+        self._since_snapshot += len(lines)
+        if self._since_snapshot >= SNAPSHOT_RECORDS and self.engine is not None:
+            self._since_snapshot = 0
+            self.store.snapshot(self.engine.snapshot(), seq)
+
+    def _arm(self) -> None:
+        engine = self.engine
+        due_s = engine.deadline() if engine is not None else None
+        if due_s is not None and (self._armed_s < 0 or due_s < self._armed_s):
+            self._armed_s = max(due_s, self._clock.now_s)
+            self._clock.at(self._armed_s, self._tick, self.boots, self._armed_s)
+
+    def _tick(self, boot: int, armed_s: float) -> None:
+        if boot != self.boots or armed_s != self._armed_s or self.engine is None:
+            return
+        self._armed_s = -1.0
+        due_s = self.engine.deadline()
+        if due_s is not None and due_s > self._clock.now_s:
+            self._arm()
+        else:
+            self.handle(Tick())
+
+    def ask(self, what: str, group: GroupId | None = None) -> Answer | fx.Refusal | None:
+        """A read by the driver itself, past the faults; None: the node is down."""
+        if self.engine is None:
+            return None
+        event = Ask(request=_READ, principal=_OPERATOR, what=what, group=group)
+        for effect in self.engine.handle(event, self._clock.now_s):
+            if isinstance(effect, fx.Reply) and effect.request == _READ:
+                return effect.body  # type: ignore[return-value]
+        return None
+
+    def _greeting(self) -> Hello | None:
+        return None if self.engine is None else self._hello
+
+    # --- effects ---------------------------------------------------------------------------------------
+
+    def _send(self, effect: fx.Send) -> None:
+        self.transport.send(effect.to, effect.message)
+
+    def _send_result(self, effect: fx.SendResult) -> None:
+        key = effect.key
+        facts = self.store.facts_chunk(key) or columns.empty(self.site)
+        message = Result(
+            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, facts=facts, cancelled=effect.cancelled
+        )
+        self.transport.send(effect.to, message)
+
+    def _reply(self, effect: fx.Reply) -> None:
+        self._answered(self.site, effect)
+
+    def _notify(self, effect: fx.Notify) -> None:
+        self.changed[effect.group] = None
+
+    def _forget_runs(self, effect: fx.ForgetRuns) -> None:
+        self.lrm.forget(effect.runs)
+
+    def _gather(self, effect: fx.Gather) -> None:
+        facts = self.store.facts_chunk(effect.key)
+        if facts is None:
+            self._check.missing(self.site, effect.key)
+            return
+        self.stager.gather(effect, facts)
+
+    def _cancel_stage(self, effect: fx.CancelStage) -> None:
+        self.stager.cancel(effect.ticket)
+
+    def _drop_outputs(self, effect: fx.DropOutputs) -> None:
+        facts = self.store.facts_chunk(effect.key)
+        if facts is not None:
+            self.stager.drop_outputs(effect.key, facts)
+
+    def _drop_subgroup(self, effect: fx.DropSubgroup) -> None:
+        self.stager.drop_subgroup(effect.subgroup)
+
+    def _drop_group(self, effect: fx.DropGroup) -> None:
+        self.stager.drop_group(effect.group)
+        self.store.drop_group(effect.group)
+
+    def _warn(self, effect: fx.Warn) -> None:
+        self.warnings.append(effect.text)

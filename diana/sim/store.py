@@ -1,0 +1,141 @@
+"""The simulated twin of the durable store: the same promises, no disk, thousands of instances.
+
+What `commit` answered stays through `crash`; everything else is gone. Faults are ordered from outside, so that the
+seed decides them, never this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from diana import errors
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId
+from diana.ports import Batch, Journal
+
+_pack_facts = msgspec.msgpack.Encoder().encode
+_unpack_facts = msgspec.msgpack.Decoder(Facts).decode
+
+
+class MemoryStore:
+    """`db_uuid` is the caller's, since chance belongs to the driver. `free` is what `free_bytes` answers."""
+
+    __slots__ = (
+        "_at_s",
+        "_damaged_seq",
+        "_facts",
+        "_failure",
+        "_fault",
+        "_meta",
+        "_records",
+        "_seq",
+        "_snapshot",
+        "_snapshot_seq",
+        "commits",
+        "free",
+    )
+
+    def __init__(self, db_uuid: str, *, free: int = 1 << 40) -> None:
+        self._meta = {"schema": "1", "db_uuid": db_uuid}
+        self._records: list[bytes] = []
+        self._snapshot: bytes | None = None
+        self._snapshot_seq = 0
+        self._seq = 0
+        self._at_s = 0.0
+        self._facts: dict[GroupId, dict[FactsKey, bytes]] = {}
+        self._failure = ""
+        self._fault: bool | None = None
+        self._damaged_seq = 0
+        self.free = free
+        self.commits = 0
+
+    # --- faults ----------------------------------------------------------------------------------------
+
+    def fail_next_commit(self, *, kept: bool = False) -> None:
+        """The next commit raises `StoreFailed`. With `kept` it had reached the disk all the same: after an fsync
+        error nobody knows, so both must be survived."""
+        self._fault = kept
+
+    def flip_bit(self, seq: int) -> None:
+        """Damage the record `seq`; `load` refuses as long as it is in the journal."""
+        self._damaged_seq = seq
+
+    def crash(self) -> None:
+        """Power off and on. The disk's fault, if there was one, is over; what was committed is there."""
+        self._failure = ""
+        self._fault = None
+
+    # --- port ------------------------------------------------------------------------------------------
+
+    def load(self) -> Journal:
+        self._alive()
+        if self._damaged_seq > self._snapshot_seq:
+            self._fail(f"damaged: the checksum of journal record {self._damaged_seq} is wrong")
+        return Journal(snapshot=self._snapshot, seq=self._seq, at_s=self._at_s, records=list(self._records))
+
+    def commit(self, batch: Batch) -> int:
+        self._alive()
+        fault, self._fault = self._fault, None
+        if fault is not False:
+            self._keep(batch)
+        if fault is not None:
+            self._fail("disk I/O error (ordered by the simulation)")
+        return self._seq
+
+    def _keep(self, batch: Batch) -> None:
+        self._records.extend(batch.records)
+        self._seq += len(batch.records)
+        self._at_s = batch.at_s
+        self.commits += 1
+        for key, facts in batch.facts:
+            chunks = self._facts.setdefault(key.group, {})
+            if key not in chunks:
+                chunks[key] = _pack_facts(facts)
+
+    def snapshot(self, payload: bytes, seq: int) -> None:
+        self._alive()
+        if not self._snapshot_seq <= seq <= self._seq:
+            raise ValueError(f"snapshot at seq {seq}: the journal holds {self._snapshot_seq} to {self._seq}")
+        self._snapshot = payload
+        del self._records[: seq - self._snapshot_seq]
+        self._snapshot_seq = seq
+
+    def facts(self, group: GroupId) -> Iterator[tuple[FactsKey, Facts]]:
+        self._alive()
+        for key, payload in list(self._facts.get(group, {}).items()):
+            yield key, _unpack_facts(payload)
+
+    def facts_chunk(self, key: FactsKey) -> Facts | None:
+        self._alive()
+        payload = self._facts.get(key.group, {}).get(key)
+        return None if payload is None else _unpack_facts(payload)
+
+    def drop_group(self, group: GroupId) -> None:
+        self._alive()
+        self._facts.pop(group, None)
+
+    def meta(self, key: str) -> str:
+        self._alive()
+        return self._meta.get(key, "")
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._alive()
+        self._meta[key] = value
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def close(self) -> None:
+        """Nothing is held; the store can be loaded again, as a file can."""
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    def _alive(self) -> None:
+        if self._failure:
+            raise errors.StoreFailed(self._failure)
+
+    def _fail(self, why: str) -> None:
+        self._failure = f"simulated store {self._meta['db_uuid']}: {why}"
+        raise errors.StoreFailed(self._failure)

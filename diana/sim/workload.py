@@ -1,0 +1,183 @@
+"""The users of a scenario: what they submit, how they insist on an answer, and how long their jobs really run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from diana.engine.effects import GroupAccepted, Refusal, Reply
+from diana.engine.events import CancelJobs, Event, Run, SubmitGroup
+from diana.model.data import DataFile, Dataset
+from diana.model.ids import GroupId, SiteId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal, Role
+from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.sim import chance
+from diana.sim.clock import Clock
+from diana.sim.lrm import JobLife
+from diana.sim.scenario import DatasetSpec, Scenario, WorkSpec
+
+INSIST_S = 5.0
+"""A user without an answer asks again, with the same key."""
+MERGE_RUN_S = 1.0
+
+
+class Submission:
+    """One group of the workload and what its user was told."""
+
+    __slots__ = (
+        "cancelled",
+        "group",
+        "name",
+        "principal",
+        "refs",
+        "refused",
+        "seed",
+        "site",
+        "spec",
+        "submit_s",
+        "work",
+    )
+
+    def __init__(self, work: WorkSpec, name: str, submit_s: float, scenario: Scenario, seed: int) -> None:
+        user = next((u for u in scenario.users if u.name == work.user), scenario.users[0])
+        self.work = work
+        self.name = name
+        self.site = SiteId(work.site)
+        self.submit_s = submit_s
+        self.principal = Principal(Role(user.role), user.name)
+        self.spec, self.refs = _spec(work, name, scenario)
+        self.seed = chance.text_seed(seed, name)
+        self.group: GroupId | None = None
+        self.refused = ""
+        self.cancelled = False
+
+    def life(self, index: int) -> JobLife:
+        work = self.work
+        if index >= work.jobs:
+            return JobLife(MERGE_RUN_S)
+        luck = chance.fraction(self.seed, index)
+        fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ 1, index) < work.fail_fraction
+        run_s = work.work_s * (1.0 + work.spread * (2.0 * luck - 1.0))
+        return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
+
+
+class Users:
+    """Submits, asks again until answered, cancels. `deliver(site, event)` answers False when the site is down."""
+
+    def __init__(self, clock: Clock, scenario: Scenario, seed: int, deliver: Callable[[SiteId, Event], bool]) -> None:
+        self._clock = clock
+        self._deliver = deliver
+        self._requests = 0
+        self._waiting: dict[int, Submission] = {}
+        self.submissions: dict[str, Submission] = {}
+        for work in scenario.workload:
+            for k in range(work.repeat):
+                name = work.name if k == 0 else f"{work.name}-{k + 1}"
+                submit_s = work.submit_s + k * work.every_s
+                self.submissions[name] = Submission(work, name, submit_s, scenario, seed)
+
+    def begin(self) -> None:
+        for submission in self.submissions.values():
+            self._clock.at(submission.submit_s, self._submit, submission)
+            if submission.work.cancel_s >= 0:
+                self._clock.at(submission.work.cancel_s, self._cancel, submission)
+
+    def settled(self) -> bool:
+        """Every submission was answered, every cancel too."""
+        for s in self.submissions.values():
+            if s.group is None and not s.refused:
+                return False
+            if s.group is not None and s.work.cancel_s >= 0 and not s.cancelled:
+                return False
+        return True
+
+    def life_of(self, run: Run, spec: GroupSpec) -> JobLife:
+        submission = self.submissions.get(spec.name)
+        return submission.life(run.index) if submission is not None else JobLife(MERGE_RUN_S)
+
+    def request(self, submission: Submission) -> int:
+        self._requests += 1
+        self._waiting[self._requests] = submission
+        return self._requests
+
+    def _submit(self, submission: Submission) -> None:
+        if submission.group is not None or submission.refused:
+            return
+        event = SubmitGroup(
+            request=self.request(submission),
+            principal=submission.principal,
+            key=f"key-{submission.name}",
+            spec=submission.spec,
+            jobs=submission.work.jobs,
+            refs=submission.refs,
+            wall_s=self._clock.now_s,
+        )
+        self._deliver(submission.site, event)
+        self._clock.after(INSIST_S, self._submit, submission)
+
+    def _cancel(self, submission: Submission) -> None:
+        if submission.cancelled or submission.refused:
+            return
+        if submission.group is not None:
+            request = self.request(submission)
+            who = submission.principal
+            event = CancelJobs(request=request, principal=who, group=submission.group, indices=None)
+            self._deliver(submission.site, event)
+        self._clock.after(INSIST_S, self._cancel, submission)
+
+    def answered(self, reply: Reply) -> Submission | None:
+        """Take note of a reply; gives the submission it belongs to."""
+        submission = self._waiting.pop(reply.request, None)
+        if submission is None:
+            return None
+        match reply.body:
+            case GroupAccepted():
+                submission.group = reply.body.group
+            case Refusal():
+                if reply.body.code != "retry" and submission.group is None:
+                    submission.refused = reply.body.text
+            case _:
+                submission.cancelled = True
+        return submission
+
+
+def dataset(spec: DatasetSpec) -> Dataset:
+    names = sorted(f"f{k}" for k in range(spec.files))
+    files = tuple(
+        DataFile(f"dataset:{spec.name}/{n}", spec.file_bytes, hashlib.sha256(f"{spec.name}/{n}".encode()).hexdigest())
+        for n in names
+    )
+    return Dataset(name=spec.name, files=files)
+
+
+def _spec(work: WorkSpec, name: str, scenario: Scenario) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
+    """The group as the job file would give it, and its rendered input refs."""
+    sweep = Sweep(axes=(Axis(name="n", start=0, stop=work.jobs),))
+    inputs: tuple[InputFile, ...] = ()
+    refs: tuple[tuple[str, IndexSet], ...] = ()
+    if work.file_per_job:
+        sizes = {d.name: d.files for d in scenario.datasets}
+        files = tuple(f"{d}/f{k}" for d in work.inputs for k in range(sizes[d]))[: work.jobs]
+        sweep = Sweep(axes=(Axis(name="file", values=files),))
+        inputs = (InputFile(source="dataset:{file}", path="input"),)
+        refs = tuple((f"dataset:{f}", IndexSet.span(k, k + 1)) for k, f in enumerate(files))
+    elif work.inputs:
+        inputs = tuple(InputFile(source=f"dataset:{d}", path=d) for d in work.inputs)
+        refs = tuple((f"dataset:{d}", IndexSet.span(0, work.jobs)) for d in work.inputs)
+    outputs = (
+        Outputs(collect=("{index}.out",), merge=("merge",) if work.merge else ()) if work.output_bytes else Outputs()
+    )
+    spec = GroupSpec(
+        name=name,
+        argv=("simulated",),
+        resources=Resources(processors=work.processors, work_s=work.work_s),
+        sweep=sweep,
+        inputs=inputs,
+        outputs=outputs,
+        sites=work.sites,
+        on_crash=work.on_crash,
+        max_parallel=work.max_parallel,
+        max_subgroup=work.max_subgroup,
+    )
+    return spec, refs

@@ -1,0 +1,346 @@
+"""Requests and responses of the client service (`proto/diana/v1/client.proto`), as values whose JSON is the
+proto3 JSON mapping: camelCase keys, bytes as base64. Imports neither grpc nor protobuf, so the CLI stays fast.
+
+`METHODS` names every call: its request, its response, whether the response (or the request) is a stream.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    pass
+
+
+class UploadedFile(_Message, frozen=True):
+    """A local file a job file names, by the path written there and the blob that now holds it."""
+
+    path: str
+    sha256: str
+    size_bytes: int = 0
+    executable: bool = False
+
+
+class Option(_Message, frozen=True):
+    """A command-line option that overrides the job file: name, array, max_parallel, sites, not_sites, on_crash, ..."""
+
+    name: str
+    value: str
+
+
+class SubmitRequest(_Message, frozen=True):
+    content: bytes
+    """The job file as the user wrote it."""
+    format: str = "toml"
+    """toml, yaml, json or script."""
+    source_name: str = ""
+    """What error lines call it."""
+    key: str = ""
+    options: tuple[Option, ...] = ()
+    files: tuple[UploadedFile, ...] = ()
+
+
+class SubmitResponse(_Message, frozen=True):
+    group: str = ""
+    jobs: int = 0
+    needs_files: tuple[str, ...] = ()
+    """Not submitted yet: upload these local paths (as the job file writes them), then submit again with `files`."""
+
+
+class UploadRequest(_Message, frozen=True):
+    """Streamed; the first has `sha256`. Answered once with an empty response when verified and durable."""
+
+    sha256: str = ""
+    data: bytes = b""
+
+
+class Empty(_Message, frozen=True):
+    pass
+
+
+class GroupRequest(_Message, frozen=True):
+    group: str
+
+
+class StatusRequest(_Message, frozen=True):
+    groups: tuple[str, ...] = ()
+    """Empty: all the caller may see."""
+    mine: bool = False
+    active: bool = False
+    """Only groups that are not final."""
+
+
+class SiteShare(_Message, frozen=True):
+    site: str
+    jobs: int = 0
+    staging: int = 0
+    queued: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    state: str = ""
+    age_s: float = 0.0
+
+
+class GroupStatus(_Message, frozen=True):
+    """See `model/views.py` for the fields."""
+
+    group: str
+    name: str = ""
+    owner: str = ""
+    state: str = ""
+    jobs: int = 0
+    unplaced: int = 0
+    staging: int = 0
+    queued: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    held: int = 0
+    unreachable: int = 0
+    gathering: int = 0
+    final: bool = False
+    submitted_wall_s: float = 0.0
+    age_s: float = 0.0
+    first_start_s: float = 0.0
+    last_end_s: float = 0.0
+    bytes_moved: int = 0
+    shares: tuple[SiteShare, ...] = ()
+    note: str = ""
+    durability: int = 0
+
+
+class StatusResponse(_Message, frozen=True):
+    groups: tuple[GroupStatus, ...] = ()
+
+
+class WaitRequest(_Message, frozen=True):
+    group: str
+    timeout_s: float = 0.0
+    """0: for ever."""
+
+
+class ResultsRequest(_Message, frozen=True):
+    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`)."""
+
+    group: str
+    follow: bool = False
+    after: int = 0
+    """Skip this many chunks."""
+
+
+class OutputFile(_Message, frozen=True):
+    index: int
+    name: str
+    size_bytes: int = 0
+    sha256: str = ""
+
+
+class JobError(_Message, frozen=True):
+    index: int
+    text: str
+
+
+class ResultsChunk(_Message, frozen=True):
+    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED, ..."""
+
+    chunk: int = 0
+    site: str = ""
+    indices: tuple[int, ...] = ()
+    attempts: tuple[int, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    started_s: tuple[float, ...] = ()
+    ended_s: tuple[float, ...] = ()
+    cpu_s: tuple[float, ...] = ()
+    max_rss_bytes: tuple[int, ...] = ()
+    outputs: tuple[OutputFile, ...] = ()
+    errors: tuple[JobError, ...] = ()
+
+
+class LogsRequest(_Message, frozen=True):
+    job: str
+    """`alpha-12.3`, or a group: the logs of all its jobs in order of their index."""
+    failed: bool = False
+
+
+class LogsChunk(_Message, frozen=True):
+    job: str
+    data: bytes = b""
+    truncated: bool = False
+    """The job wrote more than was kept."""
+    error: str = ""
+    """This job's log cannot be had now; one line."""
+
+
+class FetchRequest(_Message, frozen=True):
+    group: str
+    pattern: str = ""
+    """Shell pattern over output names; empty: all."""
+
+
+class FetchChunk(_Message, frozen=True):
+    name: str
+    size_bytes: int = 0
+    data: bytes = b""
+    sha256: str = ""
+    """With the last chunk of a file."""
+    last: bool = False
+
+
+class CancelRequest(_Message, frozen=True):
+    target: str
+    """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
+
+
+class CancelResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class SiteCost(_Message, frozen=True):
+    site: str
+    rejected: str = ""
+    wait_s: float = 0.0
+    stage_in_s: float = 0.0
+    run_s: float = 0.0
+    stage_out_s: float = 0.0
+    network_s: float = 0.0
+    total_s: float = 0.0
+    bytes_in: int = 0
+    slots: int = 0
+    work_ahead_s: float = 0.0
+    rtt_s: float = 0.0
+    bytes_per_s: float = 0.0
+    age_s: float = 0.0
+
+
+class PlannedPart(_Message, frozen=True):
+    site: str
+    jobs: int = 0
+    bytes_in: int = 0
+    predicted_end_s: float = 0.0
+
+
+class Decision(_Message, frozen=True):
+    """`whole_s` -1: no single site can take it whole."""
+
+    plan: str = ""
+    reason: str = ""
+    whole_s: float = 0.0
+    split_s: float = 0.0
+    candidates: tuple[SiteCost, ...] = ()
+    parts: tuple[PlannedPart, ...] = ()
+    decided_at_s: float = 0.0
+
+
+class PlanResponse(_Message, frozen=True):
+    decision: Decision | None = None
+    needs_files: tuple[str, ...] = ()
+
+
+class ExplainResponse(_Message, frozen=True):
+    group: str = ""
+    decisions: tuple[Decision, ...] = ()
+    achieved_s: float = 0.0
+
+
+class Site(_Message, frozen=True):
+    site: str
+    home: bool = False
+    state: str = ""
+    age_s: float = 0.0
+    slots: int = 0
+    free_slots: int = 0
+    speed: float = 0.0
+    queued_jobs: int = 0
+    running_jobs: int = 0
+    work_ahead_s: float = 0.0
+    rtt_s: float = 0.0
+    bytes_per_s: float = 0.0
+    release: str = ""
+    datasets: tuple[str, ...] = ()
+
+
+class SitesResponse(_Message, frozen=True):
+    sites: tuple[Site, ...] = ()
+
+
+class Dataset(_Message, frozen=True):
+    name: str
+    site: str = ""
+    files: int = 0
+    size_bytes: int = 0
+
+
+class DatasetsResponse(_Message, frozen=True):
+    datasets: tuple[Dataset, ...] = ()
+
+
+class DatasetAddRequest(_Message, frozen=True):
+    """Paths are the node's own: files, or directories taken with all below them. Operators only."""
+
+    name: str
+    paths: tuple[str, ...] = ()
+
+
+class InfoResponse(_Message, frozen=True):
+    site: str
+    vo: str = ""
+    release: str = ""
+    data: str = ""
+    address: str = ""
+    db_uuid: str = ""
+    generation: int = 0
+    pid: int = 0
+    groups: int = 0
+    queued_jobs: int = 0
+    running_jobs: int = 0
+    principal: str = ""
+    """Whom the node takes the caller for."""
+    role: str = ""
+
+
+class Failure(_Message, frozen=True):
+    """Instead of a response. `code` as in `errors.py`."""
+
+    code: str
+    text: str
+    retry_after_s: float = 0.0
+
+
+class Method(NamedTuple):
+    request: type[_Message]
+    response: type[_Message]
+    streams_in: bool = False
+    streams_out: bool = False
+
+
+METHODS: dict[str, Method] = {
+    "Submit": Method(SubmitRequest, SubmitResponse),
+    "Plan": Method(SubmitRequest, PlanResponse),
+    "Upload": Method(UploadRequest, Empty, streams_in=True),
+    "Status": Method(StatusRequest, StatusResponse),
+    "Wait": Method(WaitRequest, GroupStatus, streams_out=True),
+    "Results": Method(ResultsRequest, ResultsChunk, streams_out=True),
+    "Logs": Method(LogsRequest, LogsChunk, streams_out=True),
+    "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
+    "Cancel": Method(CancelRequest, CancelResponse),
+    "Explain": Method(GroupRequest, ExplainResponse),
+    "Sites": Method(Empty, SitesResponse),
+    "Datasets": Method(Empty, DatasetsResponse),
+    "AddDataset": Method(DatasetAddRequest, Dataset),
+    "Info": Method(Empty, InfoResponse),
+    "Stop": Method(Empty, Empty),
+}
+"""The whole client service. Local socket framing: a 4-byte big-endian length, then a JSON object.
+
+Client to node: {"method": NAME, "request": {...}}; a streamed request sends further {"request": {...}} frames and
+ends with {"end": true}. Node to client: {"response": {...}} (any number when streamed), then {"end": true} for a
+streamed response; or {"failure": {...}} which ends the call. One call per connection at a time, many in turn.
+"""
+
+MAX_FRAME_BYTES = 4 << 20

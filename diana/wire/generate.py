@@ -1,0 +1,74 @@
+"""Makes `diana/wire/pb/` from `proto/`, so that a checkout runs without protoc and reviews see what changed.
+
+`python -m diana.wire.generate` writes it; with `--check` it only says which files are stale (exit code 1).
+Needs the development package grpcio-tools; nothing at run time imports this module.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTO = ROOT / "proto"
+PB = ROOT / "diana" / "wire" / "pb"
+
+_INIT = '"""Generated from proto/ by `python -m diana.wire.generate`. Do not edit."""\n'
+_IMPORT = re.compile(r"^from diana\.v1 import", re.MULTILINE)
+
+
+def generated() -> dict[str, str]:
+    """File name below `diana/wire/pb/` -> text. RuntimeError when protoc refuses the definitions."""
+    from grpc_tools import protoc  # type: ignore[import-untyped]
+
+    sources = sorted(str(p.relative_to(PROTO)) for p in PROTO.glob("diana/v1/*.proto"))
+    includes = importlib.resources.files("grpc_tools") / "_proto"
+    with tempfile.TemporaryDirectory() as scratch:
+        code = protoc.main(
+            [
+                "protoc",
+                f"-I{PROTO}",
+                f"-I{includes}",
+                f"--python_out={scratch}",
+                f"--pyi_out={scratch}",
+                f"--grpc_python_out={scratch}",
+                *sources,
+            ]
+        )
+        if code:
+            raise RuntimeError(f"protoc refused {', '.join(sources)}: see its message above")
+        out = {"__init__.py": _INIT}
+        for path in sorted(Path(scratch, "diana", "v1").iterdir()):
+            # protoc derives imports from the proto path; ours live inside the package.
+            out[path.name] = _IMPORT.sub("from diana.wire.pb import", path.read_text())
+    return out
+
+
+def stale() -> list[str]:
+    """Names below `diana/wire/pb/` that differ from what `proto/` gives now."""
+    want = generated()
+    have = {p.name: p.read_text() for p in PB.iterdir() if p.suffix in (".py", ".pyi")}
+    return sorted(name for name in want.keys() | have.keys() if want.get(name) != have.get(name))
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        names = stale()
+        if names:
+            print(f"diana/wire/pb: {', '.join(names)} stale; run python -m diana.wire.generate", file=sys.stderr)
+        return 1 if names else 0
+    PB.mkdir(exist_ok=True)
+    want = generated()
+    for name, text in want.items():
+        (PB / name).write_text(text)
+    for path in PB.iterdir():
+        if path.suffix in (".py", ".pyi") and path.name not in want:
+            path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

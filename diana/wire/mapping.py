@@ -1,0 +1,220 @@
+"""Compiled mappings between msgspec Structs and protobuf messages of the same name and field names.
+
+Each class is reflected once; after that a conversion is one tuple of field converters, and columns of numbers
+are copied whole. `checked` mappings refuse on decode what a peer must not make us believe: see `_Checks`.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, NewType
+
+import msgspec
+
+from diana.model.ids import GroupId, SiteId, SubgroupId, is_group_id, site_id
+from diana.model.indexset import IndexSet
+from diana.wire import BadMessage
+
+Convert = Callable[[Any], Any]
+
+_SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
+_SUBGROUP = re.compile(r"(?P<group>[a-z0-9-]+)/(?:0|[1-9][0-9]{0,17})\Z")
+
+
+class Mapping:
+    """Converts one Struct class. `to_proto` raises ValueError, TypeError or OverflowError for values protobuf
+    cannot carry; `from_proto` raises BadMessage where a check fails."""
+
+    def __init__(self, cls: type[msgspec.Struct], proto: type, fields: list[_Field]) -> None:
+        self.cls = cls
+        self.proto = proto
+        self._fields = fields
+        self._finish = CHECKS.get(cls.__name__)
+
+    def to_proto(self, value: Any) -> Any:
+        arguments = {}
+        for field in self._fields:
+            item = getattr(value, field.name)
+            if item is not None:
+                arguments[field.name] = field.encode(item) if field.encode else item
+        return self.proto(**arguments)
+
+    def from_proto(self, message: Any) -> Any:
+        arguments = {}
+        for field in self._fields:
+            if field.presence and not message.HasField(field.name):
+                if field.required:
+                    raise BadMessage(f"{self.cls.__name__}: {field.name} is missing")
+                continue
+            item = getattr(message, field.name)
+            if field.decode:
+                try:
+                    item = field.decode(item)
+                except ValueError as error:
+                    raise BadMessage(f"{self.cls.__name__}.{field.name}: {error}") from None
+            if item or not field.nonzero_default:
+                arguments[field.name] = item
+        out = self.cls(**arguments)
+        if self._finish is not None:
+            self._finish(out)
+        return out
+
+
+class _Field(typing.NamedTuple):
+    name: str
+    encode: Convert | None
+    decode: Convert | None
+    presence: bool
+    """A message-valued field: absent is different from empty."""
+    required: bool
+    nonzero_default: bool
+    """proto3 cannot tell zero from absent, so both give the class's default."""
+
+
+CHECKS: dict[str, Callable[[Any], None]] = {}
+"""Per class: what must hold between its fields; raises BadMessage. Filled by `codec.py`."""
+
+
+class Mapper:
+    """Compiles and keeps the mappings of a set of protobuf modules."""
+
+    def __init__(self, modules: tuple[Any, ...], *, checked: bool, signed: frozenset[str] = frozenset()) -> None:
+        """`checked`: decoded values come from a peer. `signed`: names of integer fields that may be negative."""
+        self._modules = modules
+        self._checked = checked
+        self._signed = signed
+        self._mappings: dict[type, Mapping] = {}
+
+    def mapping(self, cls: type[msgspec.Struct]) -> Mapping:
+        found = self._mappings.get(cls)
+        if found is None:
+            proto = self._proto(cls.__name__)
+            hints = typing.get_type_hints(cls)
+            fields = [self._field(info, hints[info.name], proto) for info in msgspec.structs.fields(cls)]
+            found = self._mappings[cls] = Mapping(cls, proto, fields)
+        return found
+
+    def _proto(self, name: str) -> Any:
+        for module in self._modules:
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise LookupError(f"no protobuf message {name}: add it to proto/diana/v1 and run diana.wire.generate")
+
+    def _field(self, info: msgspec.structs.FieldInfo, hint: Any, proto: Any) -> _Field:
+        descriptor = proto.DESCRIPTOR.fields_by_name[info.name]
+        hint = _without_none(hint)
+        encode, decode = self._converters(info.name, hint, descriptor)
+        presence = descriptor.message_type is not None and not descriptor.is_repeated
+        required = info.default is msgspec.NODEFAULT and info.default_factory is msgspec.NODEFAULT
+        nonzero = info.default is not msgspec.NODEFAULT and bool(info.default)
+        return _Field(info.name, encode, decode, presence, required, nonzero)
+
+    def _converters(self, name: str, hint: Any, descriptor: Any) -> tuple[Convert | None, Convert | None]:
+        origin = typing.get_origin(hint)
+        if origin in (tuple, list):
+            return self._sequence(name, origin, typing.get_args(hint)[0], descriptor)
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            return self._struct(hint)
+        return None, (self._scalar_check(name, hint) if self._checked else None)
+
+    def _struct(self, cls: type[msgspec.Struct]) -> tuple[Convert, Convert]:
+        if cls is IndexSet:
+            proto = self._proto("IndexSet")
+            return (lambda s: proto(bounds=s.bounds)), (lambda m: IndexSet.checked(m.bounds))
+        inner = self.mapping(cls)
+        return inner.to_proto, inner.from_proto
+
+    def _sequence(self, name: str, kind: Any, item: Any, descriptor: Any) -> tuple[Convert | None, Convert]:
+        if typing.get_origin(item) is tuple:
+            # proto3 has no list of lists: a message with a single repeated field stands between.
+            return self._nested(name, kind, typing.get_args(item)[0], descriptor)
+        if isinstance(item, type) and issubclass(item, msgspec.Struct):
+            to_one, from_one = self._struct(item)
+            return (lambda xs: [to_one(x) for x in xs]), (lambda ms: kind([from_one(m) for m in ms]))
+        check = self._column_check(name, item) if self._checked else None
+        if check is None:
+            return None, kind
+        checked = check
+        return None, lambda column: checked(kind(column))
+
+    def _nested(self, name: str, kind: Any, item: Any, descriptor: Any) -> tuple[Convert, Convert]:
+        only = descriptor.message_type.fields[0].name
+        wrapper = self._proto(descriptor.message_type.name)
+        check = (self._column_check(name, item) if self._checked else None) or (lambda column: column)
+        return (
+            lambda rows: [wrapper(**{only: row}) for row in rows],
+            lambda ms: kind([check(tuple(getattr(m, only))) for m in ms]),
+        )
+
+    def _scalar_check(self, name: str, hint: Any) -> Convert | None:
+        column = self._column_check(name, hint)
+        if column is None:
+            return None
+        return lambda value: column((value,))[0]
+
+    def _column_check(self, name: str, item: Any) -> Convert | None:
+        """What a peer's values must be: integers >= 0 (but the signed ones), floats finite, ids and hashes well
+        formed - they end up in file names."""
+        if item is int:
+            return None if name in self._signed else _at_least_zero
+        if item is float:
+            return _finite
+        if item is SiteId:
+            return _each(site_id)
+        if item is GroupId:
+            return _each(_group)
+        if item is SubgroupId:
+            return _each(_subgroup)
+        if item is str and name.endswith("sha256"):
+            return _each(_sha256)
+        return None
+
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        (hint,) = [a for a in typing.get_args(hint) if a is not type(None)]
+    if isinstance(hint, NewType) and hint not in (SiteId, GroupId, SubgroupId):
+        hint = hint.__supertype__
+    return hint
+
+
+def _each(check: Callable[[str], Any]) -> Convert:
+    def run(column: Any) -> Any:
+        # A column repeats few values many times.
+        for value in set(column):
+            check(value)
+        return column
+
+    return run
+
+
+def _at_least_zero(column: Any) -> Any:
+    if column and min(column) < 0:
+        raise ValueError(f"{min(column)} is negative")
+    return column
+
+
+def _finite(column: Any) -> Any:
+    if not all(map(isfinite, column)):
+        raise ValueError("not a finite number")
+    return column
+
+
+def _group(text: str) -> None:
+    if not is_group_id(text):
+        raise ValueError(f"{text[:80]!r} is no group id")
+
+
+def _subgroup(text: str) -> None:
+    match = _SUBGROUP.match(text)
+    if match is None or not is_group_id(match["group"]):
+        raise ValueError(f"{text[:80]!r} is no subgroup id")
+
+
+def _sha256(text: str) -> None:
+    if not _SHA256.match(text):
+        raise ValueError(f"{text[:80]!r} is no SHA-256 in hex")

@@ -1,0 +1,1 @@
+"""Generated from proto/ by `python -m diana.wire.generate`. Do not edit."""

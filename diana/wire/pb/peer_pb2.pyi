@@ -1,0 +1,344 @@
+from diana.wire.pb import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Envelope(_message.Message):
+    __slots__ = ("version", "sender", "receiver", "generation", "payload", "signature")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    sender: str
+    receiver: str
+    generation: int
+    payload: bytes
+    signature: bytes
+    def __init__(self, version: _Optional[int] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., generation: _Optional[int] = ..., payload: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class PeerMessage(_message.Message):
+    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    RETRY_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    QUOTE_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    QUOTE_FIELD_NUMBER: _ClassVar[int]
+    PREPARE_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    ABORT_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_ACK_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_ACK_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    retry: Retry
+    summary: Summary
+    quote_request: QuoteRequest
+    quote: Quote
+    prepare: Prepare
+    prepared: Prepared
+    refused: Refused
+    commit: Commit
+    committed: Committed
+    abort: Abort
+    aborted: Aborted
+    lost: Lost
+    progress: Progress
+    result: Result
+    result_ack: ResultAck
+    control: Control
+    control_ack: ControlAck
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    DATA_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    protocol: int
+    release: str
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    db_uuid: str
+    generation: int
+    boot_nonce: str
+    term: int
+    data_address: str
+    def __init__(self, site: _Optional[str] = ..., protocol: _Optional[int] = ..., release: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., term: _Optional[int] = ..., data_address: _Optional[str] = ...) -> None: ...
+
+class Retry(_message.Message):
+    __slots__ = ("after_s",)
+    AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    after_s: float
+    def __init__(self, after_s: _Optional[float] = ...) -> None: ...
+
+class Summary(_message.Message):
+    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
+    WORK_AHEAD_S_FIELD_NUMBER: _ClassVar[int]
+    DATASETS_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTING_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    generation: int
+    counter: int
+    slots: int
+    free_slots: int
+    speed: float
+    queued_jobs: int
+    running_jobs: int
+    work_ahead_s: float
+    datasets: _containers.RepeatedScalarFieldContainer[str]
+    accepting: bool
+    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ...) -> None: ...
+
+class QuoteRequest(_message.Message):
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs")
+    QUOTE_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    quote: int
+    processors: int
+    memory_bytes: int
+    jobs: int
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LinkEstimate(_message.Message):
+    __slots__ = ("site", "rtt_s", "bytes_per_s")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    RTT_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    rtt_s: float
+    bytes_per_s: float
+    def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ...) -> None: ...
+
+class Quote(_message.Message):
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links")
+    QUOTE_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    WORK_AHEAD_S_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_REFS_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    quote: int
+    rejected: str
+    slots: int
+    free_slots: int
+    speed: float
+    work_ahead_s: float
+    files: _containers.RepeatedCompositeFieldContainer[_common_pb2.DataFile]
+    unknown_refs: _containers.RepeatedScalarFieldContainer[str]
+    links: _containers.RepeatedCompositeFieldContainer[LinkEstimate]
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ...) -> None: ...
+
+class Authorisation(_message.Message):
+    __slots__ = ("owner", "spec_sha256", "group", "expires_wall_s", "signer", "certificate", "signature")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SPEC_SHA256_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    SIGNER_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    spec_sha256: str
+    group: str
+    expires_wall_s: float
+    signer: str
+    certificate: bytes
+    signature: bytes
+    def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class Prepare(_message.Message):
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    AUTHORISATION_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_S_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    READERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    indices: _common_pb2.IndexSet
+    spec: bytes
+    authorisation: Authorisation
+    submitted_s: float
+    files: _containers.RepeatedCompositeFieldContainer[_common_pb2.DataFile]
+    sources: _containers.RepeatedCompositeFieldContainer[SiteList]
+    readers: _containers.RepeatedCompositeFieldContainer[_common_pb2.IndexSet]
+    max_parallel: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ...) -> None: ...
+
+class Prepared(_message.Message):
+    __slots__ = ("subgroup", "epoch", "db_uuid")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    db_uuid: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
+
+class Refused(_message.Message):
+    __slots__ = ("subgroup", "epoch", "reason")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    reason: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Commit(_message.Message):
+    __slots__ = ("subgroup", "epoch", "db_uuid")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    db_uuid: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
+
+class Committed(_message.Message):
+    __slots__ = ("subgroup", "epoch")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class Abort(_message.Message):
+    __slots__ = ("subgroup", "epoch")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class Aborted(_message.Message):
+    __slots__ = ("subgroup", "epoch")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class Lost(_message.Message):
+    __slots__ = ("subgroup", "epoch", "db_uuid")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    db_uuid: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    STAGING_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    counter: int
+    staging: int
+    queued: int
+    running: int
+    held: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+
+class Result(_message.Message):
+    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    batch: int
+    facts: _common_pb2.Facts
+    cancelled: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+
+class ResultAck(_message.Message):
+    __slots__ = ("subgroup", "epoch", "batch", "outputs_taken")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_TAKEN_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    batch: int
+    outputs_taken: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ...) -> None: ...
+
+class Control(_message.Message):
+    __slots__ = ("subgroup", "epoch", "control_seq", "verb", "indices")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    VERB_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    control_seq: int
+    verb: str
+    indices: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., verb: _Optional[str] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+
+class ControlAck(_message.Message):
+    __slots__ = ("subgroup", "epoch", "control_seq")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    control_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
+
+class SiteList(_message.Message):
+    __slots__ = ("sites",)
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    sites: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, sites: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -1,0 +1,257 @@
+"""Outputs arrive in the group's folder complete or not at all, and nothing beside it is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.staging.holdings import Reader
+from diana.engine.effects import Gather
+from diana.model.facts import OutputFile
+from tests.adapters.staging_grid import GROUP, collect, facts, facts_key, grid, leftovers, noise, sha, write
+
+OUTPUTS = {"hist/0.json": b'{"n": 1}', "hist/1.json": b'{"n": 2}', "raw.bin": noise(2_500_000)}
+
+
+def landed(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+async def test_outputs_of_another_site_land_in_the_groups_own_folder(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, OUTPUTS)
+        done = await alpha.gather(beta.site, facts_key(), told)
+        assert (done.error, done.bytes_moved) == ("", sum(map(len, OUTPUTS.values())))
+        assert landed(alpha.data.gathered(GROUP)) == OUTPUTS
+
+
+async def test_told_twice_nothing_travels_again(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, OUTPUTS)
+        await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")
+        before = (tmp_path / "out" / "raw.bin").stat()
+        again = await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")
+        assert (again.error, again.bytes_moved) == ("", 0)
+        assert (tmp_path / "out" / "raw.bin").stat().st_ino == before.st_ino
+
+
+async def test_an_older_file_of_that_name_is_replaced_and_its_hard_links_keep_their_content(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        old = write(tmp_path / "out" / "raw.bin", b"old")
+        os.link(old, tmp_path / "precious")
+        told = collect(beta, OUTPUTS)
+        assert (await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")).error == ""
+        assert landed(tmp_path / "out") == OUTPUTS
+        assert (tmp_path / "precious").read_bytes() == b"old"
+
+
+async def test_own_outputs_move_without_copying_and_may_be_told_twice(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        told = collect(alpha, OUTPUTS)
+        inode = (alpha.data.collected(facts_key().subgroup, 1) / "raw.bin").stat().st_ino
+        done = await alpha.gather(alpha.site, facts_key(), told, tmp_path / "new" / "out")
+        assert (done.error, done.bytes_moved) == ("", 0)
+        assert (tmp_path / "new" / "out" / "raw.bin").stat().st_ino == inode
+        assert (await alpha.gather(alpha.site, facts_key(), told, tmp_path / "new" / "out")).error == ""
+        assert landed(tmp_path / "new" / "out") == OUTPUTS
+
+
+async def test_an_own_output_with_further_hard_links_is_copied(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        told = collect(alpha, {"a": b"abc"})
+        os.link(alpha.data.collected(facts_key().subgroup, 1) / "a", tmp_path / "job-still-holds-it")
+        assert (await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")).error == ""
+        (tmp_path / "job-still-holds-it").write_bytes(b"xyz")
+        assert (tmp_path / "out" / "a").read_bytes() == b"abc"
+
+
+async def test_an_own_output_that_is_gone_is_an_error_with_its_name(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        done = await alpha.gather(alpha.site, facts_key(), facts("alpha", {"a": b"abc"}), tmp_path / "out")
+        assert done.error.startswith("gathering outputs: output a: neither collected at site alpha")
+
+
+async def test_dropped_outputs_are_gone_and_dropping_twice_is_fine(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, OUTPUTS)
+        await alpha.gather(beta.site, facts_key(), told)
+        for _ in range(2):
+            beta.stager.drop_outputs(facts_key(), told)
+        beta.stager.drop_subgroup(facts_key().subgroup)
+        await beta.stager.close()
+        assert not beta.data.collected(facts_key().subgroup, 1).parent.exists()
+        assert landed(alpha.data.gathered(GROUP)) == OUTPUTS
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "/tmp/diana-evil", "a/../../evil", "a//b", "./a", "a\0b", "a\nb", "", "x/..", ".diana-part-x", "a" * 300],
+)
+async def test_a_name_that_leaves_its_folder_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = facts("beta", {})
+        told.outputs.append(OutputFile(0, "fine", 3, sha(b"abc")))
+        told.outputs.append(OutputFile(0, name, 4, sha(b"evil")))
+        for source in (alpha.site, beta.site):
+            done = await alpha.gather(source, facts_key(), told, tmp_path / "out")
+            assert done.error.startswith("gathering outputs: ") and "\n" not in done.error
+        assert not (tmp_path / "out").exists() and not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("kind", ["symlink", "directory link", "fifo", "device", "directory"])
+async def test_what_is_no_regular_file_is_never_served(tmp_path: Path, kind: str) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        secret = write(tmp_path / "secret" / "key", b"abc")
+        collected = beta.data.collected(facts_key().subgroup, 1)
+        collected.mkdir(parents=True)
+        name = "a"
+        match kind:
+            case "symlink":
+                (collected / "a").symlink_to(secret)
+            case "directory link":
+                (collected / "d").symlink_to(secret.parent)
+                name = "d/key"
+            case "fifo":
+                os.mkfifo(collected / "a")
+            case "device":
+                if os.geteuid() == 0:
+                    os.mknod(collected / "a", 0o20600, os.makedev(1, 5))
+                else:
+                    (collected / "a").symlink_to("/dev/zero")
+            case _:
+                (collected / "a").mkdir()
+        for site in (alpha, beta):
+            done = await site.gather(beta.site, facts_key(), facts("beta", {name: b"abc"}), tmp_path / "out")
+            assert done.error
+        assert landed(tmp_path / "out") == {}
+
+
+async def test_a_link_in_the_users_folder_is_replaced_not_followed(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        outside = write(tmp_path / "outside", b"precious")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "a").symlink_to(outside)
+        assert (await alpha.gather(beta.site, facts_key(), collect(beta, {"a": b"abc"}), tmp_path / "out")).error == ""
+        assert outside.read_bytes() == b"precious"
+        assert (tmp_path / "out" / "a").read_bytes() == b"abc" and not (tmp_path / "out" / "a").is_symlink()
+
+
+async def test_a_link_in_place_of_a_sub_folder_is_not_followed(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "d").symlink_to(tmp_path / "outside")
+        for site in (beta, alpha):
+            key = facts_key(batch=0 if site is beta else 1)
+            told = collect(site, {"d/a": b"abc"}, key)
+            done = await alpha.gather(site.site, key, told, tmp_path / "out")
+            assert "d/a" in done.error
+        assert list((tmp_path / "outside").iterdir()) == []
+
+
+async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outside(tmp_path: Path) -> None:
+    outputs = {f"d/{number}": noise(20_000, number) for number in range(300)}
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder, aside = tmp_path / "out" / "d", tmp_path / "out" / "aside"
+    folder.mkdir(parents=True)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            os.rename(folder, aside)
+            os.symlink(outside, folder)
+            os.unlink(folder)
+            os.rename(aside, folder)
+
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, outputs)
+        swapping = threading.Thread(target=swap)
+        swapping.start()
+        try:
+            for _ in range(3):
+                await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")
+        finally:
+            stop.set()
+            swapping.join()
+        assert list(outside.iterdir()) == []
+        assert (await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")).error == ""
+        assert landed(tmp_path / "out") == outputs
+
+
+async def test_names_that_differ_in_case_only_are_two_files(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, {"Hist": b"big", "hist": b"small"})
+        assert (await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")).error == ""
+        assert landed(tmp_path / "out") == {"Hist": b"big", "hist": b"small"}
+
+
+async def test_content_that_differs_from_its_checksum_never_gets_its_name(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        told = collect(beta, {"a": b"abc", "b": b"good"})
+        write(beta.data.collected(facts_key().subgroup, 1) / "a", b"abd")
+        done = await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")
+        assert "checksum" in done.error and "site beta" in done.error and "/a" in done.error
+        assert not (tmp_path / "out" / "a").exists() and leftovers(tmp_path / "out") == []
+
+
+async def test_a_file_longer_or_shorter_than_promised_is_refused(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        for content in (b"abcdef", b"ab"):
+            collect(beta, {"a": content})
+            done = await alpha.gather(beta.site, facts_key(), facts("beta", {"a": b"abc"}), tmp_path / "out")
+            assert "promised" in done.error
+            assert landed(tmp_path / "out") == {}
+
+
+async def test_only_the_origin_of_a_group_may_read_its_outputs_and_logs(tmp_path: Path) -> None:
+    async with grid(tmp_path, "gamma", "beta") as (gamma, beta):
+        told = collect(beta, {"a": b"abc"})
+        write(beta.data.logs(GROUP) / "s0", b"log text")
+        for reader in (("site", "gamma"), ("user", "alpha"), ("", ""), ("site", "alpha-1")):
+            beta.reader = partial(Reader, *reader)
+            done = await gamma.gather(beta.site, facts_key(), told, tmp_path / "out")
+            assert "may not read" in done.error
+            with pytest.raises(Exception, match="may not read"):
+                [chunk async for chunk in gamma.stager.read(beta.site, f"log:{GROUP}/s0")]
+
+
+async def test_a_stretch_of_a_log_is_read_from_here_and_from_there(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        text = noise(3_000_000)
+        write(beta.data.logs(GROUP) / "s0", text)
+        for site in (alpha, beta):
+            got = [c async for c in site.stager.read(beta.site, f"log:{GROUP}/s0", 1000, 2_000_000)]
+            assert b"".join(got) == text[1000:2_001_000]
+            rest = [c async for c in site.stager.read(beta.site, f"log:{GROUP}/s0", 2_999_000)]
+            assert b"".join(rest) == text[2_999_000:]
+
+
+async def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        blocked = write(tmp_path / "file", b"")
+        told = collect(beta, {"a": b"abc"})
+        for to in (blocked / "out", "relative/out"):
+            done = await alpha.gather(beta.site, facts_key(), told, to)
+            assert str(to) in done.error and "\n" not in done.error
+
+
+async def test_a_cancelled_gather_leaves_no_unfinished_file(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        outputs = {f"f{n}": noise(1 << 20, n) for n in range(40)}
+        told = collect(beta, outputs)
+        order = Gather(ticket=9, source=beta.site, key=facts_key(), to=str(tmp_path / "out"))
+        alpha.stager.gather(order, told)
+        while not leftovers(tmp_path / "out"):
+            await asyncio.sleep(0.001)
+        alpha.stager.cancel(9)
+        await alpha.stager.close()
+        assert leftovers(tmp_path / "out") == [] and alpha.events.empty()
+        for path in (tmp_path / "out").iterdir():
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == sha(outputs[path.name])

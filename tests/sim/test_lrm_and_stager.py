@@ -1,0 +1,160 @@
+"""The twins that outlive a crash of their node."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.engine.effects import Kill, StageIn, Start
+from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.model.data import DataFile, Fetch
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec, Resources
+from diana.sim.clock import Clock
+from diana.sim.faults import Faults
+from diana.sim.lrm import JobLife, SimLrm, Watcher
+from diana.sim.network import Network
+from diana.sim.scenario import FaultsSpec
+from diana.sim.stager import Pipe, Pipes, SimStager
+from diana.sim.transport import SimTransport
+
+SITE = SiteId("a")
+SUBGROUP = SubgroupId("a-1/0")
+
+
+class Bench:
+    """One LRM of two slots at speed 2; jobs of 10 s at reference speed."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.heard: list[Event] = []
+        self.lrm = SimLrm(self.clock, SITE, 2, 2.0, lambda run, spec: JobLife(10.0, run.index == 3), Watcher())
+        self.lrm.attach(self.heard.append)
+        self.clock.run_until(1.0)
+
+    def ready(self) -> LrmReady:
+        return [e for e in self.heard if isinstance(e, LrmReady)][-1]
+
+    def start(self, indices: str, processors: int = 1) -> None:
+        spec = GroupSpec(resources=Resources(processors=processors))
+        chosen = IndexSet.parse(indices)
+        session = self.ready().session
+        self.lrm.start(Start(session=session, subgroup=SUBGROUP, epoch=1, owner="u@v", spec=spec, indices=chosen))
+
+    def ends(self) -> list[tuple[int, Outcome]]:
+        told = [e.facts for e in self.heard if isinstance(e, JobsEnded)]
+        return [(i, Outcome(o)) for f in told for i, o in zip(f.indices, f.outcomes, strict=True)]
+
+
+def run(index: int) -> Run:
+    return Run(SUBGROUP, 1, index, 1)
+
+
+def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told() -> None:
+    bench = Bench()
+    bench.start("0-3")
+    bench.clock.run_until(7.0)
+    assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE)]
+    bench.clock.run_until(12.0)
+    assert bench.ends()[2:] == [(2, Outcome.DONE), (3, Outcome.FAILED)]
+
+
+def test_a_run_known_already_is_not_run_again() -> None:
+    bench = Bench()
+    bench.start("0")
+    bench.start("0")
+    bench.clock.run_until(20.0)
+    assert bench.lrm.executed == 1
+
+
+def test_an_order_of_another_session_is_dropped() -> None:
+    bench = Bench()
+    spec = GroupSpec()
+    chosen = IndexSet.span(0, 1)
+    bench.lrm.start(Start(session=77, subgroup=SUBGROUP, epoch=1, owner="u@v", spec=spec, indices=chosen))
+    assert bench.lrm.holds() == 0
+
+
+def test_jobs_go_on_without_their_node_and_are_told_to_the_next_one_until_forgotten() -> None:
+    bench = Bench()
+    bench.start("0-2")
+    bench.lrm.detach()
+    bench.clock.run_until(8.0)
+    assert bench.ends() == []
+    bench.lrm.attach(bench.heard.append)
+    bench.clock.run_until(9.0)
+    assert bench.ready().known == (run(0), run(1), run(2))
+    assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE)]
+    bench.clock.run_until(50.0)
+    assert bench.ends().count((0, Outcome.DONE)) == 2
+    bench.lrm.forget((run(0), run(1), run(2)))
+    assert bench.lrm.holds() == 0
+
+
+def test_a_killed_run_ends_cancelled_whether_it_started_or_not() -> None:
+    bench = Bench()
+    bench.start("0-3")
+    bench.lrm.kill(Kill(subgroup=SUBGROUP, epoch=1, indices=IndexSet.parse("1,3")))
+    bench.clock.run_until(2.0)
+    assert bench.ends() == [(1, Outcome.CANCELLED), (3, Outcome.CANCELLED)]
+    bench.clock.run_until(20.0)
+    assert bench.ends()[2:] == [(0, Outcome.DONE), (2, Outcome.DONE)]
+
+
+def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void() -> None:
+    bench = Bench()
+    bench.start("0-3")
+    bench.lrm.crash_spawner()
+    assert isinstance(bench.heard[-1], LrmLost)
+    bench.clock.run_until(3.0)
+    assert bench.ready().session == 2
+    assert bench.ready().known == (run(0), run(1))
+    bench.clock.run_until(10.0)
+    assert bench.ends() == [(0, Outcome.UNKNOWN), (1, Outcome.UNKNOWN)]
+    assert bench.lrm.executed == 2
+
+
+def test_a_power_failure_interrupts_what_ran() -> None:
+    bench = Bench()
+    bench.start("0-3")
+    bench.lrm.detach()
+    bench.lrm.crash_machine()
+    bench.lrm.attach(bench.heard.append)
+    bench.clock.run_until(3.0)
+    assert bench.ready().known == (run(0), run(1))
+    assert bench.ends() == [(0, Outcome.INTERRUPTED), (1, Outcome.INTERRUPTED)]
+    assert bench.lrm.free == 2
+
+
+def test_flows_of_a_pipe_share_its_bandwidth_evenly() -> None:
+    """Two flows of 1000 and 500 MB over 100 MB/s: the small one ends at 10 s, the other at 15 s."""
+    clock = Clock()
+    pipe = Pipe(clock, 100e6)
+    ends: dict[str, float] = {}
+    pipe.move(1_000_000_000, lambda: ends.update(large=clock.now_s))
+    pipe.move(500_000_000, lambda: ends.update(small=clock.now_s))
+    clock.run_until(100.0)
+    assert ends == {"small": pytest.approx(10.0), "large": pytest.approx(15.0)}
+
+
+def test_a_stager_waits_for_a_source_that_is_down_and_keeps_what_it_fetched() -> None:
+    clock = Clock()
+    faults = Faults(FaultsSpec(), 0)
+    network = Network(clock, faults, 0.01, 1e6)
+    up = {SITE: True, SiteId("b"): False}
+    for site in up:
+        SimTransport(network, site, lambda e: None, lambda site=site: object() if up[site] else None)  # type: ignore[misc,arg-type]
+    stager = SimStager(clock, SITE, Pipes(clock, network), network, faults)
+    heard: list[Event] = []
+    stager.attach(heard.append)
+    file = Fetch(DataFile("dataset:d/f0", 2_000_000, ""), (SiteId("b"),))
+    stager.stage_in(StageIn(ticket=1, subgroup=SUBGROUP, files=(file,)))
+    clock.run_until(10.0)
+    assert heard == []
+    up[SiteId("b")] = True
+    clock.run_until(20.0)
+    assert heard == [StageDone(ticket=1, bytes_moved=2_000_000)]
+    stager.stage_in(StageIn(ticket=2, subgroup=SUBGROUP, files=(file,)))
+    clock.run_until(21.0)
+    assert heard[1:] == [StageDone(ticket=2, bytes_moved=0)]

@@ -1,0 +1,67 @@
+"""Scenario files: what is read, and the one line a wrong one gives (SPEC section 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diana.errors import UsageError
+from diana.sim import scenario as sc
+
+SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
+GOOD = """version = 1
+[[sites]]
+name = "alpha"
+slots = 4
+[[workload]]
+name = "w"
+site = "alpha"
+jobs = 3
+"""
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
+def test_every_scenario_of_the_repository_reads(path: Path) -> None:
+    assert sc.load(path).version == 1
+
+
+def test_settings_of_a_site_go_over_those_of_the_scenario() -> None:
+    text = GOOD.replace("slots = 4", "slots = 4\nsettings = {claim_ahead = 7}")
+    scenario = sc.parse("version = 1\nsettings = {claim_ahead = 3, offer_wait_s = 2}\n" + text.partition("\n")[2])
+    settings = scenario.site_settings(scenario.sites[0])
+    assert (settings.slots, settings.claim_ahead, settings.offer_wait_s) == (4, 7, 2)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        ("slots = 4", "slot = 4", "unknown key 'slot' in sites[0]; did you mean 'slots'?"),
+        ("jobs = 3", "jobs = 'x'", "Expected `int`, got `str` - at `$.workload[0].jobs`"),
+        ("jobs = 3", "jobs = 0", "workload w: jobs = 0: want 1 to 1e+12"),
+        ('site = "alpha"', 'site = "alpa"', "workload w: site: 'alpa' is not known; did you mean 'alpha'?"),
+        ("version = 1", "version = 2", "version = 2: this release reads scenarios with `version = 1`"),
+        ("version = 1", "", "version is missing: this release reads scenarios with `version = 1`"),
+        ("version = 1", "version = ", "no TOML: Invalid value (at line 1, column 11)"),
+        ("version = 1", 'version = 1\nreport = ["fault"]', "report: 'fault' is not known; did you mean 'faults'?"),
+        ("version = 1", "version = 1\nfaults = {loss = 2}", "faults: loss = 2.0: want a probability, 0 to 1"),
+        ("slots = 4", "settings = {slotz = 1}", "unknown key 'slotz' in settings; did you mean 'slots'?"),
+        ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
+    ],
+)
+def test_a_wrong_scenario_gives_one_line_with_key_and_mend(was: str, now: str, says: str) -> None:
+    with pytest.raises(UsageError) as error:
+        sc.parse(GOOD.replace(was, now), "x.toml")
+    assert str(error.value).replace("float", "int") == f"x.toml: {says}".replace("float", "int")
+    assert "\n" not in str(error.value)
+
+
+def test_a_scenario_that_is_not_there_says_so() -> None:
+    with pytest.raises(UsageError, match=r"^scenario /nowhere\.toml: no such file or directory; give the path"):
+        sc.load(Path("/nowhere.toml"))
+
+
+def test_file_per_job_wants_a_file_for_every_job() -> None:
+    text = GOOD + 'inputs = ["d"]\nfile_per_job = true\n[[datasets]]\nname = "d"\nsite = "alpha"\nfiles = 2\n'
+    with pytest.raises(UsageError, match="file_per_job wants 3 files, inputs have 2"):
+        sc.parse(text)
