@@ -52,7 +52,7 @@ bench: setup ## the figures of benchmarks/, beside a calibration of the same run
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 torture: setup ## seeds of loss, duplication, delay and crashes in the simulator
-	$(BIN)/diana simulate scenarios/torture.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED)
 
 proto: setup ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate

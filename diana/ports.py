@@ -12,11 +12,23 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import Gather, Kill, Start, StageIn
+from diana.engine.effects import Gather, Kill, StageIn, Start
 from diana.engine.events import Event, Run
-from diana.engine.messages import Authorisation, Hello, Message
+from diana.engine.messages import Hello, Message
+from diana.engine.surroundings import Journal, Keyring
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
+
+__all__ = [
+    "Batch",
+    "Emit",
+    "Journal",
+    "Keyring",
+    "LocalResourceManager",
+    "Stager",
+    "Store",
+    "Transport",
+]
 
 Emit = Callable[[Event], None]
 
@@ -29,18 +41,6 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[bytes, ...]
     """As `engine/records.py` encodes them."""
     facts: tuple[tuple[FactsKey, Facts], ...] = ()
-
-
-class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """What `Store.load` finds."""
-
-    snapshot: bytes | None
-    seq: int
-    """Sequence number of the last durable record; 0: a new store."""
-    at_s: float
-    """Site time of the last transaction."""
-    records: list[bytes]
-    """Those after the snapshot, in order."""
 
 
 class Store(Protocol):
@@ -113,13 +113,3 @@ class Stager(Protocol):
     def drop_subgroup(self, subgroup: SubgroupId) -> None: ...
 
     def drop_group(self, group: GroupId) -> None: ...
-
-
-class Keyring(Protocol):
-    """Signs and checks authorisations. Pure computation over keys read at start."""
-
-    def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation: ...
-
-    def check(self, authorisation: Authorisation, spec: bytes) -> str:
-        """Empty: good. Else one line why not: wrong hash, expired, unknown signer, signer may not speak for owner."""
-        ...

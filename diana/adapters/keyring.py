@@ -33,6 +33,7 @@ class _Known(NamedTuple):
 
     key: ec.EllipticCurvePublicKey
     signer: str
+    serial: str
     from_s: float
     until_s: float
 
@@ -42,6 +43,9 @@ class FileKeyring:
 
     Errors at construction: `errors.UsageError`, one line naming the file and the mend. `wall_clock` gives seconds
     since 1970. Safe to share between threads.
+
+    `revoked` in the folder, if there, lists who is trusted no more, one a line: `site:NAME`, `user:NAME@VO` or
+    `serial:HEX` of one certificate; `#` starts a comment. Read at construction and by `reload_revoked`.
     """
 
     def __init__(
@@ -55,6 +59,9 @@ class FileKeyring:
         self._wall_clock = wall_clock
         self._valid_s = valid_s
         self._known: dict[bytes, _Known] = {}
+        self._revoked_file = folder / "revoked"
+        self._revoked: frozenset[str] = frozenset()
+        self.reload_revoked()
         self._root = _certificate(folder / "vo.pem")
         self.vo = _common_name(self._root)
         self._chain = _read(folder / f"{kind}.pem")
@@ -95,7 +102,7 @@ class FileKeyring:
             return f"signer {a.signer}: {error}"
         if known.signer != a.signer:
             return f"signer {a.signer}: the certificate is that of {known.signer}"
-        why = _out_of_date(known, now_wall_s)
+        why = _out_of_date(known, now_wall_s) or self._why_revoked(known)
         if why:
             return f"signer {a.signer}: {why}"
         try:
@@ -104,6 +111,38 @@ class FileKeyring:
             )
         except InvalidSignature:
             return f"signer {a.signer}: the signature does not fit the authorisation of {a.group}"
+        return ""
+
+    def distrust(self, certificate: bytes) -> str:
+        """Empty if the PEM certificate of a connection's other side is one of this VO, in date and not revoked; else
+        one line why not. TLS checks the first two once; this also serves channels that have been open for long."""
+        try:
+            known = self._verified(certificate)
+        except _Untrusted as error:
+            return str(error)
+        return _out_of_date(known, self._wall_clock()) or self._why_revoked(known)
+
+    def reload_revoked(self) -> None:
+        """At start and at SIGHUP. UsageError for a line that is none; then what was read before stays."""
+        try:
+            text = self._revoked_file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            self._revoked = frozenset()
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            raise errors.UsageError(f"{self._revoked_file}: {error}; make it readable text") from None
+        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+        for number, line in enumerate(lines, 1):
+            kind, _, name = line.partition(":")
+            if line and (kind not in ("site", "user", "serial") or not name or (kind == "user") != ("@" in name)):
+                raise errors.UsageError(
+                    f"{self._revoked_file}: line {number}: {line!r}; write site:NAME, user:NAME@VO or serial:HEX"
+                )
+        self._revoked = frozenset(line.lower() if line.startswith("serial:") else line for line in lines if line)
+
+    def _why_revoked(self, known: _Known) -> str:
+        if known.signer in self._revoked or f"serial:{known.serial}" in self._revoked:
+            return f"revoked at this site ({self._revoked_file})"
         return ""
 
     def _verified(self, chain: bytes) -> _Known:
@@ -135,8 +174,13 @@ def _verify(chain: bytes, root: x509.Certificate, vo: str) -> _Known:
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     if limits.ca or len(uris) != 1 or not isinstance(key, ec.EllipticCurvePublicKey):
         raise _Untrusted("the certificate names no site and no user")
-    signer = _signer(uris[0], vo)
-    return _Known(key, signer, leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp())
+    return _Known(
+        key,
+        _signer(uris[0], vo),
+        f"{leaf.serial_number:x}",
+        leaf.not_valid_before_utc.timestamp(),
+        leaf.not_valid_after_utc.timestamp(),
+    )
 
 
 def _signer(uri: str, vo: str) -> str:

@@ -7,6 +7,7 @@ each ends in one `StageDone` unless it was cancelled.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
@@ -35,6 +36,8 @@ from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.layout import DataDir
 from diana.ports import Emit
+
+_log = logging.getLogger("diana.staging")
 
 
 class FileStager:
@@ -66,6 +69,7 @@ class FileStager:
         self._registering = asyncio.Semaphore(1)
         self._tickets: dict[int, tuple[asyncio.Task[None], Hashable]] = {}
         self._lanes = _Lanes()
+        self._dropping = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._drops: set[asyncio.Task[None]] = set()
 
@@ -177,6 +181,9 @@ class FileStager:
                     error = f"{doing}: {fault}"
                 except OSError as fault:
                     error = f"{doing} at site {self._site}: {fault.filename or self._data.root}: {fault.strerror}"
+                except Exception as bug:
+                    _log.exception("%s, ticket %d", doing, ticket)
+                    error = f"{doing} at site {self._site}: internal error ({bug!r}); see the node's log"
             if self._tickets.pop(ticket, None) is not None:
                 self._emit(StageDone(ticket=ticket, bytes_moved=moved, error=error))
 
@@ -184,9 +191,14 @@ class FileStager:
             self._tickets[ticket] = (asyncio.get_running_loop().create_task(run()), lane)
 
     def _drop(self, lane: Hashable, work: Callable[[], None]) -> None:
+        """Deletions run one after the other: a subgroup's comes after those of its outputs."""
+
         async def run() -> None:
-            async with self._lanes.turn(lane):
-                await in_thread(self._pool, work)
+            async with self._lanes.turn(lane), self._dropping:
+                try:
+                    await in_thread(self._pool, work)
+                except (OSError, DianaError) as fault:
+                    _log.warning("%s: could not delete all of it: %s", lane, fault)
 
         task = asyncio.get_running_loop().create_task(run())
         self._drops.add(task)

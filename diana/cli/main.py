@@ -56,7 +56,11 @@ Examples:
 
 
 def overview() -> str:
-    lines = ["usage: diana VERB ...", "", "Bulk work over several sites: peers place it, move its data, bring back its results."]
+    lines = [
+        "usage: diana VERB ...",
+        "",
+        "Bulk work over several sites: peers place it, move its data, bring back its results.",
+    ]
     for family in dict.fromkeys(entry.family for entry in VERBS.values()):
         lines += ["", f"{family}:"]
         lines += [f"  {name:<10} {entry.summary}" for name, entry in VERBS.items() if entry.family == family]

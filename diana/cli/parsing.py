@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -19,6 +20,8 @@ class Command(NamedTuple):
     more: str = ""
     """What `--help` says beyond the summary."""
     examples: str = ""
+    takes_command: bool = False
+    """What follows `--` is a command of its own, in `args.command`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,16 +40,29 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{verb}: {message}")
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=min(120, shutil.get_terminal_size().columns))
+
+
 def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         prog=f"diana {verb}",
-        description=f"{summary[0].upper()}{summary[1:]}.{command.more and ' ' + command.more}",
+        description=f"{summary[0].upper()}{summary[1:]}.\n{command.more}".rstrip(),
         epilog=f"examples:\n{_indented(command.examples)}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     command.configure(parser)
-    return parser.parse_args(list(words))
+    command_words: list[str] = []
+    if command.takes_command and "--" in words:
+        at = words.index("--")
+        words, command_words = words[:at], list(words[at + 1 :])
+        if not command_words:
+            raise UsageError(f"{verb}: no command after --; write one, such as -- ./sim --seed {{index}}")
+    args = parser.parse_args(list(words))
+    args.command = command_words
+    return args
 
 
 def _indented(text: str) -> str:
@@ -59,9 +75,7 @@ def add_json(parser: argparse.ArgumentParser, shape: str) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", metavar="DIR", help="the node's data directory (default: DIANA_DATA, else ~/.diana)"
-    )
+    parser.add_argument("--data", metavar="DIR", help="the node's data directory (default: DIANA_DATA, else ~/.diana)")
 
 
 def add_node(parser: argparse.ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +14,45 @@ from diana.errors import UsageError
 if TYPE_CHECKING:
     from diana.wire.client_messages import Decision
 
-OPTIONS = ("name", "array", "max_parallel", "sites", "not_sites", "outputs_to", "on_crash", "time_limit")
-"""Command-line options that travel by the job file's names and override what stands there."""
+OPTIONS = (
+    "name",
+    "array",
+    "max_parallel",
+    "cpus",
+    "memory",
+    "time",
+    "sites",
+    "not_sites",
+    "collect",
+    "to",
+    "on_crash",
+    "on_site_lost",
+)
+"""Command-line options that travel under the job file's names and go over what stands there."""
 
 
 def _add_job(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("job", nargs="?", metavar="FILE", help="job file, script, or - for standard input")
-    parser.add_argument("words", nargs="*", metavar="-- COMMAND", help="a command instead; {x} ... ::: values sweep it")
-    parser.add_argument("--format", choices=("toml", "yaml", "json", "script"), help="of the file (default: by its name)")
+    parser.usage = f"{parser.prog} [options] FILE | - | -- COMMAND [::: VALUES ...]"
+    parser.add_argument(
+        "job", nargs="?", metavar="FILE", help="job file, script, or - for standard input; instead of one: -- COMMAND"
+    )
+    parser.add_argument(
+        "--format", choices=("toml", "yaml", "json", "script"), help="of the file (default: by its name)"
+    )
     over = parser.add_argument_group("instead of what the job file says")
     over.add_argument("--name", help="the group's name")
     over.add_argument("--array", metavar="RANGE", help="1-100, 0-99:3 or 1,5,9; %%N behind it: at most N at once")
     over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
+    over.add_argument("--cpus", metavar="N", help="processors per job")
+    over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
+    over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
     over.add_argument("--sites", metavar="A,B", help="only these sites")
     over.add_argument("--not-sites", metavar="A,B", help="not these sites")
-    over.add_argument("--outputs-to", metavar="DIR", help="where the node gathers the outputs")
+    over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
+    over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
-    over.add_argument("--time-limit", metavar="TIME", help="per job: 90s, 30m, 2h")
+    over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of a job whose site is lost")
+    over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.gpus=1")
     over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
 
 
@@ -43,21 +66,17 @@ def _submit_options(parser: argparse.ArgumentParser) -> None:
     add_node(parser)
 
 
-def split_words(words: list[str]) -> tuple[list[str], list[str]]:
-    """Options before the first `--`, the command after it. What follows is the command's own, whatever it looks like."""
-    if "--" not in words:
-        return words, []
-    at = words.index("--")
-    return words[:at], words[at + 1 :]
-
-
 def _job_of(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `Client.submit` and `Client.plan`."""
-    options = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
-    if args.outputs_to is not None:
-        import os
-
-        options["outputs_to"] = os.path.abspath(args.outputs_to)
+    options: dict[str, object] = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
+    for pair in args.set:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.gpus=1")
+        options[key] = value
+    if args.to is not None:
+        # The node's working directory is not the user's.
+        options["to"] = os.path.abspath(args.to)
     if args.no_check_command:
         options["check_command"] = False
     return {**_content(args), "options": options}
@@ -161,6 +180,7 @@ diana submit --wait -- ./sim --t {t} --seed {seed} ::: t=300,310 ::: seed=1-500
 generate-jobs | diana submit --format json -
 diana submit --key nightly-2026-11-21 --parsable nightly.yaml
 """,
+        takes_command=True,
     ),
     "plan": Command(
         _plan_options,
@@ -171,6 +191,7 @@ diana plan sweep.toml
 diana plan --sites alpha,beta --json sweep.toml
 diana plan -- ./sim --seed {x} ::: 1 2 3
 """,
+        takes_command=True,
     ),
     "cancel": Command(
         _cancel_options,

@@ -18,7 +18,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 
 if TYPE_CHECKING:
     from diana.engine.placing import Draft
-    from diana.ports import Keyring
+    from diana.engine.surroundings import Keyring
 
 
 class Ended:
@@ -46,6 +46,8 @@ class Context:
         self.effects: list[Effect] = []
         self.lrm_session: int | None = None
         """None: no LRM to give jobs to."""
+        self.low_room = ""
+        """Why no new work is taken just now; what runs still lands."""
         self.lrm_load = 0
         """Processors of the jobs the LRM holds, as far as it has told."""
         self.ended: dict[CustodyKey, Ended] = {}

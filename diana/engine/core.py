@@ -29,8 +29,8 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.policy.authorise import Action, authorise
 
 if TYPE_CHECKING:
+    from diana.engine.surroundings import Journal, Keyring
     from diana.model.settings import Settings
-    from diana.ports import Journal, Keyring
 
 HOUSEKEEPING_S = 600.0
 
@@ -126,6 +126,8 @@ class Engine:
                 core.lrm_session = None
             case ev.SettingsLoaded():
                 self._settings(event.settings)
+            case ev.RoomChecked():
+                core.low_room = event.low
             case _:
                 assert_never(event)
         return self._done()

@@ -76,6 +76,10 @@ class Notify(msgspec.Struct, frozen=True):
     group: GroupId
 
 
+GATHERED = "@gathered"
+"""`Start.directory` for the group's own output folder, wherever the driver keeps it."""
+
+
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Run these jobs, in order, as slots come free. Durable as STARTING before this leaves."""
 

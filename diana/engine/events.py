@@ -24,6 +24,12 @@ class SettingsLoaded(msgspec.Struct, frozen=True):
     settings: Settings
 
 
+class RoomChecked(msgspec.Struct, frozen=True):
+    """The driver looked at its disk. `low`: one line saying what is short; empty: there is room."""
+
+    low: str
+
+
 # --- clients -----------------------------------------------------------------------------------------
 
 
@@ -145,6 +151,7 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
 Event = (
     Tick
     | SettingsLoaded
+    | RoomChecked
     | SubmitGroup
     | CancelJobs
     | AddDataset

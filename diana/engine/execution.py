@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diana.engine import columns, results
 from diana.engine.context import Context, Ended
-from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult, Start
+from diana.engine.effects import GATHERED, CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult, Start
 from diana.engine.events import JobsEnded, LrmReady, Run
 from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsStarted, RunsVoided, facts_key
 from diana.engine.state import Custody, CustodyKey
@@ -77,7 +77,7 @@ def _merge_directory(core: Context, custody: Custody) -> str:
     group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
     if group is None or custody.indices.bounds[:1] != (group.jobs,):
         return ""
-    return group.spec.outputs.to or "@gathered"
+    return group.spec.outputs.to or GATHERED
 
 
 # --- the LRM -----------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def summary(core: Context) -> Summary:
         running_jobs=load.running_jobs(core),
         work_ahead_s=load.work_ahead_s(core),
         datasets=tuple(names[:MAX_NAMED_DATASETS]),
-        accepting=settings.accept_remote,
+        accepting=settings.accept_remote and not core.low_room,
     )
 
 

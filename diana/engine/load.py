@@ -66,6 +66,8 @@ def _rejected(core: Context, asked: QuoteRequest, for_peer: bool) -> str:
     settings = core.state.settings
     if settings.slots == 0:
         return "has no slots"
+    if core.low_room:
+        return core.low_room
     if asked.processors > settings.slots:
         return f"has {settings.slots} processors, a job needs {asked.processors}"
     if for_peer and not settings.accept_remote:

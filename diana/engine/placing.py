@@ -71,6 +71,8 @@ def _refuse(core: Context, event: SubmitGroup) -> Refusal | None:
     why = authorise(event.principal, Action.PLAN if event.plan_only else Action.SUBMIT)
     if why:
         return Refusal(code="denied", text=why)
+    if core.low_room and not event.plan_only:
+        return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
     if event.jobs < 1:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:

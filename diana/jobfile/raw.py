@@ -13,9 +13,12 @@ from msgspec import Meta, field
 Scalar = str | int | float | bool
 Count = Annotated[int, Meta(ge=1)]
 Size = Annotated[
-    str | int, Meta(description='Bytes, or text with a unit: "500M", "8G". K, M, G, T are powers of 1024, KB.. of 1000.')
+    str | int,
+    Meta(description='Bytes, or text with a unit: "500M", "8G". K, M, G, T are powers of 1024, KB.. of 1000.'),
 ]
-Duration = Annotated[str | int | float, Meta(description='Seconds, or text with units: "90s", "30m", "1h30m", "2d", "1:30:00".')]
+Duration = Annotated[
+    str | int | float, Meta(description='Seconds, or text with units: "90s", "30m", "1h30m", "2d", "1:30:00".')
+]
 
 
 class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +34,9 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     script: Annotated[
         str, Meta(description="A script: its text (first line `#!...`), or the path of a local file. No template.")
     ] = ""
-    environment: Annotated[dict[str, Scalar], Meta(description="Variables set for each job. Values are templates.")] = {}
+    environment: Annotated[
+        dict[str, Scalar], Meta(description="Variables set for each job. Values are templates.")
+    ] = {}
     directory: Annotated[
         bool, Meta(description="Give each job a directory of its own even when it has neither inputs nor outputs.")
     ] = False
@@ -39,10 +44,12 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     stderr: Annotated[str, Meta(description="A file of its own, below the job's directory. Template.")] = ""
     max_parallel: Annotated[int, Meta(ge=0, description="Jobs running at once over all sites; 0: no limit.")] = 0
     on_crash: Annotated[
-        Literal["hold", "rerun"], Meta(description="A job whose machine went down while it ran: wait for you, or run again.")
+        Literal["hold", "rerun"],
+        Meta(description="A job whose machine went down while it ran: wait for you, or run again."),
     ] = "hold"
     on_site_lost: Annotated[
-        Literal["hold", "rerun"], Meta(description="A job that was running at a site that is lost: wait for you, or run again.")
+        Literal["hold", "rerun"],
+        Meta(description="A job that was running at a site that is lost: wait for you, or run again."),
     ] = "hold"
     sites: Annotated[list[str], Meta(description="Only these sites.")] = []
     not_sites: Annotated[list[str], Meta(description="None of these sites.")] = []
@@ -50,7 +57,9 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["", "compute", "data", "both"],
         Meta(description="What the jobs mostly need; left out: judged from their inputs and work."),
     ] = field(default="", name="class")
-    max_subgroup: Annotated[int, Meta(ge=0, description="Largest part given to one site, in jobs; 0: the VO's rule.")] = 0
+    max_subgroup: Annotated[
+        int, Meta(ge=0, description="Largest part given to one site, in jobs; 0: the VO's rule.")
+    ] = 0
     log_limit: Annotated[Size, Meta(description="Log bytes kept per job.")] = "1M"
 
 
@@ -73,7 +82,9 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str,
         Meta(description="`dataset:NAME`, `dataset:NAME/FILE` (templates), or a local path (also `file:PATH`)."),
     ]
-    path: Annotated[str, Meta(description="Where the job finds it, below its directory. Default: the last name. Template.")] = ""
+    path: Annotated[
+        str, Meta(description="Where the job finds it, below its directory. Default: the last name. Template.")
+    ] = ""
     executable: Annotated[bool | None, Meta(description="Default: as the local file is.")] = None
 
 
@@ -83,9 +94,12 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     collect: Annotated[
         str | list[str], Meta(description="Files below the job's directory; a different name for every job. Templates.")
     ] = []
-    to: Annotated[str, Meta(description="Absolute folder at the submitter's site; left out: kept for `diana fetch`.")] = ""
+    to: Annotated[
+        str, Meta(description="Absolute folder at the submitter's site; left out: kept for `diana fetch`.")
+    ] = ""
     merge: Annotated[
-        str | list[str], Meta(description="Command run once in the folder of the gathered outputs, when all jobs are done.")
+        str | list[str],
+        Meta(description="Command run once in the folder of the gathered outputs, when all jobs are done."),
     ] = ""
 
 
@@ -97,7 +111,7 @@ class RawJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         dict[str, str | list[Scalar | dict[str, Scalar]]],
         Meta(
             description='One name each: a list, or a range "1-5000", "0-100:5". Jobs are the product, the last name varies'
-            ' fastest. `from`: a local CSV file whose columns are names; `rows`: the same, written here;'
+            " fastest. `from`: a local CSV file whose columns are names; `rows`: the same, written here;"
             ' `array`: as Slurm writes it, "1-100%10".'
         ),
     ] = {}

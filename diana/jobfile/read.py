@@ -17,7 +17,9 @@ MOST_BYTES = 64 << 20
 
 def read_text(content: bytes, source: str) -> str:
     if len(content) > MOST_BYTES:
-        raise UsageError(f"{source}: {len(content) >> 20} MiB; put rows into a CSV file named by sweep.from (at most 64 MiB)")
+        raise UsageError(
+            f"{source}: {len(content) >> 20} MiB; put rows into a CSV file named by sweep.from (at most 64 MiB)"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -63,7 +65,9 @@ def _json(text: str, source: str) -> Any:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{source}: line {error.lineno}, column {error.colno}: {error.msg}; mend the JSON there") from None
+        raise UsageError(
+            f"{source}: line {error.lineno}, column {error.colno}: {error.msg}; mend the JSON there"
+        ) from None
     except (ValueError, RecursionError):
         pass
     raise UsageError(f"{source}: no JSON that can be read; mend it")

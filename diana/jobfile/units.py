@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
 _POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?\s*(?:(\d+(?:\.\d+)?)h)?\s*(?:(\d+(?:\.\d+)?)m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)s)?\Z")
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)d)?\s*(?:(\d+(?:\.\d+)?)h)?\s*(?:(\d+(?:\.\d+)?)m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)s)?\Z"
+)
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?\Z")
 _RANGE = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?\s*\Z")
 
@@ -100,5 +102,7 @@ def spans(text: str) -> list[Span]:
 def listed(parts: list[Span]) -> list[int]:
     """The members of several ranges, in the order written, once each."""
     if sum(len(range(*part)) for part in parts) > MOST_LISTED:
-        raise ValueError(f"more than {MOST_LISTED} indices in a list of ranges; write one range, or list the rows in a CSV file")
+        raise ValueError(
+            f"more than {MOST_LISTED} indices in a list of ranges; write one range, or list the rows in a CSV file"
+        )
     return list(dict.fromkeys(index for part in parts for index in range(*part)))

@@ -140,9 +140,7 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
             _add_each(readers, template, parameters)
         else:
             _add_by_factor(readers, template, parameters)
-    return tuple(
-        (ref, sets[0] if len(sets) == 1 else IndexSet.union(sets)) for ref, sets in sorted(readers.items())
-    )
+    return tuple((ref, sets[0] if len(sets) == 1 else IndexSet.union(sets)) for ref, sets in sorted(readers.items()))
 
 
 def _add_each(readers: dict[str, list[IndexSet]], template: Template, parameters: Parameters) -> None:

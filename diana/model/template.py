@@ -51,7 +51,9 @@ def compile_template(text: str) -> Template:
         name = token[1:-1]
         if len(token) < 2 or not _NAME.match(name):
             what = f"a lone {token!r}" if len(token) < 2 else f"{_short(token)} is no placeholder"
-            raise ValueError(f"{what} at character {found.start() + 1}; write {{{{ and }}}} for braces, {{name}} for a value")
+            raise ValueError(
+                f"{what} at character {found.start() + 1}; write {{{{ and }}}} for braces, {{name}} for a value"
+            )
         names.add(name)
     return Template(text, frozenset(names))
 

@@ -147,7 +147,7 @@ class Conversation:
         if method is None:
             raise Broken(f"call {first.method!r}: this node does not know it; its release may be older than yours")
         try:
-            request = read_request(first.method, first.request)
+            request = _read(first.method, first.request)
             if method.streams_out:
                 return await self._stream(first.method, request)
             argument = self._requests(first.method, request) if method.streams_in else request
@@ -155,9 +155,9 @@ class Conversation:
             response = await self._api.call(self._caller, first.method, argument)
             await self._send(response_frame(response))
             return True
-        except (DianaError, ValueError) as error:
-            await self._send(failure_frame(self._failure(first.method, error)))
-        except (Broken, OSError, TimeoutError):
+        except DianaError as error:
+            await self._send(failure_frame(failure_of(error)))
+        except (Broken, ConnectionError, TimeoutError):
             raise
         except Exception as error:
             _log.exception("call %s of %s failed", first.method, self._caller.name)
@@ -168,12 +168,6 @@ class Conversation:
         # What is left of a streamed request cannot be told from the next call.
         return not method.streams_in
 
-    @staticmethod
-    def _failure(method: str, error: Exception) -> Failure:
-        if isinstance(error, DianaError):
-            return failure_of(error)
-        return failure_of(UsageError(f"{method}: {error}"))
-
     async def _requests(self, method: str, first: object) -> AsyncIterator[Any]:
         yield first
         while True:
@@ -182,7 +176,7 @@ class Conversation:
                 raise Broken(f"{method}: the request stopped before its end")
             if more.end:
                 return
-            yield read_request(method, more.request)
+            yield _read(method, more.request)
 
     async def _stream(self, method: str, request: object) -> bool:
         """Send until the stream ends or the client goes away; then the work behind it ends too."""
@@ -211,6 +205,13 @@ class Conversation:
         self._writer.write(data)
         async with asyncio.timeout(self._limits.unread_s):
             await self._writer.drain()
+
+
+def _read(method: str, raw: msgspec.Raw) -> Any:
+    try:
+        return read_request(method, raw)
+    except ValueError as error:
+        raise UsageError(f"{method}: {error}") from None
 
 
 async def _ended(task: asyncio.Task[Any]) -> Any:

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from diana.model.ids import GroupId
 from diana.sim import scenario as sc
+from diana.sim.driver import Boot
 from diana.sim.report import Report, selected
 from diana.sim.runner import simulate
+from diana.sim.trace import Trace
 
 
 def run(path: str | Path, seeds: int = 1, first_seed: int = 0, as_json: bool = False, out: TextIO | None = None) -> int:
@@ -34,31 +35,23 @@ def run(path: str | Path, seeds: int = 1, first_seed: int = 0, as_json: bool = F
     return 1 if failed else 0
 
 
-def failure(scenario: sc.Scenario, report: Report, tell_story: bool = True) -> str:
-    """Seed, options, what broke, and the story of the first job (found by running the seed once more)."""
+def failure(scenario: sc.Scenario, report: Report, boot: Boot | None = None) -> str:
+    """Seed, options, what broke, and the story of the first broken group: a run is its seed, so it is run again."""
     lines = [
         f"seed {report.seed} fails: {len(report.violations)} violations, {report.lost} jobs lost, "
         f"{report.doubled} doubled, {report.stuck} stuck",
         f"again: diana simulate FILE --first-seed {report.seed} --seeds 1",
         "options: " + ", ".join(f"{k}={v:g}" for k, v in report.options.items()),
-        "faults: " + ", ".join(f"{v} {k}" for k, v in report.fault_kinds.items()),
+        "faults: " + (", ".join(f"{v} {k}" for k, v in report.fault_kinds.items()) or "none"),
         *report.unmet,
         *(str(v) for v in report.violations[:10]),
     ]
-    group = next((v.group for v in report.violations if v.group != "-"), None)
-    if tell_story and group is not None:
-        lines += [f"story of {group}:", *story(scenario, report.seed, group)]
+    first = next((v for v in report.violations if v.group != "-"), None)
+    if first is not None:
+        trace = Trace(first.group, first.at_s)
+        simulate(scenario, report.seed, boot=boot, trace=trace)
+        lines += [f"story of {first.group} until then:", *trace.lines]
     return "\n".join(lines)
-
-
-def story(scenario: sc.Scenario, seed: int, group: GroupId) -> list[str]:
-    from diana.sim.driver import Boot
-    from diana.sim.runner import run as run_world
-    from diana.sim.world import World
-
-    world = World(scenario, seed, Boot(), follow=group)
-    run_world(world)
-    return world.trace.lines
 
 
 def table(chosen: dict[str, Any]) -> str:

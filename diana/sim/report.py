@@ -29,6 +29,8 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
 
     group: str
     state: str
+    """As its view says; `refused` when the submission was."""
+    note: str
     jobs: int
     done: int
     failed: int

@@ -9,6 +9,7 @@ from diana.model.views import Explanation, GroupView
 from diana.sim import report as rp
 from diana.sim.driver import Boot
 from diana.sim.scenario import Scenario
+from diana.sim.trace import Trace
 from diana.sim.workload import Submission
 from diana.sim.world import World
 
@@ -23,11 +24,11 @@ def simulate(
     seed: int,
     *,
     boot: Boot | None = None,
-    follow: GroupId | None = None,
+    trace: Trace | None = None,
     crash_at: tuple[str, int] | None = None,
 ) -> rp.Report:
-    """Run one seed to its end. `follow` records that group's story, `crash_at` makes one boundary a crash."""
-    return run(World(scenario, seed, boot or Boot(), follow, crash_at))
+    """Run one seed to its end. `trace` may follow a group's story, `crash_at` makes one boundary a crash."""
+    return run(World(scenario, seed, boot or Boot(), trace, crash_at))
 
 
 def run(world: World) -> rp.Report:
@@ -38,7 +39,8 @@ def run(world: World) -> rp.Report:
         world.clock.run_until(faulty_s)
     if world.faults.crash_at is None:
         world.heal()
-    limit_s = faulty_s + scenario.faults.heal_s if faulty_s > 0 else scenario.limit_s
+    faulty = faulty_s > 0 or world.faults.crash_at is not None
+    limit_s = faulty_s + scenario.faults.heal_s if faulty else scenario.limit_s
     over = _run_to_end(world, limit_s)
     world.heal()
     if over:
@@ -71,11 +73,11 @@ def _drain(world: World) -> None:
     end_s = world.clock.now_s + DRAIN_S
     while world.clock.now_s < end_s:
         world.clock.run_until(world.clock.now_s + LOOK_S)
-        if all(s.engine is not None and not s.lrm.holds() for s in world.sites.values()):
+        if all(s.up() and not s.lrm.holds() for s in world.sites.values()):
             return
     for site in world.sites.values():
-        if site.engine is None or site.lrm.holds():
-            text = f"{site.lrm.holds()} runs never forgotten" if site.engine else "not up again"
+        if not site.up() or site.lrm.holds():
+            text = f"{site.lrm.holds()} runs never forgotten" if site.up() else "not up again"
             world.checkers.stuck(site.site, GroupId("-"), text)
 
 
@@ -96,6 +98,8 @@ def _report(world: World) -> rp.Report:
                 lost += submission.work.jobs
             elif not submission.refused:
                 stuck += submission.work.jobs
+                world.checkers.stuck(submission.site, GroupId("-"), f"submission {submission.name} never answered")
+            groups[submission.name] = _refused(submission)
             continue
         ended = view.done + view.failed + view.cancelled + view.held
         live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
@@ -148,6 +152,7 @@ def _group(world: World, submission: Submission, view: GroupView, predicted_s: f
     return rp.GroupReport(
         group=view.group,
         state=view.state,
+        note=view.note,
         jobs=view.jobs,
         done=view.done,
         failed=view.failed,
@@ -158,6 +163,24 @@ def _group(world: World, submission: Submission, view: GroupView, predicted_s: f
         **tally.times(),
         bytes_moved=view.bytes_moved,
         predicted_s=predicted_s,
+    )
+
+
+def _refused(submission: Submission) -> rp.GroupReport:
+    return rp.GroupReport(
+        group=submission.group or "",
+        state="refused",
+        note=submission.refused or submission.why,
+        jobs=submission.work.jobs,
+        sites={},
+        predicted_s=0.0,
+        done=0,
+        failed=0,
+        cancelled=0,
+        held=0,
+        unreachable=0,
+        bytes_moved=0,
+        **rp.Tally(submission.submit_s).times(),
     )
 
 

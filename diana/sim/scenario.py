@@ -149,7 +149,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: FaultsSpec = FaultsSpec()
     expect: ExpectSpec = ExpectSpec()
     report: tuple[str, ...] = ("groups", "sites", "faults")
-    limit_s: float = 1e7
+    fsync_s: float = 0.0
+    """How long a commit takes; events that arrive meanwhile share the next one."""
+    limit_s: float = 1e6
     """Simulated seconds after which whatever still runs is called stuck."""
 
     def site_settings(self, site: SiteSpec) -> Settings:
@@ -200,6 +202,8 @@ def _check(scenario: Scenario) -> None:
     for site in scenario.sites:
         site_id(site.name)
         scenario.site_settings(site)
+    if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):
+        raise ValueError(f"fsync_s = {scenario.fsync_s}, limit_s = {scenario.limit_s}: want 0 to 60 and 0 to 1e9")
     names = _unique([s.name for s in scenario.sites], "sites")
     _unique([d.name for d in scenario.datasets], "datasets")
     users = _unique([u.name for u in scenario.users], "users")

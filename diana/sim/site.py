@@ -34,6 +34,7 @@ from diana.sim.transport import SimTransport
 
 SNAPSHOT_RECORDS = 256
 _OPERATOR = Principal(Role.OPERATOR, "operator@sim")
+_FactsRows = list[tuple[FactsKey, Facts]]
 _READ = -1
 """Request number of the driver's own reads."""
 
@@ -55,6 +56,7 @@ class Site:
         trace: Trace,
         boot: Boot,
         answered: Callable[[SiteId, fx.Reply], None],
+        fsync_s: float,
     ) -> None:
         self.site = site
         self.settings = settings
@@ -71,13 +73,16 @@ class Site:
         self._answered = answered
         self.engine: Engine | None = None
         self._hello: Hello | None = None
-        self.transport = SimTransport(network, site, self._emit, self._greeting)
+        self.transport = SimTransport(network, site, self.handle, self._greeting)
         self.boots = 0
         self.warnings: list[str] = []
         self.changed: dict[GroupId, None] = {}
         """Groups somebody should look at again, in order."""
         self._armed_s = -1.0
         self._since_snapshot = 0
+        self._fsync_s = fsync_s
+        self._committing = False
+        self._waiting: list[Event] = []
         self._left: bytes | None = None
         """Snapshot of the engine that crashed, when all it knew was durable."""
         self._do: dict[type, Callable[[Any], None]] = {
@@ -108,21 +113,29 @@ class Site:
         self.engine = engine
         self._hello = self._make.hello(engine, self.site, self.store, self.boots)
         self._armed_s = -1.0
-        if not self._release(effects, None):
+        self._trace.handled(self.site, self._clock.now_s, None, effects)
+        # Opened is durable before the generation is said to anybody.
+        self._durable(self.boots, *_sorted(effects))
+        if not self.up():
             return
-        self.lrm.attach(self._emit)
-        self.stager.attach(self._emit)
+        self.lrm.attach(self.handle)
+        self.stager.attach(self.handle)
         self._network.node_up(self.site)
         self._arm()
+
+    def up(self) -> bool:
+        return self.engine is not None
 
     def crash(self, durable: bool) -> None:
         """kill -9 of the node. `durable`: all that the engine knew is in the store."""
         engine = self.engine
         if engine is None:
             return
-        self._left = engine.snapshot() if durable else None
-        self._trace.note(self.site, "crash", "")
+        self._left = engine.snapshot() if durable and not self._committing else None
+        self._trace.note(self.site, self._clock.now_s, "crash")
         self.engine = None
+        self._waiting.clear()
+        self._committing = False
         self.lrm.detach()
         self.stager.detach()
         self.store.crash()
@@ -130,67 +143,75 @@ class Site:
         self._clock.after(self._faults.restart_after_s(), self._restart)
 
     def _restart(self) -> None:
-        if self.engine is not None:
-            return
-        self._recount()
-        self.start()
+        if self.engine is None:
+            self.recount()
+            self.start()
 
-    def _recount(self) -> None:
-        """What a restart will find must be what the dead engine knew, and what the checkers saw become durable."""
+    def recount(self) -> None:
+        """What the store gives back must be what the engine knows (or knew when it crashed), and what the checkers
+        saw become durable. Meaningless, and left out, while a commit is under way."""
         found = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s).snapshot()
-        if self._left is not None and found != self._left:
+        known = self._left
+        if self.engine is not None:
+            known = None if self._committing else self.engine.snapshot()
+        if known is not None and found != known:
             self._check.differs(self.site)
         self._check.recount(self.site, decode_state(found))
 
-    def recount(self) -> None:
-        if self.engine is not None:
-            self._check.recount(self.site, decode_state(self.engine.snapshot()))
-
     # --- events ----------------------------------------------------------------------------------------
 
-    def handle(self, event: Event) -> bool:
-        """Give the engine an event; False when the node is down (or goes down over it)."""
-        engine = self.engine
-        if engine is None:
-            return False
-        effects = engine.handle(event, self._clock.now_s)
-        if not self._release(effects, event):
-            return False
+    def handle(self, event: Event) -> None:
+        """Give the engine an event, now or with the others that wait for the commit under way. Down: it is lost."""
+        if self.engine is None:
+            return
+        self._waiting.append(event)
+        if not self._committing:
+            self._turn()
+
+    def _turn(self) -> None:
+        """All waiting events, one transaction (group commit)."""
+        engine, now_s = self.engine, self._clock.now_s
+        assert engine is not None
+        events, self._waiting = self._waiting, []
+        effects: list[fx.Effect] = []
+        for event in events:
+            made = engine.handle(event, now_s)
+            self._trace.handled(self.site, now_s, event, made)
+            effects += made
+        lines, facts, others = _sorted(effects)
+        if not (lines or facts):
+            self._let_out(others)
+        elif self._fsync_s > 0:
+            self._committing = True
+            self._clock.after(self._fsync_s, self._durable, self.boots, lines, facts, others)
+        else:
+            self._durable(self.boots, lines, facts, others)
         self._arm()
-        return True
 
-    def _emit(self, event: Event) -> None:
-        self.handle(event)
+    def _durable(self, boot: int, lines: list[records.Record], facts: _FactsRows, others: list[fx.Effect]) -> None:
+        if boot != self.boots or self.engine is None:
+            return
+        if self._faults.crash_here(self.site):
+            self.crash(durable=False)
+            return
+        self._committing = False
+        self._commit(lines, facts)
+        if self._let_out(others) and self._waiting:
+            self._turn()
 
-    def _release(self, effects: list[fx.Effect], event: Event | None) -> bool:
-        """Make the records durable, then let the rest out in order. False: crashed on the way."""
-        self._trace.handled(self.site, self._clock.now_s, event, effects)
-        engine, faults = self.engine, self._faults
-        others: list[fx.Effect] = []
-        lines: list[records.Record] = []
-        facts: list[tuple[FactsKey, Facts]] = []
+    def _let_out(self, effects: list[fx.Effect]) -> bool:
+        """In order, with a crash possible before each. False: it fell."""
+        boot = self.boots
         for effect in effects:
-            if type(effect) is fx.Persist:
-                lines.append(effect.record)
-            elif type(effect) is fx.KeepFacts:
-                facts.append((effect.key, effect.facts))
-            else:
-                others.append(effect)
-        if lines or facts:
-            if faults.crash_here(self.site):
-                self.crash(durable=False)
-                return False
-            self._commit(lines, facts)
-        for effect in others:
-            if faults.crash_here(self.site):
+            if self._faults.crash_here(self.site):
                 self.crash(durable=True)
                 return False
             self._do[type(effect)](effect)
-            if self.engine is not engine:
+            if self.boots != boot or self.engine is None:
                 return False
         return True
 
-    def _commit(self, lines: list[records.Record], facts: list[tuple[FactsKey, Facts]]) -> None:
+    def _commit(self, lines: list[records.Record], facts: _FactsRows) -> None:
         encoded = tuple(records.encode(line) for line in lines)
         seq = self.store.commit(ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts)))
         for line in lines:
@@ -276,3 +297,18 @@ class Site:
 
     def _warn(self, effect: fx.Warn) -> None:
         self.warnings.append(effect.text)
+
+
+def _sorted(effects: list[fx.Effect]) -> tuple[list[records.Record], _FactsRows, list[fx.Effect]]:
+    """Records, facts, and what leaves after them."""
+    lines: list[records.Record] = []
+    facts: _FactsRows = []
+    others: list[fx.Effect] = []
+    for effect in effects:
+        if type(effect) is fx.Persist:
+            lines.append(effect.record)
+        elif type(effect) is fx.KeepFacts:
+            facts.append((effect.key, effect.facts))
+        else:
+            others.append(effect)
+    return lines, facts, others

@@ -6,7 +6,9 @@ A run is its seed, so a story costs nothing until it is wanted: the run is simpl
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+from collections import deque
 
 import msgspec
 
@@ -14,51 +16,46 @@ from diana.engine import effects as fx
 from diana.engine.events import Event
 from diana.model.ids import GroupId, SiteId
 
-STORY_LINES = 200
+STORY_LINES = 80
 _LINE = 300
 
 
 class Trace:
-    """`digest()` is SHA-256 over (site, time, effects) of every handled event, in order."""
+    """`digest()` is SHA-256 over (site, time, effects) of every handled event, in order.
 
-    __slots__ = ("_encode", "_follow", "_hash", "_mentions", "handled_events", "lines")
+    With `follow`, `lines` is that group's story: the last STORY_LINES events and effects that name it, and what befell
+    the sites, up to `until_s`."""
 
-    def __init__(self, follow: GroupId | None = None) -> None:
+    __slots__ = ("_encode", "_hash", "_mentions", "_until_s", "handled_events", "lines")
+
+    def __init__(self, follow: GroupId | None = None, until_s: float = math.inf) -> None:
         self._hash = hashlib.sha256()
         self._encode = msgspec.msgpack.Encoder().encode
-        self._follow = follow
         self._mentions = re.compile(rf"\b{re.escape(follow)}\b(?!-)") if follow else None
+        self._until_s = until_s
         self.handled_events = 0
-        self.lines: list[str] = []
-        """The story: the last STORY_LINES events and effects that name the followed group."""
+        self.lines: deque[str] = deque(maxlen=STORY_LINES)
 
     def handled(self, site: SiteId, now_s: float, event: Event | None, effects: list[fx.Effect]) -> None:
         self.handled_events += 1
         if effects:
             named = [(type(e).__name__, type(e.message).__name__ if type(e) is fx.Send else "", e) for e in effects]
             self._hash.update(self._encode((site, now_s, named)))
-        if self._mentions is not None:
-            self._tell(site, now_s, "<-", event)
-            for effect in effects:
-                self._tell(site, now_s, "->", effect)
+        if self._mentions is not None and now_s <= self._until_s:
+            for arrow, what in (("<-", event), *(("->", e) for e in effects)):
+                text = repr(what)
+                if self._mentions.search(text):
+                    self._add(site, now_s, arrow, text)
 
-    def note(self, site: SiteId, what: str, text: str) -> None:
+    def note(self, site: SiteId, now_s: float, text: str) -> None:
         """Something the driver did to a site."""
-        self._hash.update(self._encode((site, what, text)))
-        if self._mentions is not None:
-            self._add(f"{site:>10} ** {what} {text}".rstrip())
+        self._hash.update(self._encode((site, now_s, text)))
+        if self._mentions is not None and now_s <= self._until_s:
+            self._add(site, now_s, "**", text)
 
     def digest(self) -> str:
         return self._hash.hexdigest()
 
-    def _tell(self, site: SiteId, now_s: float, arrow: str, what: object) -> None:
-        if what is None or self._mentions is None:
-            return
-        text = repr(what)
-        if self._mentions.search(text):
-            self._add(f"{now_s:12.6f} {site:>10} {arrow} {text if len(text) <= _LINE else text[:_LINE] + ' ...'}")
-
-    def _add(self, line: str) -> None:
-        self.lines.append(line)
-        if len(self.lines) > STORY_LINES:
-            del self.lines[0]
+    def _add(self, site: SiteId, now_s: float, arrow: str, text: str) -> None:
+        shown = text if len(text) <= _LINE else text[:_LINE] + " ..."
+        self.lines.append(f"{now_s:12.6f} {site:>10} {arrow} {shown}")

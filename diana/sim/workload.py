@@ -18,7 +18,9 @@ from diana.sim.lrm import JobLife
 from diana.sim.scenario import DatasetSpec, Scenario, WorkSpec
 
 INSIST_S = 5.0
-"""A user without an answer asks again, with the same key."""
+"""A user without an answer, or refused, asks again with the same key."""
+PATIENCE = 60
+"""Refusals a user takes before giving up."""
 MERGE_RUN_S = 1.0
 
 
@@ -31,11 +33,13 @@ class Submission:
         "name",
         "principal",
         "refs",
+        "refusals",
         "refused",
         "seed",
         "site",
         "spec",
         "submit_s",
+        "why",
         "work",
     )
 
@@ -49,6 +53,9 @@ class Submission:
         self.spec, self.refs = _spec(work, name, scenario)
         self.seed = chance.text_seed(seed, name)
         self.group: GroupId | None = None
+        self.refusals = 0
+        self.why = ""
+        """The last refusal."""
         self.refused = ""
         self.cancelled = False
 
@@ -63,9 +70,9 @@ class Submission:
 
 
 class Users:
-    """Submits, asks again until answered, cancels. `deliver(site, event)` answers False when the site is down."""
+    """Submits, asks again until answered, cancels. `deliver(site, event)` is best effort: the site may be down."""
 
-    def __init__(self, clock: Clock, scenario: Scenario, seed: int, deliver: Callable[[SiteId, Event], bool]) -> None:
+    def __init__(self, clock: Clock, scenario: Scenario, seed: int, deliver: Callable[[SiteId, Event], None]) -> None:
         self._clock = clock
         self._deliver = deliver
         self._requests = 0
@@ -135,7 +142,9 @@ class Users:
             case GroupAccepted():
                 submission.group = reply.body.group
             case Refusal():
-                if reply.body.code != "retry" and submission.group is None:
+                submission.refusals += reply.body.code != "retry"
+                submission.why = reply.body.text
+                if submission.refusals >= PATIENCE and submission.group is None:
                     submission.refused = reply.body.text
             case _:
                 submission.cancelled = True

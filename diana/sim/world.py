@@ -7,7 +7,7 @@ import math
 
 from diana.engine.effects import GroupAccepted, Reply
 from diana.engine.events import AddDataset, Event
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import SiteId
 from diana.model.principal import Principal, Role
 from diana.sim import chance
 from diana.sim.checkers import Checkers
@@ -34,13 +34,13 @@ class World:
         scenario: Scenario,
         seed: int,
         boot: Boot,
-        follow: GroupId | None = None,
+        trace: Trace | None = None,
         crash_at: tuple[str, int] | None = None,
     ) -> None:
         self.scenario = scenario
         self.seed = seed
         self.clock = Clock()
-        self.trace = Trace(follow)
+        self.trace = trace or Trace()
         self.faults = Faults(scenario.faults, seed, crash_at)
         link = scenario.default_link
         self.network = Network(self.clock, self.faults, link.latency_s, link.bytes_per_s)
@@ -70,6 +70,7 @@ class World:
                 trace=self.trace,
                 boot=boot,
                 answered=self._answered,
+                fsync_s=scenario.fsync_s,
             )
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():
@@ -106,8 +107,8 @@ class World:
     def _wall_s(self) -> float:
         return 1_750_000_000.0 + self.clock.now_s
 
-    def _deliver(self, site: SiteId, event: Event) -> bool:
-        return self.sites[site].handle(event)
+    def _deliver(self, site: SiteId, event: Event) -> None:
+        self.sites[site].handle(event)
 
     def _register(self, request: int) -> None:
         waiting = self._datasets_waiting.get(request)
@@ -136,7 +137,7 @@ class World:
             self._cut()
         else:
             site = list(self.sites.values())[self.faults.pick(len(self.sites))]
-            self.trace.note(site.site, kind, "")
+            self.trace.note(site.site, self.clock.now_s, kind)
             self.faults.counts[kind] += 1
             if kind == "spawner_crash":
                 site.lrm.crash_spawner()
@@ -152,7 +153,7 @@ class World:
         if self.faults.pick(2):
             a, b = b, a
         one_way = self.faults.pick(3) == 0
-        self.trace.note(a, "cut from" if one_way else "cut off", b)
+        self.trace.note(a, self.clock.now_s, f"{'cut one way' if one_way else 'cut off'} towards {b}")
         self.faults.counts["cut"] += 1
         self.network.cut(a, b, one_way)
         self.clock.after(self.faults.cut_length_s(), self.network.mend, a, b, one_way)

@@ -21,6 +21,7 @@ from diana.wire import BadMessage
 
 Convert = Callable[[Any], Any]
 
+_GENERATE = "python -m diana.wire.generate"
 _SHA256 = re.compile(r"(?:[0-9a-f]{64})?\Z")
 _SUBGROUP = re.compile(r"(?P<group>[a-z0-9-]+)/(?:0|[1-9][0-9]{0,17})\Z")
 
@@ -102,10 +103,12 @@ class Mapper:
         for module in self._modules:
             if hasattr(module, name):
                 return getattr(module, name)
-        raise LookupError(f"no protobuf message {name}: add it to proto/diana/v1 and run diana.wire.generate")
+        raise LookupError(f"no protobuf message {name}: add it to proto/diana/v1 and run {_GENERATE}")
 
     def _field(self, info: msgspec.structs.FieldInfo, hint: Any, proto: Any) -> _Field:
-        descriptor = proto.DESCRIPTOR.fields_by_name[info.name]
+        descriptor = proto.DESCRIPTOR.fields_by_name.get(info.name)
+        if descriptor is None:
+            raise LookupError(f"{proto.DESCRIPTOR.full_name} has no field {info.name}: add it and run {_GENERATE}")
         hint = _without_none(hint)
         encode, decode = self._converters(info.name, hint, descriptor)
         presence = descriptor.message_type is not None and not descriptor.is_repeated

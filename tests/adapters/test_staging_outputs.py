@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import os
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -159,16 +161,20 @@ async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outsid
     outputs = {f"d/{number}": noise(20_000, number) for number in range(300)}
     outside = tmp_path / "outside"
     outside.mkdir()
-    folder, aside = tmp_path / "out" / "d", tmp_path / "out" / "aside"
+    folder = tmp_path / "out" / "d"
     folder.mkdir(parents=True)
     stop = threading.Event()
 
     def swap() -> None:
-        while not stop.is_set():
-            os.rename(folder, aside)
-            os.symlink(outside, folder)
-            os.unlink(folder)
-            os.rename(aside, folder)
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            os.rename(folder, tmp_path / f"aside-{number}")
+            with suppress(FileExistsError):
+                os.symlink(outside, folder)
+                os.unlink(folder)
+            with suppress(OSError):
+                os.rename(tmp_path / f"aside-{number}", folder)
 
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         told = collect(beta, outputs)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from diana.adapters import certificates
 from diana.adapters.keyring import FileKeyring
@@ -81,6 +82,41 @@ def test_a_user_cannot_issue_certificates_of_her_own(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "vo" / "vo.pem", tmp_path / "evil" / "vo.pem")
     with pytest.raises(UsageError, match="the certificate is not one of VO lab"):
         FileKeyring(tmp_path / "evil")
+
+
+def test_whoever_is_revoked_is_refused_from_the_reload_on(keys: Path) -> None:
+    ring = FileKeyring(keys)
+    said = ring.authorise("ann@lab", _GROUP, b"spec")
+    serial = f"{x509.load_pem_x509_certificate(said.certificate).serial_number:X}"
+    for line in ("site:alpha", f"serial:{serial}  # lost laptop"):
+        (keys / "revoked").write_text(f"# by us\n\nuser:bob@lab\n{line}\n")
+        assert ring.check(said, b"spec") == ring.distrust(said.certificate) == ""
+        ring.reload_revoked()
+        assert ring.check(said, b"spec") == f"signer site:alpha: revoked at this site ({keys / 'revoked'})"
+        assert ring.distrust(said.certificate) == f"revoked at this site ({keys / 'revoked'})"
+        (keys / "revoked").unlink()
+        ring.reload_revoked()
+        assert ring.check(said, b"spec") == ring.distrust(said.certificate) == ""
+
+
+@pytest.mark.parametrize("line", ["alpha", "site:", "user:ann", "site:a@lab", "serials:1"])
+def test_a_bad_line_in_the_list_of_the_revoked_is_told_and_changes_nothing(keys: Path, line: str) -> None:
+    (keys / "revoked").write_text("site:alpha\n")
+    ring = FileKeyring(keys)
+    (keys / "revoked").write_text(f"\n{line}\n")
+    with pytest.raises(UsageError, match=rf"revoked: line 2: '{line}'; write site:NAME, user:NAME@VO or serial:HEX"):
+        ring.reload_revoked()
+    assert "revoked" in ring.check(ring.authorise("ann@lab", _GROUP, b"spec"), b"spec")
+
+
+def test_an_open_channel_is_distrusted_once_its_certificate_runs_out(keys: Path) -> None:
+    now = [time.time()]
+    ring = FileKeyring(keys, wall_clock=lambda: now[0])
+    pem = (keys / "site.pem").read_bytes()
+    assert ring.distrust(pem) == ""
+    now[0] += 366 * _DAY_S
+    assert ring.distrust(pem) == "the certificate expired 1.0 days ago"
+    assert ring.distrust(b"rubbish") == "the certificate is not one of VO lab"
 
 
 def test_a_check_of_a_known_signer_costs_one_signature(keys: Path) -> None:

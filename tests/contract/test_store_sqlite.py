@@ -90,6 +90,33 @@ def test_an_older_schema_is_upcast_step_by_step(tmp_path: Path) -> None:
     connection.close()
 
 
+def test_a_store_of_the_first_release_still_opens(tmp_path: Path) -> None:
+    """`fixtures/store_schema_1.sql` is the dump of a store; a changed table without a new schema number fails here."""
+    path = tmp_path / "journal.db"
+    dump = (Path(__file__).parent / "fixtures" / "store_schema_1.sql").read_text()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump)
+    store = SqliteStore(path)
+    found = store.load()
+    assert (found.snapshot, found.seq, found.at_s, found.records) == (b"state at 2", 5, 2.5, [b"c", b"", b"\x00e"])
+    assert list(store.facts(GroupId("alpha-1"))) == [(key(), facts(0, 1)), (key(batch=1), facts(2, exit_code=3))]
+    assert store.meta("db_uuid") == "0" * 32
+    assert store.commit(batch(b"f")) == 6
+    store.close()
+
+
+def test_a_new_store_has_the_tables_of_its_schema_number(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "journal.db").close()
+    tables = {}
+    for name, dump in (("new", None), ("old", Path(__file__).parent / "fixtures" / "store_schema_1.sql")):
+        with closing(sqlite3.connect(tmp_path / "journal.db" if dump is None else ":memory:")) as connection:
+            if dump is not None:
+                connection.executescript(dump.read_text())
+            names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables[name] = {table: connection.execute(f"PRAGMA table_info({table})").fetchall() for table in names}
+    assert tables["new"] == tables["old"]
+
+
 @pytest.mark.parametrize("content", [b"no database at all, but text\n" * 99, None])
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "journal.db"
@@ -187,6 +214,26 @@ def test_a_flipped_bit_in_the_log_is_noticed_before_sqlite_cuts_it(tmp_path: Pat
     for _ in range(2):
         with pytest.raises(StoreFailed, match=r"journal.db-wal: frame \d+ of \d+ is damaged and \d+ commits stand"):
             SqliteStore(path)
+
+
+@pytest.mark.parametrize("at", [0, 3, 9, 17, 22, 30])
+def test_a_flipped_bit_in_the_header_of_the_log_is_noticed(tmp_path: Path, at: int) -> None:
+    path = tmp_path / "journal.db"
+    log = bytearray(_killed_writer(path))
+    log[at] ^= 1
+    path.with_name("journal.db-wal").write_bytes(log)
+    with pytest.raises(StoreFailed, match=r"journal.db-wal: its header is damaged and \d+ commits stand after it"):
+        SqliteStore(path)
+
+
+def test_a_log_that_was_only_begun_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    SqliteStore(path).close()
+    for content in (b"", b"\0" * 20, b"\0" * 32, b"\0" * 9000):
+        path.with_name("journal.db-wal").write_bytes(content)
+        store = SqliteStore(path)
+        assert store.load().seq == 0
+        store.close()
 
 
 def test_a_torn_tail_is_cut_and_the_rest_is_kept(tmp_path: Path) -> None:

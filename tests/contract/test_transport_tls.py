@@ -277,13 +277,18 @@ async def test_a_peer_that_dies_without_a_word_is_noticed(network: GrpcNetwork) 
     silent = asyncio.Event()
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            if not silent.is_set():
-                writer.write(data)
+        try:
+            while data := await reader.read(65536):
+                if not silent.is_set():
+                    writer.write(data)
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         to_reader, to_writer = await asyncio.open_connection(host, int(port))
-        await asyncio.gather(pump(reader, to_writer), pump(to_reader, writer), return_exceptions=True)
+        await asyncio.gather(pump(reader, to_writer), pump(to_reader, writer))
 
     proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
     where = f"127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
@@ -291,7 +296,10 @@ async def test_a_peer_that_dies_without_a_word_is_noticed(network: GrpcNetwork) 
     await both_up(network, alpha, beta)
     silent.set()
     await network.until(lambda: beta.inbox.up() == [] and alpha.inbox.up() == [])
+    await network.close()
     proxy.close()
+    await proxy.wait_closed()
+    await asyncio.sleep(0.1)
 
 
 async def test_a_taken_port_is_one_line_with_its_mend(network: GrpcNetwork) -> None:

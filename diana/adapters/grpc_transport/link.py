@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
@@ -24,6 +25,9 @@ from diana.wire.pb import peer_pb2
 QUEUE_BYTES = 8 << 20
 MAX_PAUSE_S = 10.0
 """A peer may not silence us for longer than this with one Retry."""
+
+_ENDINGS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
+"""How streams end when the other side or the network ends them."""
 
 _log = logging.getLogger("diana.peers")
 
@@ -114,8 +118,10 @@ class Link:
             for task in tasks:
                 task.cancel()
             for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, _ENDINGS):
                     _log.debug("stream with %s ended: %s", self.peer.site, outcome)
+                elif isinstance(outcome, Exception):
+                    _log.error("stream with %s broke on a fault of ours", self.peer.site, exc_info=outcome)
 
     async def _write_all(self) -> None:
         clock = asyncio.get_running_loop().time

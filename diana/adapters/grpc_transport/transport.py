@@ -186,7 +186,10 @@ class GrpcTransport:
         refusal = check_hello(self._hello, peer, proven=proven.name)
         if refusal:
             raise RefusedPeer(refusal)
-        await stream.write(self._first_envelope(peer.site))
+        try:
+            await stream.write(self._first_envelope(peer.site))
+        except grpc.aio.InternalError:
+            raise RefusedPeer(f"{peer.site} went away while saying hello") from None
         return self._link(stream, reachable(peer, _host_of(context.peer())), peer.site)
 
     def refused(self, where: str, reason: str) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC = 0x377F0682
+_PAGE_BYTES = 4096
+"""SQLite's default, which the store keeps; needed only where the header cannot be believed."""
 _MASK = 0xFFFFFFFF
 
 
@@ -25,31 +27,42 @@ def damage(path: Path) -> str:
         data = path.read_bytes()
     except FileNotFoundError:
         return ""
-    if len(data) < _HEADER.size:
+    if len(data) < _HEADER.size + _FRAME.size:
         return ""
     magic, _, page_bytes, _, salt_1, salt_2, sum_1, sum_2 = _HEADER.unpack_from(data)
     order = ">" if magic == _MAGIC | 1 else "<"
     if magic not in (_MAGIC, _MAGIC | 1) or _checksum(data[:24], order, (0, 0)) != (sum_1, sum_2):
-        # A log starts anew by overwriting its header before anything of it is fsynced: this may be a torn write.
+        frames = _frames(data, _PAGE_BYTES)
+        commits = _commits(frames, 0, _FRAME.unpack_from(data, _HEADER.size)[2:4])
+        return f"its header is damaged and {commits} commits stand after it" if commits > 1 else ""
+    frames = _frames(data, page_bytes)
+    good = _good_frames(data, frames, page_bytes, order, (salt_1, salt_2), (sum_1, sum_2))
+    commits = _commits(frames, good, (salt_1, salt_2))
+    if commits < 2:
         return ""
+    return f"frame {good + 1} of {len(frames)} is damaged and {commits} commits stand at or after it"
+
+
+def _frames(data: bytes, page_bytes: int) -> list[tuple[int, ...]]:
     step = _FRAME.size + page_bytes
-    frames = [_FRAME.unpack_from(data, at) for at in range(_HEADER.size, len(data) - step + 1, step)]
-    good = _good_frames(data, step, frames, order, (salt_1, salt_2), (sum_1, sum_2))
-    commits = [k for k in range(good, len(frames)) if frames[k][1] != 0 and frames[k][2:4] == (salt_1, salt_2)]
-    if len(commits) < 2:
-        return ""
-    return f"frame {good + 1} of {len(frames)} is damaged and {len(commits)} commits stand at or after it"
+    return [_FRAME.unpack_from(data, at) for at in range(_HEADER.size, len(data) - step + 1, step)]
+
+
+def _commits(frames: list[tuple[int, ...]], first: int, salts: tuple[int, ...]) -> int:
+    """Frames from `first` on that end a transaction of the log with these salts."""
+    return sum(frame[1] != 0 and frame[2:4] == salts for frame in frames[first:])
 
 
 def _good_frames(
     data: bytes,
-    step: int,
     frames: list[tuple[int, ...]],
+    page_bytes: int,
     order: str,
     salts: tuple[int, int],
     sums: tuple[int, int],
 ) -> int:
     """How many frames from the start carry the log's salts and the right running checksum."""
+    step = _FRAME.size + page_bytes
     for k, (page, _, salt_1, salt_2, sum_1, sum_2) in enumerate(frames):
         if (salt_1, salt_2) != salts or page == 0:
             return k

@@ -123,17 +123,6 @@ def link(at: int, name: str, target: Path) -> None:
 
 
 def drop_file(root: Path, parts: Sequence[str]) -> None:
-    """Delete a file and the folders below `root` it leaves empty; nothing there is fine."""
-    for depth in range(len(parts), 0, -1):
-        try:
-            with folder(root, parts[: depth - 1]) as at:
-                if depth == len(parts):
-                    os.unlink(parts[-1], dir_fd=at)
-                else:
-                    os.rmdir(parts[depth - 1], dir_fd=at)
-        except FileNotFoundError:
-            continue
-        except OSError as fault:
-            if depth == len(parts) or fault.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            return
+    """Delete a file below `root`; nothing there is fine. Its folder stays: others may be putting files there."""
+    with suppress(FileNotFoundError), folder(root, parts[:-1]) as at:
+        os.unlink(parts[-1], dir_fd=at)

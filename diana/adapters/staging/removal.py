@@ -21,12 +21,7 @@ def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> 
     """Links, job directories and pins; collected outputs only where nothing is left of them."""
     remove_tree(data.staged(subgroup))
     remove_tree(data.jobs(subgroup))
-    collected = data.collected(subgroup, 0).parent
-    with suppress(OSError):
-        for epoch in collected.iterdir():
-            with suppress(OSError):
-                epoch.rmdir()
-        collected.rmdir()
+    remove_empty(data.collected(subgroup, 0).parent)
     catalogue.unpin(subgroup)
 
 
@@ -42,6 +37,13 @@ def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId
     for sha256 in catalogue.blobs_only_used_by(group):
         blobs.drop(sha256, _BLOB_UNUSED_S)
     catalogue.forget_blob_uses(group)
+
+
+def remove_empty(path: Path) -> None:
+    """Delete the directories at and below `path` that hold no files."""
+    for at, _, _ in os.walk(path, topdown=False):
+        with suppress(OSError):
+            os.rmdir(at)
 
 
 def remove_tree(path: Path) -> None:

@@ -117,6 +117,7 @@ def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
         {name: value for name, value in options.items() if name not in _NODE_OPTIONS},
         {file.path: file for file in request.files},
         desk.stager.put_blob_bytes,
+        lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
     )
     if not parsed.needs_files:
         check_output_folder(desk, parsed.spec)

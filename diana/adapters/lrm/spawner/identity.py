@@ -32,6 +32,10 @@ def boot_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def wall_s() -> float:
+    return time.time()
+
+
 def start_ticks(pid: int) -> int | None:
     """Start time of a living process; None when there is none or only its zombie."""
     fields = stat_fields(pid)
@@ -55,14 +59,16 @@ def same_process(pid: int, before_s: float, after_s: float) -> bool:
     return ticks is not None and int(before_s * _TICKS_PER_S) - 1 <= ticks <= int(after_s * _TICKS_PER_S) + 1
 
 
-def marked(marker: bytes) -> list[int]:
-    """Pids of the living processes whose environment has the entry `marker` (NAME=VALUE), in rising order."""
-    entry = b"\0" + marker + b"\0"
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and entry in b"\0" + environment(int(name)):
-            found.append(int(name))
-    return sorted(found)
+def by_marker(prefix: bytes) -> dict[bytes, list[int]]:
+    """Living processes whose environment has an entry that begins with `prefix`: entry -> pids in rising order."""
+    found: dict[bytes, list[int]] = {}
+    for name in sorted(os.listdir("/proc")):
+        if name.isdecimal():
+            for entry in environment(int(name)).split(b"\0"):
+                if entry.startswith(prefix):
+                    found.setdefault(entry, []).append(int(name))
+                    break
+    return found
 
 
 def environment(pid: int) -> bytes:

@@ -24,6 +24,9 @@ class Opened(_Record):
     generation: int
     term: int
     machine: Machine
+    boot_s: float
+    wall_s: float
+    """Both clocks when this was written: they carry the times of finished runs over a reboot."""
 
 
 class Claimed(_Record):

@@ -1,0 +1,169 @@
+"""Claims and their jobs as the spawner remembers them, and the columns in which it tells their ends."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from enum import IntEnum
+
+from diana.adapters.lrm.spawner.protocol import Batch, Collected, Order
+from diana.adapters.lrm.spawner.records import Claimed, End
+from diana.adapters.lrm.spawner.segments import Segment
+
+RunKey = tuple[str, int, int, int]
+"""Subgroup, epoch, index, attempt."""
+
+
+class State(IntEnum):
+    QUEUED = 1
+    RUNNING = 2
+    DRAINING = 3
+    """The job's own process is gone, something it left behind is being killed."""
+    ENDED = 4
+
+
+class Claim:
+    """What the runs of one accepted order share."""
+
+    __slots__ = ("base", "directory", "memory_bytes", "record")
+
+    def __init__(self, record: Claimed, order: Order | None, base: dict[bytes, bytes]) -> None:
+        self.record = record
+        """Its columns name the runs that were new, and are emptied once written."""
+        self.directory = order.directory if order else ""
+        self.memory_bytes = order.memory_bytes if order else 0
+        self.base = base
+        """Environment common to its jobs."""
+
+
+class Job:
+    """One run. What only a start needs is let go once it has ended."""
+
+    __slots__ = (
+        "adopted",
+        "argv",
+        "attempt",
+        "claim",
+        "collects",
+        "cut",
+        "end",
+        "environment",
+        "index",
+        "killed_at_s",
+        "log_offset",
+        "own_out",
+        "pid",
+        "pidfd",
+        "segment",
+        "slots",
+        "started_by_s",
+        "started_s",
+        "state",
+        "stderr",
+        "stdout",
+        "told_s",
+        "verdict",
+    )
+
+    def __init__(self, claim: Claim, index: int, attempt: int) -> None:
+        self.claim = claim
+        self.index = index
+        self.attempt = attempt
+        self.state = State.QUEUED
+        self.argv: list[str] = []
+        self.environment: list[tuple[str, str]] = []
+        self.stdout = ""
+        self.stderr = ""
+        self.collects: list[Collected] = []
+        self.slots: list[int] = []
+        self.pid = 0
+        self.pidfd = -1
+        self.adopted = False
+        """Started by an earlier spawner: not our child, its exit is nobody's knowledge."""
+        self.started_s = 0.0
+        self.started_by_s = 0.0
+        self.segment: Segment | None = None
+        self.log_offset = 0
+        self.cut = False
+        self.own_out = False
+        """Neither stdout nor stderr goes to the segment."""
+        self.verdict = 0
+        """Outcome decided before the exit: CANCELLED or TIMED_OUT; 0: the exit decides."""
+        self.killed_at_s = 0.0
+        self.end: End | None = None
+        self.told_s = 0.0
+
+    @property
+    def key(self) -> RunKey:
+        record = self.claim.record
+        return (record.subgroup, record.epoch, self.index, self.attempt)
+
+    def finish(self, end: End) -> None:
+        self.end = end
+        self.state = State.ENDED
+        self.argv = []
+        self.environment = []
+        self.segment = None
+
+
+class Slots:
+    """Which processors are free, lowest first. Slots above `total` retire when their job ends."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._free = list(range(total))
+        self._busy: set[int] = set()
+
+    def resize(self, total: int) -> None:
+        self.total = total
+        self._free = [slot for slot in range(total) if slot not in self._busy]
+
+    def take(self, count: int) -> list[int]:
+        """`count` slots, or none at all when fewer are free."""
+        if len(self._free) < count:
+            return []
+        taken = [heapq.heappop(self._free) for _ in range(count)]
+        self._busy.update(taken)
+        return taken
+
+    def hold(self, slots: Iterable[int]) -> None:
+        """Mark slots busy for a job that was running before this spawner."""
+        self._busy.update(slots)
+        self.resize(self.total)
+
+    def release(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            self._busy.discard(slot)
+            if slot < self.total:
+                heapq.heappush(self._free, slot)
+
+
+def batches(jobs: Iterable[Job]) -> list[Batch]:
+    """Columns of ended jobs, one batch per subgroup and epoch, in order of their ends."""
+    out: dict[tuple[str, int, bool], Batch] = {}
+    for job in jobs:
+        end = job.end
+        if end is None:
+            continue
+        record = job.claim.record
+        name = (record.subgroup, record.epoch, record.own_directory)
+        batch = out.get(name)
+        if batch is None:
+            batch = out[name] = Batch(*name, [], [], [], [], [], [], [], [], [], [], [], [], [], [])
+        if end.error:
+            batch.errors.append((len(batch.indices), end.error))
+        batch.indices.append(job.index)
+        batch.attempts.append(job.attempt)
+        batch.outcomes.append(end.outcome)
+        batch.exit_codes.append(end.exit_code)
+        batch.started_s.append(end.started_s)
+        batch.ended_s.append(end.ended_s)
+        batch.cpu_s.append(end.cpu_s)
+        batch.max_rss_bytes.append(end.max_rss_bytes)
+        batch.log_segments.append(end.segment)
+        batch.log_offsets.append(end.offset)
+        batch.log_lengths.append(end.length)
+        batch.log_truncated.append(end.truncated)
+        if record.own_directory:
+            batch.collects.append(job.collects)
+    return list(out.values())

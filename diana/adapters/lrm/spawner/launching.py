@@ -1,0 +1,206 @@
+"""Turns a claimed run into a process: program, environment, working folder, descriptors.
+
+argv goes to posix_spawn as a list; no shell ever sees it. The environment is built from nothing, so that no secret of
+the node reaches a job.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.processes import MARKER
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.adapters.lrm.spawner.segments import Segment
+from diana.model.ids import SubgroupId
+from diana.model.layout import DataDir
+
+NOT_FOUND_EXIT = 127
+"""What a shell says for a command that could not be started."""
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_RESET = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP) and s < 32]
+"""A job starts with default handlers: Python ignores SIGPIPE, and that would be inherited."""
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL")
+
+
+class NotStarted(Exception):
+    """One line: what, where, the mend."""
+
+
+class TryLater(Exception):
+    """The machine is out of processes or memory just now."""
+
+
+class Launcher:
+    def __init__(self, data: DataDir) -> None:
+        self._data = data
+        self.site = ""
+        folder = os.stat(data.spawner)
+        self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
+        self._path = os.environ.get("PATH") or _DEFAULT_PATH
+        self._base = {b"PATH": self._path.encode()}
+        for name in _PASSED_ON:
+            if value := os.environ.get(name):
+                self._base[name.encode()] = os.fsencode(value)
+        self._programs: dict[tuple[str, str], str] = {}
+        self._here = ""
+
+    def base(self, order: Order) -> dict[bytes, bytes]:
+        """Environment shared by an order's jobs. DIANA_* of ours come last: a spec cannot forge them."""
+        out = dict(self._base)
+        for name, value in order.environment:
+            out[name.encode()] = value.encode()
+        out[b"DIANA_GROUP"] = order.group.encode()
+        out[b"DIANA_SITE"] = self.site.encode()
+        out[b"DIANA_EPOCH"] = b"%d" % order.epoch
+        out[b"DIANA_PROCESSORS"] = b"%d" % order.processors
+        return out
+
+    @property
+    def marker_prefix(self) -> bytes:
+        """Of every run of this data directory."""
+        return self._marker + b":"
+
+    def marker(self, job: Job) -> bytes:
+        """The environment entry by which the processes of this run, and of no other, are known."""
+        record = job.claim.record
+        return b"%b:%b:%d:%d:%d" % (self._marker, record.subgroup.encode(), record.epoch, job.index, job.attempt)
+
+    def launch(self, job: Job, segment: Segment, scratch: str) -> int:
+        """Start the run as leader of a new session; gives its pid. NotStarted, TryLater."""
+        environment = self._environment(job, scratch)
+        folder = self._folder(job, scratch)
+        opened: list[int] = []
+        try:
+            # The working folder is this process's own just before the call: there is one thread, and posix_spawn
+            # has no portable way to change it. One job in two needs no change at all.
+            if folder != self._here:
+                self._here = ""
+                os.chdir(folder)
+                self._here = folder
+            actions = self._own_files(job, segment, opened) if job.stdout or job.stderr else segment.actions
+            program = self._program(job.argv[0], environment[b"PATH"].decode())
+            pid = os.posix_spawn(
+                program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
+            )
+        except OSError as fault:
+            raise self._explained(fault, job, folder, environment[b"PATH"].decode()) from None
+        except ValueError as fault:
+            raise NotStarted(f"{_name(job)}: {fault} in the command, its arguments or environment") from None
+        finally:
+            for fd in opened:
+                os.close(fd)
+        if job.claim.memory_bytes:
+            with suppress(ProcessLookupError, ValueError, PermissionError):
+                limit = job.claim.memory_bytes
+                resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+        return pid
+
+    def _environment(self, job: Job, scratch: str) -> dict[bytes, bytes]:
+        out = job.claim.base.copy()
+        if job.environment:
+            for name, value in job.environment:
+                if not name.startswith("DIANA_"):
+                    out[name.encode()] = value.encode()
+        index = b"%d" % job.index
+        out[b"DIANA_INDEX"] = index
+        out[b"DIANA_JOB"] = out[b"DIANA_GROUP"] + b"." + index
+        out[b"DIANA_ATTEMPT"] = b"%d" % job.attempt
+        out[b"DIANA_SLOT"] = b"%d" % job.slots[0]
+        out[b"TMPDIR"] = scratch.encode()
+        name_of_run, _, value_of_run = self.marker(job).partition(b"=")
+        out[name_of_run] = value_of_run
+        return out
+
+    def _folder(self, job: Job, scratch: str) -> str:
+        claim = job.claim
+        if claim.directory:
+            return claim.directory
+        if claim.record.own_directory:
+            return str(self._data.job(SubgroupId(claim.record.subgroup), claim.record.epoch, job.index))
+        return scratch
+
+    def _own_files(self, job: Job, segment: Segment, opened: list[int]) -> tuple[tuple[int, int, int], ...]:
+        null, out, err = segment.actions
+        if job.stdout:
+            opened.append(create_below(job.stdout))
+            out = (os.POSIX_SPAWN_DUP2, opened[-1], 1)
+        if job.stderr == job.stdout:
+            err = (os.POSIX_SPAWN_DUP2, out[1], 2)
+        elif job.stderr:
+            opened.append(create_below(job.stderr))
+            err = (os.POSIX_SPAWN_DUP2, opened[-1], 2)
+        return (null, out, err)
+
+    def _program(self, name: str, path: str) -> str:
+        if "/" in name:
+            return name
+        known = self._programs.get((name, path))
+        if known is None:
+            known = _which(name, path)
+            if len(self._programs) > 1000:
+                self._programs.clear()
+            self._programs[name, path] = known
+        return known
+
+    def _explained(self, fault: OSError, job: Job, folder: str, path: str) -> Exception:
+        name = job.argv[0]
+        self._programs.pop((name, path), None)
+        where = f"{_name(job)} at site {self.site}"
+        if fault.errno in (errno.EAGAIN, errno.ENOMEM):
+            return TryLater(f"{where}: {fault.strerror}")
+        if not os.path.isdir(folder):
+            return NotStarted(f"{where}: working folder {folder} is not there")
+        if fault.errno == errno.ENOENT and not os.path.exists(name):
+            looked = "" if "/" in name else f" (PATH {path})"
+            return NotStarted(f"{where}: command {name!r} not found{looked}; install it there or give its path")
+        if fault.errno == errno.ENOENT:
+            return NotStarted(f"{where}: the interpreter in the first line of {name!r} was not found; correct it")
+        if fault.errno == errno.ENOEXEC:
+            return NotStarted(f"{where}: {name!r} is no program; give a script a first line like #!/bin/sh")
+        if fault.errno == errno.EACCES:
+            return NotStarted(f"{where}: {name!r} may not be executed; set its mode to 755")
+        return NotStarted(f"{where}: {name!r}: {fault.strerror}")
+
+
+def _name(job: Job) -> str:
+    return f"{job.claim.record.group}.{job.index}"
+
+
+def _which(name: str, path: str) -> str:
+    """As execvp looks; FileNotFoundError or, if only files without execute permission were met, PermissionError."""
+    denied = False
+    for folder in path.split(os.pathsep):
+        candidate = os.path.join(folder or ".", name)
+        if os.path.isfile(candidate):
+            if os.access(candidate, os.X_OK):
+                return candidate
+            denied = True
+    if denied:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def create_below(path: str) -> int:
+    """Open a new file for appending at a relative path below the current folder, making its folders; no link is
+    followed, `..` and absolute paths are refused with OSError."""
+    parts = Path(path).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise OSError(errno.EINVAL, "not a path below the job's directory", path)
+    at = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=at)
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = below
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(parts[-1], flags, 0o600, dir_fd=at)
+    finally:
+        os.close(at)

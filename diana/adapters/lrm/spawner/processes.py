@@ -1,0 +1,170 @@
+"""Process groups, strays and scratch: what must be gone before a slot takes its next job.
+
+Every job leads a session of its own. What leaves that session by forking twice becomes a child of the spawner, the
+nearest subreaper, and is told by the DIANA_RUN entry of its environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import stat
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from diana.adapters.lrm.spawner.identity import environment, stat_fields
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PARENT, _SESSION = 1, 3
+"""Positions in /proc/PID/stat, counted from the state letter."""
+MARKER = b"DIANA_RUN="
+
+
+def become_subreaper() -> None:
+    """Orphans among our descendants become our children. OSError where the kernel refuses."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def group_alive(pid: int) -> bool:
+    """Whether anything is left of the group a reaped child of ours led. Its number is not reused while it lives."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def signal_group(pid: int, number: int) -> None:
+    """To the group of an unreaped child of ours, so that the number surely is its own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def is_leader(pid: int) -> bool:
+    fields = stat_fields(pid)
+    return fields is not None and int(fields[_SESSION]) == pid
+
+
+def kill_family(leader: int, marker: bytes, number: int) -> bool:
+    """Signal every process of a run that is not our child: those with its marker and, while its leader is known to
+    live (else 0), those of the leader's session. True if there was any.
+
+    A dead leader's number may already lead another session, which must not be touched.
+    """
+    entry = b"\0" + marker + b"\0"
+    any_left = False
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        fields = stat_fields(int(name))
+        if fields is None or fields[0] in (b"Z", b"X"):
+            continue
+        if entry in b"\0" + environment(int(name)) or (leader and int(fields[_SESSION]) == leader):
+            any_left = True
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(name), number)
+    return any_left
+
+
+class Children:
+    """The spawner's children, the ones it did not start included."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+        # Kernels without CONFIG_PROC_CHILDREN lack the file; then all of /proc is read.
+        with suppress(OSError):
+            self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+
+    def strays(self, known: Collection[int]) -> dict[int, bytes]:
+        """Living children not among `known` (a superset of none but running jobs), each with its marker, empty if it
+        has none. Zombies among them are reaped on the way."""
+        out: dict[int, bytes] = {}
+        for pid in self._pids(len(known)):
+            if pid in known:
+                continue
+            try:
+                done, _ = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue
+            if done == 0:
+                out[pid] = marker_of(pid)
+        return out
+
+    def _pids(self, known: int) -> list[int]:
+        if self._fd >= 0:
+            data = os.pread(self._fd, 1 << 20, 0)
+            # The usual case, every child a running job, costs no parsing.
+            return [int(pid) for pid in data.split()] if data.count(b" ") > known else []
+        me = str(os.getpid()).encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdecimal() and (fields := stat_fields(int(name))) is not None and fields[_PARENT] == me:
+                found.append(int(name))
+        return found
+
+
+def marker_of(pid: int) -> bytes:
+    for entry in environment(pid).split(b"\0"):
+        if entry.startswith(MARKER):
+            return entry
+    return b""
+
+
+class Scratch:
+    """The slots' scratch directories: there and empty for every job."""
+
+    def __init__(self, slots_root: Path) -> None:
+        self._root = slots_root
+        self._made: set[int] = set()
+
+    def path(self, slot: int) -> str:
+        path = f"{self._root}/{slot}"
+        if slot not in self._made:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            self._made.add(slot)
+            self.empty(slot)
+        return path
+
+    def empty(self, slot: int) -> None:
+        """OSError when something cannot be deleted."""
+        if slot not in self._made:
+            return
+        path = f"{self._root}/{slot}"
+        try:
+            names = os.listdir(path)
+        except OSError:
+            # The job deleted or closed its own working directory: make it anew.
+            self._made.discard(slot)
+            with suppress(OSError):
+                os.chmod(path, 0o700)
+            self.path(slot)
+            return
+        for name in names:
+            remove(f"{path}/{name}")
+
+
+def remove(path: str) -> None:
+    """Delete a file or a tree without following links, directories closed to us included; nothing there is fine."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(path)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        os.chmod(path, 0o700)
+        # Top down: a folder is opened to us before the walk reads it. Links are not followed.
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                if not os.path.islink(f"{folder}/{name}"):
+                    os.chmod(f"{folder}/{name}", 0o700)
+        shutil.rmtree(path)

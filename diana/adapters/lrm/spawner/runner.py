@@ -1,0 +1,292 @@
+"""Starts queued runs in free slots, watches them, and ends them: exit, time limit, cancel, log cap.
+
+A slot is free again only when the process group of its job and all it left behind are dead and its scratch directory
+is empty.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import signal
+import sys
+from contextlib import suppress
+from itertools import count
+
+from diana.adapters.lrm.spawner import processes
+from diana.adapters.lrm.spawner.identity import boot_s
+from diana.adapters.lrm.spawner.jobs import Job, Slots, State
+from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
+from diana.adapters.lrm.spawner.records import End
+from diana.adapters.lrm.spawner.segments import SEGMENT_BYTES, Segments
+from diana.adapters.lrm.spawner.strays import Strays
+from diana.adapters.lrm.spawner.table import Table
+from diana.model.facts import Outcome
+from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
+
+GRACE_S = 5.0
+"""Between TERM and KILL."""
+WATCH_S = 0.25
+"""How often the logs of running jobs are measured."""
+_DRAIN_POLL_S = 0.002
+_RETRY_S = 0.2
+_EXIT_UNKNOWN = -1
+
+
+class Runner:
+    def __init__(self, data: DataDir, table: Table, launcher: Launcher, epoll: select.epoll, slots: int) -> None:
+        self._table = table
+        self._launcher = launcher
+        self._epoll = epoll
+        self._segments = Segments(data.logs_root, int(os.environ.get("DIANA_SEGMENT_BYTES", SEGMENT_BYTES)))
+        self._scratch = processes.Scratch(data.root / "slots")
+        self.slots = Slots(slots)
+        self.running: dict[int, Job] = {}
+        """By pidfd."""
+        self._pids: set[int] = set()
+        """Our own unreaped children."""
+        self._strays = Strays(launcher)
+        self._draining: list[tuple[Job, End]] = []
+        self._timers: list[tuple[float, int, Job, int]] = []
+        """(boot_s, tie-break, job, signal); TERM stands for the time limit."""
+        self._count = count()
+        self._next_watch_s = 0.0
+        self._not_before_s = 0.0
+        self.to_tell: list[Job] = []
+
+    def busy(self) -> bool:
+        return bool(self.running or self._draining or self._table.queue)
+
+    # --- starting --------------------------------------------------------------------------------------
+
+    def fill(self) -> None:
+        """Start what is queued in what is free."""
+        queue = self._table.queue
+        if not queue:
+            return
+        now = boot_s()
+        if now < self._not_before_s:
+            return
+        assert self._table.is_durable()
+        ready: list[Job] = []
+        while queue:
+            job = queue[0]
+            if job.state is State.QUEUED:
+                want = max(job.claim.record.processors, 1)
+                if want > self.slots.total > 0:
+                    self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")
+                else:
+                    job.slots = self.slots.take(want)
+                    if not job.slots:
+                        break
+                    if self._make_ready(job, now):
+                        ready.append(job)
+            queue.popleft()
+        if ready:
+            self._start(ready)
+
+    def _make_ready(self, job: Job, now: float) -> bool:
+        try:
+            job.segment = self._segments.at(job.claim.record.group, job.slots[0])
+        except OSError as fault:
+            self._refuse(job, f"its log cannot be opened: {fault.filename}: {fault.strerror}")
+            return False
+        job.segment.users += 1
+        job.log_offset = job.segment.size_bytes
+        job.own_out = bool(job.stdout and job.stderr)
+        job.started_s = now
+        return True
+
+    def _start(self, ready: list[Job]) -> None:
+        self._table.starting(ready)
+        started: list[Job] = []
+        for at, job in enumerate(ready):
+            assert job.segment is not None
+            try:
+                job.started_s = boot_s()
+                job.pid = self._launcher.launch(job, job.segment, self._scratch.path(job.slots[0]))
+            except NotStarted as fault:
+                self._refuse(job, str(fault), named=True)
+                continue
+            except TryLater as fault:
+                print(fault, file=sys.stderr, flush=True)
+                self._put_back(ready[at:])
+                break
+            job.started_by_s = boot_s()
+            job.state = State.RUNNING
+            self._pids.add(job.pid)
+            self._watch(job, os.pidfd_open(job.pid))
+            started.append(job)
+        if started:
+            self._table.started(started)
+
+    def _watch(self, job: Job, pidfd: int) -> None:
+        job.pidfd = pidfd
+        self.running[pidfd] = job
+        self._epoll.register(pidfd, select.EPOLLIN)
+        if job.claim.record.time_limit_s:
+            self._at(job.started_s + job.claim.record.time_limit_s, job, signal.SIGTERM)
+
+    def _put_back(self, jobs: list[Job]) -> None:
+        for job in reversed(jobs):
+            self._free(job)
+            self._table.queue.appendleft(job)
+        self._not_before_s = boot_s() + _RETRY_S
+
+    def _free(self, job: Job) -> None:
+        if job.segment is not None:
+            job.segment.users -= 1
+            job.segment = None
+        self.slots.release(job.slots)
+        job.slots = []
+
+    def _refuse(self, job: Job, why: str, *, named: bool = False) -> None:
+        text = why if named else f"{job.claim.record.group}.{job.index}: {why}"
+        self._free(job)
+        self._end_unstarted(job, Outcome.NOT_STARTED, NOT_FOUND_EXIT, text)
+
+    def _end_unstarted(self, job: Job, outcome: Outcome, exit_code: int, error: str) -> None:
+        now = boot_s()
+        number = job.claim.record.number
+        end = End(number, job.index, outcome, exit_code, now, now, 0.0, 0, "", 0, 0, False, error)
+        self._table.ended(job, end)
+        self.to_tell.append(job)
+
+    def adopt(self, job: Job, pidfd: int, segment: str) -> None:
+        """A living run of an earlier spawner."""
+        record = job.claim.record
+        job.adopted = True
+        job.state = State.RUNNING
+        self.slots.hold(job.slots)
+        job.segment = self._segments.named(segment, record.group, job.slots[0])
+        job.segment.users += 1
+        self._watch(job, pidfd)
+
+    # --- ending ----------------------------------------------------------------------------------------
+
+    def exited(self, pidfd: int) -> None:
+        """A leader is gone. What is left of its group is killed while its number is still surely its own."""
+        job = self.running.pop(pidfd)
+        now = boot_s()
+        record = job.claim.record
+        if job.adopted:
+            os.close(pidfd)
+            outcome, code, cpu_s, rss = job.verdict or Outcome.UNKNOWN, _EXIT_UNKNOWN, 0.0, 0
+        else:
+            processes.signal_group(job.pid, signal.SIGKILL)
+            _, status, used = os.wait4(job.pid, 0)
+            os.close(pidfd)
+            self._pids.discard(job.pid)
+            code = os.waitstatus_to_exitcode(status)
+            if code < 0:
+                code = 128 - code
+            outcome = job.verdict or (Outcome.FAILED if code else Outcome.DONE)
+            cpu_s, rss = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+        error = ""
+        if outcome == Outcome.UNKNOWN:
+            error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
+        job.state = State.DRAINING
+        end = End(record.number, job.index, outcome, code, job.started_s, now, cpu_s, rss, "", 0, 0, False, error)
+        self._draining.append((job, end))
+
+    def settle(self) -> None:
+        """Complete the jobs of which nothing is left."""
+        if not self._draining:
+            return
+        jobs = [job for job, _ in self._draining]
+        held_up = self._strays.kill(self._pids, jobs, self.running.values())
+        left = []
+        for job, end in self._draining:
+            if job.adopted:
+                alive = processes.kill_family(0, self._launcher.marker(job), signal.SIGKILL)
+            else:
+                alive = job in held_up or processes.group_alive(job.pid)
+            if alive:
+                left.append((job, end))
+            else:
+                self._complete(job, end)
+        self._draining = left
+
+    def _complete(self, job: Job, end: End) -> None:
+        segment = job.segment
+        if segment is not None and not job.own_out:
+            end.segment, end.offset = segment.name, job.log_offset
+            try:
+                limit = job.claim.record.log_limit_bytes
+                end.length, end.truncated = segment.close_stretch(job.log_offset, limit, job.cut)
+            except OSError as fault:
+                end.truncated = True
+                print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
+        try:
+            self._scratch.empty(job.slots[0])
+        except OSError as fault:
+            print(f"scratch of slot {job.slots[0]}: {fault}", file=sys.stderr, flush=True)
+        self._free(job)
+        self._table.ended(job, end)
+        self.to_tell.append(job)
+
+    def kill(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
+        for job in self._table.matching(subgroup, epoch, indices):
+            if job.state is State.QUEUED:
+                self._end_unstarted(job, Outcome.CANCELLED, 0, "")
+            elif job.state is State.RUNNING:
+                self._stop(job, Outcome.CANCELLED)
+
+    def _stop(self, job: Job, verdict: Outcome) -> None:
+        if job.verdict == 0:
+            job.verdict = verdict
+            self._signal(job, signal.SIGTERM)
+            # A stopped group would sleep through its grace.
+            self._signal(job, signal.SIGCONT)
+            self._at(boot_s() + GRACE_S, job, signal.SIGKILL)
+
+    def _signal(self, job: Job, number: int) -> None:
+        if job.adopted:
+            processes.kill_family(job.pid, self._launcher.marker(job), number)
+        else:
+            processes.signal_group(job.pid, number)
+
+    # --- time ------------------------------------------------------------------------------------------
+
+    def _at(self, at_s: float, job: Job, number: int) -> None:
+        heapq.heappush(self._timers, (at_s, next(self._count), job, number))
+
+    def deadline_s(self) -> float:
+        """When `on_time` has something to do at the latest; infinite: never."""
+        if self._draining:
+            return boot_s() + _DRAIN_POLL_S
+        at = self._next_watch_s if self.running else float("inf")
+        if self._timers:
+            at = min(at, self._timers[0][0])
+        if self._table.queue and self._not_before_s > 0:
+            at = min(at, max(self._not_before_s, boot_s() + _DRAIN_POLL_S) if not self.running else at)
+        return at
+
+    def on_time(self) -> None:
+        now = boot_s()
+        while self._timers and self._timers[0][0] <= now:
+            _, _, job, number = heapq.heappop(self._timers)
+            if job.state is not State.RUNNING:
+                continue
+            if number == signal.SIGKILL:
+                self._signal(job, signal.SIGKILL)
+            else:
+                self._stop(job, Outcome.TIMED_OUT)
+        if self.running and now >= self._next_watch_s:
+            self._next_watch_s = now + WATCH_S
+            self._cut_logs()
+            self._strays.reap(self._pids)
+
+    def _cut_logs(self) -> None:
+        for job in self.running.values():
+            if job.segment is not None and not job.own_out:
+                with suppress(OSError):
+                    _, cut = job.segment.written(job.log_offset, job.claim.record.log_limit_bytes)
+                    job.cut = job.cut or cut
+
+
+LOST_WHILE_RUNNING = (
+    "its spawner was lost while it ran, so its exit code is not known; look at its log, then rerun or give up the job"
+)

@@ -1,0 +1,52 @@
+"""Finds and kills what a job left behind outside its process group.
+
+A stray with the marker of a run dies with that run. One that wiped its environment cannot be told apart by it: it
+dies when the last of the runs that were there when it was first seen has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.launching import Launcher
+from diana.adapters.lrm.spawner.processes import Children
+
+
+class Strays:
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._children = Children()
+        self._suspects: dict[int, set[Job]] = {}
+        """Unmarked stray -> runs it may belong to."""
+
+    def reap(self, known: Collection[int]) -> None:
+        """Zombies of strays, while jobs run."""
+        self._children.strays(known)
+
+    def kill(self, known: Collection[int], ended: list[Job], running: Iterable[Job]) -> set[Job]:
+        """Kill what belongs to runs whose leader is gone; gives those of `ended` that something was left of."""
+        strays = self._children.strays(known)
+        if not strays:
+            self._suspects.clear()
+            return set()
+        live = set(running)
+        by_marker = {self._launcher.marker(job): job for job in (*ended, *live)}
+        held_up: set[Job] = set()
+        for pid, marker in strays.items():
+            owner = by_marker.get(marker)
+            if owner is not None:
+                owners = {owner}
+            elif marker.startswith(self._launcher.marker_prefix):
+                owners = set()
+            else:
+                owners = self._suspects.setdefault(pid, {*ended, *live})
+            if owners.isdisjoint(live):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+                held_up |= owners.intersection(ended)
+        self._suspects = {pid: owners for pid, owners in self._suspects.items() if pid in strays}
+        return held_up

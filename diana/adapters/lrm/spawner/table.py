@@ -1,0 +1,211 @@
+"""All runs this spawner answers for: claimed, started, ended, until the node says forget.
+
+The order of things is the promise: a claim is durable before its run may be executed (PROMISES section 2, step 6),
+a `Starting` record is written before each execution, and a run that is in the table is never executed again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from diana.adapters.lrm.spawner.claimlog import ClaimLog
+from diana.adapters.lrm.spawner.identity import Machine, boot_s, wall_s
+from diana.adapters.lrm.spawner.jobs import Claim, Job, RunKey, State
+from diana.adapters.lrm.spawner.protocol import Collected, Order, Runs, columns
+from diana.adapters.lrm.spawner.records import (
+    VERSION,
+    Begin,
+    Claimed,
+    Dropped,
+    End,
+    Finished,
+    Opened,
+    Proc,
+    Record,
+    Started,
+    Starting,
+    Term,
+)
+from diana.model.indexset import IndexSet
+
+_COMPACT_BYTES = 4 << 20
+
+
+class Table:
+    def __init__(self, generation: int, term: int, machine: Machine) -> None:
+        self.generation = generation
+        self.term = term
+        self._machine = machine
+        self.runs: dict[RunKey, Job] = {}
+        self.queue: deque[Job] = deque()
+        self.next_number = 1
+        self._log: ClaimLog | None = None
+        self._unsynced = False
+        self._next_compaction_bytes = _COMPACT_BYTES
+
+    @property
+    def log(self) -> ClaimLog:
+        assert self._log is not None
+        return self._log
+
+    def use(self, log: ClaimLog) -> None:
+        self._log = log
+
+    # --- claims ----------------------------------------------------------------------------------------
+
+    def claim(self, order: Order, base: dict[bytes, bytes]) -> None:
+        """Take what is new into the queue. Nothing of it may be executed before `make_durable`."""
+        attempts = order.attempts or [1] * len(order.indices)
+        name = (order.subgroup, order.epoch)
+        fresh = [
+            k for k, index in enumerate(order.indices) if (*name, index, attempts[k]) not in self.runs
+        ]
+        if not fresh:
+            return
+        collects: list[list[Collected]] = [order.collects[k] for k in fresh] if order.collects else []
+        record = Claimed(
+            number=self.next_number,
+            subgroup=order.subgroup,
+            epoch=order.epoch,
+            group=order.group,
+            processors=order.processors,
+            time_limit_s=order.time_limit_s,
+            log_limit_bytes=order.log_limit_bytes,
+            own_directory=order.own_directory,
+            indices=[order.indices[k] for k in fresh],
+            attempts=[attempts[k] for k in fresh],
+            collects=collects,
+        )
+        self.next_number += 1
+        self.log.add(record)
+        self._unsynced = True
+        claim = Claim(record, order, base)
+        for k in fresh:
+            job = Job(claim, order.indices[k], attempts[k])
+            job.argv = order.argvs[k] if order.argvs else order.argv
+            if order.environments:
+                job.environment = order.environments[k]
+            if order.stdouts:
+                job.stdout = order.stdouts[k]
+            if order.stderrs:
+                job.stderr = order.stderrs[k]
+            if order.collects:
+                job.collects = order.collects[k]
+            self.runs[(*name, job.index, job.attempt)] = job
+            self.queue.append(job)
+        strip(record)
+
+    def make_durable(self) -> None:
+        """One fsync for all claims since the last call; the ends before them come along."""
+        if self._unsynced:
+            self.log.sync()
+            self._unsynced = False
+
+    def is_durable(self) -> bool:
+        return not self._unsynced
+
+    def note_term(self, term: int) -> None:
+        if term > self.term:
+            self.term = term
+            self.log.add(Term(term))
+            self.log.sync()
+
+    def starting(self, jobs: Iterable[Job]) -> None:
+        self.log.add(Starting([_begin(job) for job in jobs]))
+        self.log.write()
+
+    def started(self, jobs: Iterable[Job]) -> None:
+        self.log.add(Started([_proc(job) for job in jobs]))
+        self.log.write()
+
+    def ended(self, job: Job, end: End) -> None:
+        """Goes out with the next write; lost with the machine only, and then the run was interrupted."""
+        job.finish(end)
+        self.log.add(Finished([end]))
+
+    # --- forgetting ------------------------------------------------------------------------------------
+
+    def forget(self, runs: Iterable[Runs]) -> None:
+        """Only what has ended is forgotten."""
+        dropped: dict[int, list[int]] = {}
+        for named in runs:
+            for index, attempt in zip(named.indices, named.attempts, strict=True):
+                key = (named.subgroup, named.epoch, index, attempt)
+                job = self.runs.get(key)
+                if job is not None and job.state is State.ENDED:
+                    del self.runs[key]
+                    dropped.setdefault(job.claim.record.number, []).append(index)
+        if dropped:
+            self.log.add(Dropped(list(dropped.items())))
+        if self.log.size_bytes > self._next_compaction_bytes:
+            self.compact()
+
+    def compact(self) -> None:
+        """Rewrite the log as the table stands."""
+        self.log.rewrite(self.records())
+        self._unsynced = False
+        # Twice what is alive, so that the cost of rewriting stays below that of writing.
+        self._next_compaction_bytes = max(_COMPACT_BYTES, 2 * self.log.size_bytes)
+
+    def records(self) -> Iterator[Record]:
+        """The shortest log that says what the table says."""
+        yield Opened(VERSION, self.generation, self.term, self._machine, boot_s(), wall_s())
+        by_claim: dict[int, list[Job]] = {}
+        for job in self.runs.values():
+            by_claim.setdefault(job.claim.record.number, []).append(job)
+        for number in sorted(by_claim):
+            jobs = by_claim[number]
+            yield _claimed(jobs)
+            if live := [job for job in jobs if job.state in (State.RUNNING, State.DRAINING)]:
+                yield Starting([_begin(job) for job in live])
+                yield Started([_proc(job) for job in live if job.pid])
+            if ends := [job.end for job in jobs if job.end is not None]:
+                yield Finished(ends)
+
+    # --- looking ---------------------------------------------------------------------------------------
+
+    def known(self) -> list[Runs]:
+        out: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for subgroup, epoch, index, attempt in self.runs:
+            out.setdefault((subgroup, epoch), []).append((index, attempt))
+        return columns(out)
+
+    def matching(self, subgroup: str, epoch: int, indices: IndexSet) -> list[Job]:
+        """Runs of these jobs that have not ended."""
+        return [
+            job
+            for (sub, e, index, _), job in self.runs.items()
+            if e == epoch and sub == subgroup and job.state is not State.ENDED and index in indices
+        ]
+
+
+def strip(record: Claimed) -> None:
+    """Its jobs hold the columns from now on."""
+    record.indices, record.attempts, record.collects = [], [], []
+
+
+def _claimed(jobs: list[Job]) -> Claimed:
+    head = jobs[0].claim.record
+    return Claimed(
+        number=head.number,
+        subgroup=head.subgroup,
+        epoch=head.epoch,
+        group=head.group,
+        processors=head.processors,
+        time_limit_s=head.time_limit_s,
+        log_limit_bytes=head.log_limit_bytes,
+        own_directory=head.own_directory,
+        indices=[job.index for job in jobs],
+        attempts=[job.attempt for job in jobs],
+        collects=[job.collects for job in jobs] if any(job.collects for job in jobs) else [],
+    )
+
+
+def _begin(job: Job) -> Begin:
+    segment = job.segment.name if job.segment is not None else ""
+    return Begin(job.claim.record.number, job.index, job.slots, job.started_s, segment, job.log_offset)
+
+
+def _proc(job: Job) -> Proc:
+    return Proc(job.claim.record.number, job.index, job.pid, job.started_by_s)

@@ -1,0 +1,198 @@
+"""Verbs that stay with a group: wait, logs, fetch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, client, duration_s
+from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.client import Client
+    from diana.wire.client_messages import GroupStatus
+
+LINE_EVERY_S = 10.0
+"""Where progress goes to a file or pipe, at most one line in this time, but for a change of state."""
+
+
+class Progress:
+    """How far a group is, on standard error: one line redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._redraw = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = ""
+        self._state = ""
+        self._last_s = 0.0
+
+    def show(self, status: GroupStatus) -> None:
+        if self._quiet:
+            return
+        line = progress_line(status)
+        if self._redraw:
+            sys.stderr.write(f"\r\033[K{line}")
+            sys.stderr.flush()
+            self._shown = line
+            return
+        now_s = time.monotonic()
+        if line != self._shown and (status.state != self._state or now_s - self._last_s >= LINE_EVERY_S):
+            print(line, file=sys.stderr, flush=True)
+            self._shown, self._state, self._last_s = line, status.state, now_s
+
+    def end(self) -> None:
+        """What follows begins on a line of its own."""
+        if self._redraw and self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def progress_line(status: GroupStatus) -> str:
+    drawn = output.bar([(status.done, "#"), (status.failed + status.cancelled, "x")], status.jobs)
+    counts = output.fields(
+        status, "failed", "cancelled", "running", "queued", "staging", "unplaced", "held", "unreachable"
+    )
+    return f"{status.group} [{drawn}] {status.done:,}/{status.jobs:,} " + ", ".join([status.state, *counts])
+
+
+def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool) -> int:
+    """Waits; prints the result; the exit code is the group's."""
+    progress = Progress(quiet or as_json)
+    last: GroupStatus | None = None
+    try:
+        for last in node.watch(group, timeout_s):
+            progress.show(last)
+    finally:
+        progress.end()
+    assert last is not None, "a wait ends with a status"
+    if as_json:
+        output.print_json(last)
+    elif not quiet:
+        print(result_line(last))
+    return exit_code(last)
+
+
+def exit_code(status: GroupStatus) -> int:
+    return 0 if status.state == "done" else 1
+
+
+def result_line(status: GroupStatus) -> str:
+    parts = [f"{status.group}: {status.state}", f"{status.done:,} of {status.jobs:,} jobs done"]
+    parts += output.fields(status, "failed", "cancelled", "held", "unreachable")
+    if status.last_end_s > 0:
+        parts.append(f"in {output.seconds(status.last_end_s)}")
+    sites = sum(1 for share in status.shares if share.jobs)
+    if sites:
+        parts.append(f"at {sites} {'site' if sites == 1 else 'sites'}")
+    if status.bytes_moved:
+        parts.append(f"{output.size(status.bytes_moved)} moved")
+    return ", ".join(parts) + (f"; {status.note}" if status.note else "")
+
+
+def _wait_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("--timeout", type=duration_s, metavar="TIME", help="give up after this, with exit code 124")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no result line")
+    add_json(parser, "GroupStatus, one line per group")
+    add_node(parser)
+
+
+def _wait(args: argparse.Namespace) -> int:
+    end_s = time.monotonic() + args.timeout if args.timeout else None
+    worst = 0
+    with client(args) as node:
+        for group in args.groups:
+            left_s = None if end_s is None else max(0.001, end_s - time.monotonic())
+            worst = max(worst, follow(node, group, left_s, as_json=args.json, quiet=args.quiet))
+    return worst
+
+
+def _logs_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="a job (alpha-12.3), or a group: all its jobs in order")
+    parser.add_argument("--failed", action="store_true", help="only of jobs that failed")
+    add_json(parser, "LogsChunk, one per line, data in base64")
+    add_node(parser)
+
+
+def _logs(args: argparse.Namespace) -> int:
+    """Bytes as they were written; what is missing is told on standard error, so that a pipe gets the logs alone."""
+    out = sys.stdout.buffer
+    whole_group = "." not in args.job
+    shown = ""
+    with client(args) as node:
+        for chunk in node.logs(args.job, failed=args.failed):
+            if args.json:
+                output.print_json(chunk)
+                continue
+            if whole_group and chunk.job != shown and chunk.data:
+                out.write(f"==> {chunk.job} <==\n".encode())
+                shown = chunk.job
+            out.write(chunk.data)
+            if chunk.truncated or chunk.error:
+                out.flush()
+                from diana.cli.faults import complain
+
+                complain(f"{chunk.job}: {chunk.error or 'wrote more than was kept; raise log_limit in the job file'}")
+    out.flush()
+    return 0
+
+
+def _fetch_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("pattern", nargs="?", default="", help="only outputs whose name fits, such as '*.csv'")
+    parser.add_argument("--to", metavar="DIR", help="the folder (default: ./GROUP)")
+    add_json(parser, 'keys "folder" and "files"')
+    add_node(parser)
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    folder = args.to or args.group
+    if "/" in args.group or args.group in ("", ".", ".."):
+        raise UsageError(f"group {args.group!r}: is no group's name; see diana status")
+    with client(args) as node:
+        paths = node.fetch(args.group, folder, args.pattern)
+    if args.json:
+        output.print_json({"folder": os.path.abspath(folder), "files": [str(path) for path in paths]})
+        return 0
+    moved = sum(path.stat().st_size for path in paths)
+    files = f"{len(paths):,} {'file' if len(paths) == 1 else 'files'}"
+    fitting = f" that fit {args.pattern}" if args.pattern else ""
+    print(f"{args.group}: {files}{fitting} in {folder}, {output.size(moved)}")
+    return 0
+
+
+COMMANDS = {
+    "wait": Command(
+        _wait_options,
+        _wait,
+        "Exit code 0 when all jobs are done, 1 when some failed, were cancelled or are held.",
+        """
+diana wait alpha-12
+diana wait --timeout 30m alpha-12 alpha-13
+diana wait --json alpha-12 && diana fetch alpha-12
+""",
+    ),
+    "logs": Command(
+        _logs_options,
+        _logs,
+        "Standard output and error of jobs, also of finished ones.",
+        """
+diana logs alpha-12.3
+diana logs --failed alpha-12
+diana logs alpha-12 | grep -c converged
+""",
+    ),
+    "fetch": Command(
+        _fetch_options,
+        _fetch,
+        "Each file is verified, and appears whole or not at all.",
+        """
+diana fetch alpha-12
+diana fetch alpha-12 '*.csv' --to results
+""",
+    ),
+}

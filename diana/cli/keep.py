@@ -1,0 +1,70 @@
+"""Verbs that keep a node's state safe: backup, restore."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_data, add_json
+from diana.cli.site import data_of
+
+
+def _backup_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("to", metavar="FOLDER", help="the folder to make")
+    parser.add_argument("--keys", action="store_true", help="the private keys too")
+    add_data(parser)
+    add_json(parser, 'keys "folder", "files", "bytes"')
+
+
+def _backup(args: argparse.Namespace) -> int:
+    from diana.adapters.backup import back_up
+
+    manifest = back_up(data_of(args), Path(args.to), keys=args.keys)
+    _tell(args, Path(args.to), len(manifest.files), sum(file.size_bytes for file in manifest.files), "backed up to")
+    return 0
+
+
+def _restore_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FOLDER", help="a folder diana backup made")
+    add_data(parser)
+    add_json(parser, 'keys "folder", "files", "bytes"')
+
+
+def _restore(args: argparse.Namespace) -> int:
+    from diana.adapters.backup import restore
+
+    data = data_of(args)
+    manifest = restore(Path(args.source), data)
+    _tell(args, data, len(manifest.files), sum(file.size_bytes for file in manifest.files), "restored to")
+    if not args.json and not manifest.has_keys():
+        print(f"the backup holds no keys; put the site's own into {data / 'keys'} before diana node --data {data}")
+    return 0
+
+
+def _tell(args: argparse.Namespace, folder: Path, files: int, size_bytes: int, what: str) -> None:
+    if args.json:
+        output.print_json({"folder": str(folder), "files": files, "bytes": size_bytes})
+    else:
+        print(f"{files:,} files, {output.size(size_bytes)} {what} {folder}")
+
+
+COMMANDS = {
+    "backup": Command(
+        _backup_options,
+        _backup,
+        "Also while the node runs. Without --keys the folder holds no secrets of the site's.",
+        """
+diana backup /backups/alpha-2026-11-21
+diana backup --keys --data /srv/beta /safe/beta
+""",
+    ),
+    "restore": Command(
+        _restore_options,
+        _restore,
+        "The restored node holds everything that was not over, for peers know more than the backup does.",
+        """
+diana restore /backups/alpha-2026-11-21 --data /srv/alpha
+""",
+    ),
+}

@@ -1,0 +1,282 @@
+"""Verbs that only look: status, explain, sites, datasets (and the one way to register data)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, client, duration_s
+from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.client import Client
+    from diana.wire.client_messages import GroupStatus
+
+SEEN_AGE_S = 5.0
+"""A site heard of within this counts as heard of now; older ages are shown."""
+
+
+def _status_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help="these groups, with each site's share (default: all)"
+    )
+    parser.add_argument("--mine", "--me", action="store_true", help="only my groups")
+    parser.add_argument("--active", action="store_true", help="only groups that are not over")
+    parser.add_argument(
+        "--watch", nargs="?", const=2.0, type=duration_s, metavar="TIME", help="show again every TIME (default 2s)"
+    )
+    add_json(parser, "StatusResponse")
+    add_node(parser)
+
+
+def _status(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        while True:
+            if args.watch and output.on_terminal():
+                sys.stdout.write("\033[H\033[2J")
+            _show_status(args, node)
+            if not args.watch:
+                return 0
+            sys.stdout.flush()
+            time.sleep(args.watch)
+
+
+def _show_status(args: argparse.Namespace, node: Client) -> None:
+    groups = node.status(args.groups, mine=args.mine, active=args.active)
+    if args.json:
+        from diana.wire.client_messages import StatusResponse
+
+        output.print_json(StatusResponse(groups=groups))
+        return
+    if not groups:
+        print("no groups" + (" that are not over" if args.active else ""))
+        return
+    output.print_table(
+        ("GROUP", "NAME", "STATE", ">JOBS", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),
+        [_status_row(group) for group in groups],
+    )
+    for group in groups:
+        if args.groups:
+            _show_shares(group)
+        elif group.note:
+            print(f"{group.group}: {group.note}")
+
+
+def _status_row(group: GroupStatus) -> tuple[object, ...]:
+    drawn = output.bar([(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")], group.jobs)
+    waiting = group.unplaced + group.staging + group.queued
+    return (
+        group.group,
+        group.name or "-",
+        group.state,
+        f"{group.jobs:,}",
+        drawn,
+        f"{group.done:,}",
+        f"{group.failed:,}",
+        f"{group.running:,}",
+        f"{waiting:,}",
+        output.seconds(group.age_s),
+    )
+
+
+def _show_shares(group: GroupStatus) -> None:
+    print()
+    others = output.fields(group, "unplaced", "cancelled", "held", "unreachable", "gathering")
+    facts = [
+        f"owner {group.owner}",
+        *others,
+        f"{output.size(group.bytes_moved)} moved",
+        f"durability {group.durability}",
+    ]
+    output.heading(f"{group.group}: {', '.join(facts)}")
+    if group.note:
+        print(group.note)
+    if group.shares:
+        output.print_table(
+            ("SITE", ">JOBS", ">STAGING", ">QUEUED", ">RUNNING", ">DONE", ">FAILED", "STATE", ">HEARD"),
+            [
+                (
+                    share.site,
+                    f"{share.jobs:,}",
+                    f"{share.staging:,}",
+                    f"{share.queued:,}",
+                    f"{share.running:,}",
+                    f"{share.done:,}",
+                    f"{share.failed:,}",
+                    share.state,
+                    _heard(share.age_s),
+                )
+                for share in group.shares
+            ],
+        )
+
+
+def _heard(age_s: float) -> str:
+    return "now" if 0 <= age_s < SEEN_AGE_S else f"{output.seconds(age_s)} ago" if age_s >= 0 else "never"
+
+
+def _explain_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    add_json(parser, "ExplainResponse")
+    add_node(parser)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from diana.cli.decisions import show_decision
+
+    with client(args) as node:
+        explained = node.explain(args.group)
+    if args.json:
+        output.print_json(explained)
+        return 0
+    if not explained.decisions:
+        print(f"{args.group}: not placed yet; diana status {args.group} says how far it is")
+    for number, decision in enumerate(explained.decisions):
+        if number:
+            print()
+        show_decision(decision)
+    if explained.achieved_s > 0:
+        print(f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end")
+    return 0
+
+
+def _sites_options(parser: argparse.ArgumentParser) -> None:
+    add_json(parser, "SitesResponse")
+    add_node(parser)
+
+
+def _sites(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        sites = node.sites()
+    if args.json:
+        from diana.wire.client_messages import SitesResponse
+
+        output.print_json(SitesResponse(sites=sites))
+        return 0
+    output.print_table(
+        (
+            "SITE",
+            "STATE",
+            ">HEARD",
+            ">SLOTS",
+            ">FREE",
+            ">RUNNING",
+            ">QUEUED",
+            ">AHEAD",
+            ">SPEED",
+            ">RTT",
+            ">RATE",
+            "DATASETS",
+        ),
+        [
+            (
+                f"{site.site} (here)" if site.home else site.site,
+                site.state,
+                _heard(site.age_s),
+                site.slots,
+                site.free_slots,
+                f"{site.running_jobs:,}",
+                f"{site.queued_jobs:,}",
+                output.seconds(site.work_ahead_s),
+                f"{site.speed:g}",
+                "-" if site.home or site.rtt_s < 0 else f"{site.rtt_s * 1000:.1f} ms",
+                "-" if site.home else output.rate(site.bytes_per_s),
+                _names(site.datasets),
+            )
+            for site in sites
+        ],
+    )
+    return 0
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def _datasets_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] [list | add NAME PATH...]"
+    parser.add_argument("action", nargs="?", choices=("list", "add"), default="list")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the logical name job files use: dataset:NAME")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files, or folders with all below them, at the node")
+    add_json(parser, "DatasetsResponse; for add Dataset")
+    add_node(parser)
+
+
+def _datasets(args: argparse.Namespace) -> int:
+    if args.action == "add":
+        return _add_dataset(args)
+    if args.name:
+        raise UsageError("datasets list: takes no name; to register files: diana datasets add NAME PATH...")
+    with client(args) as node:
+        datasets = node.datasets()
+    if args.json:
+        from diana.wire.client_messages import DatasetsResponse
+
+        output.print_json(DatasetsResponse(datasets=datasets))
+    elif datasets:
+        output.print_table(
+            ("DATASET", "SITE", ">FILES", ">SIZE"),
+            [(d.name, d.site, "-" if d.files < 0 else f"{d.files:,}", output.size(d.size_bytes)) for d in datasets],
+        )
+    else:
+        print("no datasets; register one with: diana datasets add NAME PATH...")
+    return 0
+
+
+def _add_dataset(args: argparse.Namespace) -> int:
+    if not args.name or not args.paths:
+        raise UsageError("datasets add: wants a name and at least one path: diana datasets add NAME PATH...")
+    with client(args) as node:
+        added = node.add_dataset(args.name, args.paths)
+    if args.json:
+        output.print_json(added)
+    else:
+        print(
+            f"{added.name}: {added.files:,} {'file' if added.files == 1 else 'files'}, {output.size(added.size_bytes)}"
+        )
+    return 0
+
+
+COMMANDS = {
+    "status": Command(
+        _status_options,
+        _status,
+        "A site that cannot be reached is shown with the age of what is known, never as an error.",
+        """
+diana status
+diana status alpha-12
+diana status --mine --active --watch
+""",
+    ),
+    "explain": Command(
+        _explain_options,
+        _explain,
+        "The decision as it was recorded, with the price of every site looked at.",
+        """
+diana explain alpha-12
+diana explain --json alpha-12
+""",
+    ),
+    "sites": Command(
+        _sites_options,
+        _sites,
+        "",
+        """
+diana sites
+diana sites --json
+""",
+    ),
+    "datasets": Command(
+        _datasets_options,
+        _datasets,
+        "",
+        """
+diana datasets
+diana datasets add events-a /data/run7 /data/run8/part1.root
+""",
+    ),
+}

@@ -1,0 +1,146 @@
+"""Verbs of a site's operator: init, node, stop."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_data, add_json, add_node, at_least, client
+from diana.errors import UsageError
+
+
+def data_of(args: argparse.Namespace) -> Path:
+    from diana.client.where import data_folder
+
+    return Path(data_folder(args.data))
+
+
+def _init_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] SITE | --user NAME"
+    parser.add_argument("site", nargs="?", metavar="SITE", help="the site's name: lower-case letters, digits, hyphens")
+    add_data(parser)
+    parser.add_argument("--vo", metavar="NAME", help="the VO to make (default: SITE-vo)")
+    parser.add_argument(
+        "--vo-from", metavar="DIR", type=Path, help="join the VO made in this data directory instead of making one"
+    )
+    parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="what the node binds (default: 127.0.0.1:7400)")
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="HOST:PORT", help="another site; may be repeated"
+    )
+    user = parser.add_argument_group("a user's credential instead of a site")
+    user.add_argument(
+        "--user", metavar="NAME", help="for a remote client; --data names the directory with the VO's key"
+    )
+    user.add_argument("--out", metavar="DIR", help="the folder to make (default: ./NAME-credential)")
+    add_json(parser, 'keys "site", "vo", "listen", "data"; for --user "user", "credential"')
+
+
+def _init(args: argparse.Namespace) -> int:
+    if (args.site is None) == (args.user is None):
+        raise UsageError("init: wants a site's name, or --user NAME; see diana init --help")
+    return _init_site(args) if args.site else _init_user(args)
+
+
+def _init_site(args: argparse.Namespace) -> int:
+    from diana.node.setup import init_site
+
+    data = data_of(args)
+    config = init_site(data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer)
+    if args.json:
+        output.print_json({"site": config.site, "vo": config.vo, "listen": config.listen, "data": str(data)})
+        return 0
+    print(f"site {config.site} of {config.vo} made in {data}, {config.settings.slots} slots, at {config.listen}")
+    print(f"start its node with: diana node --data {data}")
+    return 0
+
+
+def _init_user(args: argparse.Namespace) -> int:
+    from diana.node.setup import init_user
+
+    out = Path(os.path.abspath(args.out or f"{args.user}-credential"))
+    init_user(data_of(args), args.user, out)
+    if args.json:
+        output.print_json({"user": args.user, "credential": str(out)})
+        return 0
+    print(f"credential of {args.user} made in {out}; it holds a private key, so carry it safely")
+    print(f"use it with: diana status --credential {out}")
+    return 0
+
+
+def _node_options(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    over = parser.add_argument_group("instead of what site.toml says, for this run")
+    over.add_argument("--listen", metavar="HOST:PORT", help="what to bind; port 0: any free one")
+    over.add_argument("--peer", action="append", metavar="HOST:PORT", help="another site; may be repeated")
+    over.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold")
+    over.add_argument("--no-zeroconf", action="store_true", help="do not look for peers on the local network")
+
+
+def _node(args: argparse.Namespace) -> int:
+    data = data_of(args)
+    if not (data / "site.toml").exists():
+        raise UsageError(f"{data}: no site there; make one with: diana init NAME --data {data}")
+    overrides: dict[str, object] = {}
+    if args.listen is not None:
+        overrides["listen"] = args.listen
+    if args.peer is not None:
+        overrides["peers"] = tuple(args.peer)
+    if args.slots is not None:
+        overrides["slots"] = args.slots
+    if args.no_zeroconf:
+        overrides["zeroconf"] = False
+    from diana.node.app import run_node
+
+    return run_node(data, overrides)
+
+
+def _stop_options(parser: argparse.ArgumentParser) -> None:
+    add_json(parser, "Empty")
+    add_node(parser)
+
+
+def _stop(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        info = node.info()
+        node.stop()
+    if args.json:
+        output.print_json({})
+    else:
+        running = f"{info.running_jobs:,} running {'job runs' if info.running_jobs == 1 else 'jobs run'} on"
+        print(f"{info.site}: stopping; {running}")
+    return 0
+
+
+COMMANDS = {
+    "init": Command(
+        _init_options,
+        _init,
+        "The first site makes the VO and its certificate authority; the next ones join it.",
+        """
+diana init alpha
+diana init beta --data /srv/beta --vo-from /srv/alpha --listen 127.0.0.1:7401 --peer 127.0.0.1:7400
+diana init --user ann --out ann-credential
+""",
+    ),
+    "node": Command(
+        _node_options,
+        _node,
+        "Ctrl-C or SIGTERM stops it gracefully; after a crash it goes on where it was.",
+        """
+diana node
+diana node --data /srv/beta --peer 127.0.0.1:7400
+""",
+    ),
+    "stop": Command(
+        _stop_options,
+        _stop,
+        "",
+        """
+diana stop
+diana stop --data /srv/beta
+""",
+    ),
+}

@@ -1,0 +1,35 @@
+"""What an engine is given at birth: its journal's content, and a keyring to sign and check with.
+
+They are ports too; `ports.py` names them with the others.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from diana.engine.messages import Authorisation
+from diana.model.ids import GroupId
+
+
+class Journal(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Store.load` finds."""
+
+    snapshot: bytes | None
+    seq: int
+    """Sequence number of the last durable record; 0: a new store."""
+    at_s: float
+    """Site time of the last transaction."""
+    records: list[bytes]
+    """Those after the snapshot, in order."""
+
+
+class Keyring(Protocol):
+    """Signs and checks authorisations. Pure computation over keys read at start."""
+
+    def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation: ...
+
+    def check(self, authorisation: Authorisation, spec: bytes) -> str:
+        """Empty: good. Else one line why not: wrong hash, expired, unknown signer, signer may not speak for owner."""
+        ...

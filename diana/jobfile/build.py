@@ -1,0 +1,276 @@
+"""The typed job file to a `GroupSpec`: units read, words split, names checked, each complaint with its key."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from diana.jobfile.collect import clash
+from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
+from diana.jobfile.sweeps import text_of
+from diana.jobfile.units import duration_s, size_bytes
+from diana.model.ids import site_id
+from diana.model.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.model.sweep import Parameters
+from diana.model.template import GIVEN, Template, compile_template, is_name, unknown_name
+
+MOST_NAME = 200
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
+
+
+class Upload(Protocol):
+    """A local file the client has sent, as the wire's `UploadedFile`."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def executable(self) -> bool: ...
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The placeholders there are. `known` None: a table is still to come, so they cannot be checked yet."""
+
+    known: frozenset[str] | None
+
+    def check(self, text: str, key: str) -> Template:
+        try:
+            template = compile_template(text)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+        if "\0" in text:
+            raise ValueError(f"{key}: holds a NUL character; remove it")
+        if self.known is not None:
+            line = unknown_name(template, self.known | GIVEN)
+            if line:
+                raise ValueError(f"{key}: {line}")
+        return template
+
+
+def build_spec(
+    raw: RawJob,
+    sweep: Sweep,
+    parameters: Parameters | None,
+    script: str,
+    files: Mapping[str, Upload],
+    default_name: str,
+    extra_environment: Mapping[str, str],
+) -> GroupSpec:
+    """`parameters` None: the sweep's table is still to come. ValueError names the key."""
+    names = Names(frozenset(parameters.names) if parameters else None)
+    group = raw.group
+    argv, argv_key = _argv(raw)
+    for word in argv:
+        names.check(word, argv_key)
+    spec = GroupSpec(
+        name=_name(group.name or default_name or (argv[0].rpartition("/")[2] if argv else "script")),
+        argv=argv,
+        script=script,
+        environment=_environment(group.environment, extra_environment, names),
+        own_directory=group.directory,
+        stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
+        stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",
+        resources=_resources(raw.resources),
+        sweep=sweep,
+        inputs=_inputs(raw.inputs, files, names),
+        outputs=_outputs(raw, sweep, parameters, names),
+        sites=_sites(group.sites, "group.sites"),
+        not_sites=_sites(group.not_sites, "group.not_sites"),
+        on_crash=group.on_crash,
+        on_site_lost=group.on_site_lost,
+        max_parallel=group.max_parallel,
+        job_class=group.job_class,
+        max_subgroup=group.max_subgroup,
+        log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
+    )
+    if spec.sites and not set(spec.sites) - set(spec.not_sites):
+        raise ValueError("group.not_sites: leaves out every site of group.sites; keep at least one")
+    if spec.stdout and spec.stdout == spec.stderr:
+        raise ValueError("group.stderr: the same file as group.stdout; name another, or join them in the command")
+    return spec
+
+
+def local_path(url: str) -> str | None:
+    """The local file a url means; None for data known by name. ValueError for a scheme nobody knows."""
+    scheme = _SCHEME.match(url)
+    if not scheme:
+        return url
+    if scheme[1] == "dataset":
+        return None
+    if scheme[1] == "file":
+        path = url[5:]
+        return "/" + path.lstrip("/") if path.startswith("///") else path
+    raise ValueError(f"{url!r}: {scheme[1]}: is not understood; want dataset:NAME, dataset:NAME/FILE or a local path")
+
+
+def raw_input(item: str | RawInput) -> RawInput:
+    return RawInput(url=item) if isinstance(item, str) else item
+
+
+def split_command(text: str, key: str) -> tuple[str, ...]:
+    """As a shell splits words. ValueError for what only a shell would understand."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{key}: {str(error).lower()}; close the quotation, or write a list of words") from None
+    for word in words:
+        if word in _SHELL:
+            raise ValueError(
+                f'{key}: {word!r} needs a shell and there is none; write a script, or a list: ["sh", "-c", "..."]'
+            )
+    return words
+
+
+def _argv(raw: RawJob) -> tuple[tuple[str, ...], str]:
+    """The words to run and the key they stand under."""
+    group = raw.group
+    given = [key for key in ("command", "executable", "script") if getattr(group, key)]
+    if len(given) != 1:
+        if given:
+            raise ValueError(f"group.{given[1]}: written beside group.{given[0]}; keep one of them")
+        raise ValueError(
+            'group.command: missing; write what to run, such as command = "./sim {x}" (or script, or executable)'
+        )
+    arguments = tuple(map(text_of, group.arguments))
+    if given == ["command"]:
+        if arguments:
+            raise ValueError("group.arguments: belongs to executable or script; write the arguments into command")
+        command = group.command
+        words = split_command(command, "group.command") if isinstance(command, str) else tuple(command)
+        if not words or not words[0]:
+            raise ValueError("group.command: empty; write a program and its arguments")
+        return words, "group.command"
+    if given == ["executable"]:
+        return (group.executable, *arguments), "group.executable" if not arguments else "group.arguments"
+    return arguments, "group.arguments"
+
+
+def _name(text: str) -> str:
+    if len(text) > MOST_NAME or not text.isprintable():
+        raise ValueError(f"group.name: want at most {MOST_NAME} printable characters")
+    return text
+
+
+def _environment(written: Mapping[str, Scalar], extra: Mapping[str, str], names: Names) -> tuple[tuple[str, str], ...]:
+    values = {**extra, **{name: text_of(value) for name, value in written.items()}}
+    for name, text in values.items():
+        if not is_name(name):
+            raise ValueError(f"group.environment.{name}: no variable's name; want letters, digits and underscores")
+        names.check(text, f"group.environment.{name}")
+    return tuple(sorted(values.items()))
+
+
+def _path(text: str, key: str, names: Names) -> str:
+    """A template of a path that stays below its folder."""
+    names.check(text, key)
+    shown = f"{key}: {text!r}"
+    if text.startswith("/"):
+        raise ValueError(f"{shown}: absolute; write a path below the job's directory")
+    parts = text.removeprefix("./").split("/")
+    if ".." in parts:
+        raise ValueError(f"{shown}: leaves the job's directory; write a path below it")
+    if any(part in ("", ".") for part in parts) or not text.isprintable():
+        raise ValueError(f"{shown}: no plain path of a file; write names between single slashes")
+    return "/".join(parts)
+
+
+def _resources(raw: RawResources) -> Resources:
+    if raw.cpus is not None and raw.processors is not None and raw.cpus != raw.processors:
+        raise ValueError(
+            f"resources.processors: {raw.processors} beside cpus = {raw.cpus}; they are one thing, keep one"
+        )
+    return Resources(
+        processors=raw.cpus or raw.processors or 1,
+        memory_bytes=_unit(size_bytes, raw.memory, "resources.memory"),
+        time_limit_s=_unit(duration_s, raw.time, "resources.time"),
+        gpus=raw.gpus,
+        scratch_bytes=_unit(size_bytes, raw.scratch, "resources.scratch"),
+        work_s=_unit(duration_s, raw.work, "resources.work"),
+    )
+
+
+def _unit(read, value, key):  # type: ignore[no-untyped-def]
+    try:
+        return read(value)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def _inputs(raw: list[str | RawInput], files: Mapping[str, Upload], names: Names) -> tuple[InputFile, ...]:
+    out = []
+    seen: dict[str, int] = {}
+    for at, item in enumerate(map(raw_input, raw)):
+        file = _input(item, f"inputs[{at}]", files, names)
+        if file.path in seen:
+            raise ValueError(
+                f"inputs[{at}].path: {file.path!r} is that of inputs[{seen[file.path]}] too; give it another path"
+            )
+        seen[file.path] = at
+        out.append(file)
+    return tuple(out)
+
+
+def _input(item: RawInput, key: str, files: Mapping[str, Upload], names: Names) -> InputFile:
+    try:
+        local = local_path(item.url)
+    except ValueError as error:
+        raise ValueError(f"{key}.url: {error}") from None
+    template = names.check(item.url, f"{key}.url")
+    if local is None:
+        if "group" in template.names:
+            raise ValueError(f"{key}.url: {{group}} is not known when data is placed; name it otherwise")
+        _path(item.url.partition(":")[2], f"{key}.url", names)
+        path = item.path or item.url.partition(":")[2].rpartition("/")[2]
+        return InputFile(source=item.url, path=_path(path, f"{key}.path", names), executable=bool(item.executable))
+    if template.names:
+        raise ValueError(
+            f"{key}.url: a local file's name cannot vary by job; register the files as a dataset"
+            " (diana datasets add NAME PATH) and write dataset:NAME/FILE"
+        )
+    if not local or local.endswith("/"):
+        raise ValueError(f"{key}.url: {item.url!r} is no file; name a file, or register the folder as a dataset")
+    path = _path(item.path or local.rpartition("/")[2], f"{key}.path", names)
+    sent = files.get(local)
+    if sent is None:
+        return InputFile(source=f"blob:{'0' * 64}", path=path)
+    executable = sent.executable if item.executable is None else item.executable
+    return InputFile(source=f"blob:{sent.sha256}", path=path, size_bytes=sent.size_bytes, executable=executable)
+
+
+def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Names) -> Outputs:
+    out = raw.outputs
+    listed = [out.collect] if isinstance(out.collect, str) else out.collect
+    key = "outputs.collect"
+    collect = tuple(_path(text, key, names) for text in listed)
+    if len(set(collect)) < len(collect):
+        raise ValueError(f"{key}: names one file twice; remove one of them")
+    if collect and parameters is not None:
+        line = clash([compile_template(text) for text in collect], sweep, parameters)
+        if line:
+            raise ValueError(f"{key}: {line}")
+    if out.to and (not out.to.startswith("/") or ".." in out.to.split("/") or not out.to.isprintable()):
+        raise ValueError(
+            f"outputs.to: {out.to!r}: want an absolute folder at the submitter's site, such as /home/me/results"
+        )
+    merge = split_command(out.merge, "outputs.merge") if isinstance(out.merge, str) else tuple(out.merge)
+    if merge and not collect:
+        raise ValueError("outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect")
+    if out.to and not collect:
+        raise ValueError("outputs.to: there is nothing to gather; name the jobs' files in outputs.collect")
+    if any("\0" in word for word in merge):
+        raise ValueError("outputs.merge: holds a NUL character; remove it")
+    return Outputs(collect=collect, to=out.to, merge=merge)
+
+
+def _sites(names: list[str], key: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted({site_id(name) for name in names}))
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None

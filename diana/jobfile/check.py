@@ -1,0 +1,79 @@
+"""Is the command there at all? Asked at submission, where the mistake still has its author in front of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from diana.model.spec import GroupSpec
+from diana.model.template import compile_template
+
+_SKIP = "or submit with --no-check-command if only other sites have it"
+
+
+def missing_command(spec: GroupSpec, path: str) -> str | None:
+    """One line when the command (or the script's interpreter) is neither on this machine nor among the inputs.
+
+    `path` is the PATH to search. None also when it cannot be told: the command names a placeholder.
+    """
+    if spec.script:
+        return _missing_interpreter(spec.script)
+    template = compile_template(spec.argv[0])
+    if template.names:
+        return None
+    command = template.render({})
+    if "/" not in command:
+        return _missing_in_path(spec, command, path)
+    if os.path.isabs(command):
+        return (
+            None
+            if _runnable(command)
+            else f"command {command}: {_why(command)} on this machine; mend the path, {_SKIP}"
+        )
+    if _among_inputs(spec, command):
+        return None
+    name = os.path.basename(command)
+    return (
+        f"command {command}: not among the inputs (a job starts in a directory of its own);"
+        f' add it to the job file: [[inputs]] url = "{name}", executable = true'
+    )
+
+
+def _missing_in_path(spec: GroupSpec, command: str, path: str) -> str | None:
+    if shutil.which(command, path=path):
+        return None
+    if _among_inputs(spec, command):
+        return f"command {command}: an input of that name is not looked for in PATH; write ./{command}"
+    return f"command {command}: not found in PATH ({path}); mend its name, add it to the inputs, {_SKIP}"
+
+
+def _missing_interpreter(script: str) -> str | None:
+    first = script.partition("\n")[0].removeprefix("#!").split()
+    if not first:
+        return 'script: its first line names no interpreter; write one, such as "#!/bin/sh"'
+    return (
+        None
+        if _runnable(first[0])
+        else f"script: interpreter {first[0]}: {_why(first[0])} on this machine; mend the first line, {_SKIP}"
+    )
+
+
+def _among_inputs(spec: GroupSpec, command: str) -> bool:
+    """Is it an input, or below one that may be a directory, or may it be one whose name varies?"""
+    name = os.path.normpath(command)
+    for file in spec.inputs:
+        template = compile_template(file.path)
+        if template.names:
+            return True
+        given = os.path.normpath(template.render({}))
+        if name == given or name.startswith(given + "/"):
+            return True
+    return False
+
+
+def _runnable(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _why(path: str) -> str:
+    return "not executable" if os.path.isfile(path) else "no such file"

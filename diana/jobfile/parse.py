@@ -1,0 +1,158 @@
+"""The door of this package: a job file's bytes in, a checked `GroupSpec` or one line for its author out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from diana.errors import UsageError
+from diana.jobfile.build import Upload, build_spec, local_path, raw_input
+from diana.jobfile.options import apply
+from diana.jobfile.problems import checked
+from diana.jobfile.raw import RawJob
+from diana.jobfile.read import FORMATS, read_data, read_text
+from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
+from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec
+from diana.model.sweep import Parameters, refs_of
+
+MOST_REFS = 1_000_000
+"""Different files a group may read. More would make placement as large as the data."""
+
+
+class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
+    spec: GroupSpec
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    """The `dataset:` and `blob:` refs its inputs render to, each with the jobs that read it; sorted."""
+    needs_files: tuple[str, ...] = ()
+    """Local files, as written, whose content is wanted first; the other fields then mean nothing."""
+
+
+def parse_job(
+    content: bytes,
+    format: str,
+    source_name: str,
+    options: Mapping[str, str],
+    files: Mapping[str, Upload],
+    put_blob: Callable[[bytes], str],
+    read_blob: Callable[[str], bytes],
+) -> ParsedJob:
+    """Check a job file; `format` is toml, yaml, json or script.
+
+    `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
+    written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
+    is in order), `read_blob` gives the content of a sent file. UsageError: one line, beginning with `source_name`.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"{source_name}: format {format!r} is not understood; want one of {', '.join(FORMATS)}")
+    try:
+        return _parse(_data(content, format, source_name, options), source_name, files, put_blob, read_blob)
+    except ValueError as error:
+        raise UsageError(f"{source_name}: {error}") from None
+
+
+def _data(content: bytes, format: str, source: str, options: Mapping[str, str]) -> dict[str, Any]:
+    if format == "script":
+        data, options = script_data(read_text(content, source), options)
+    else:
+        data = read_data(content, format, source)
+    return apply(data, options)
+
+
+def _parse(
+    data: dict[str, Any],
+    source: str,
+    files: Mapping[str, Upload],
+    put_blob: Callable[[bytes], str],
+    read_blob: Callable[[str], bytes],
+) -> ParsedJob:
+    raw = checked(data)
+    if "sweep" in data and not raw.sweep:
+        raise ValueError("sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out")
+    needs = tuple(path for path in _local_files(raw) if path not in files)
+    built = _built_sweep(raw, files, read_blob)
+    table_to_come = "from" in raw.sweep and built.sweep.table is None
+    parameters = None if table_to_come else Parameters(built.sweep, built.rows)
+    script = _script(raw, files, read_blob)
+    spec = build_spec(raw, built.sweep, parameters, script, files, _default_name(source), _array_variables(raw, built))
+    if built.max_parallel and not spec.max_parallel:
+        spec = msgspec.structs.replace(spec, max_parallel=built.max_parallel)
+    if needs or parameters is None:
+        return ParsedJob(spec=GroupSpec(), jobs=0, refs=(), needs_files=needs)
+    refs = refs_of(spec, parameters)
+    if len(refs) > MOST_REFS:
+        raise ValueError(
+            f"inputs: {len(refs)} different files; at most {MOST_REFS} make one group, submit it in pieces"
+        )
+    if built.content:
+        put_blob(built.content)
+    return ParsedJob(spec=spec, jobs=parameters.size, refs=refs)
+
+
+def _local_files(raw: RawJob) -> list[str]:
+    """Every local file the job file names, once each, in order."""
+    out = []
+    source = raw.sweep.get("from")
+    if isinstance(source, str):
+        out.append(source)
+    if raw.group.script and not _is_text(raw.group.script):
+        out.append(raw.group.script)
+    for at, item in enumerate(map(raw_input, raw.inputs)):
+        try:
+            local = local_path(item.url)
+        except ValueError as error:
+            raise ValueError(f"inputs[{at}].url: {error}") from None
+        # A placeholder here is refused later, with its reason.
+        if local and "{" not in local:
+            out.append(local)
+    return list(dict.fromkeys(out))
+
+
+def _built_sweep(raw: RawJob, files: Mapping[str, Upload], read_blob: Callable[[str], bytes]) -> BuiltSweep:
+    name = raw.sweep.get("from")
+    if not isinstance(name, str) or name not in files:
+        return build_sweep(raw.sweep, None, "")
+    return build_sweep(raw.sweep, read_text(read_blob(files[name].sha256), name), name)
+
+
+def _is_text(script: str) -> bool:
+    return script.startswith("#!") or "\n" in script
+
+
+def _script(raw: RawJob, files: Mapping[str, Upload], read_blob: Callable[[str], bytes]) -> str:
+    script = raw.group.script
+    if not script:
+        return ""
+    where = "group.script"
+    if not _is_text(script):
+        sent = files.get(script)
+        if sent is None:
+            return "#!"
+        where = script
+        if sent.size_bytes > MOST_SCRIPT_BYTES:
+            raise ValueError(f"{script}: a script of more than 1 MiB; put its data into files named by inputs")
+        script = read_text(read_blob(sent.sha256), script)
+    if not script.startswith("#!"):
+        raise ValueError(
+            f'{where}: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line'
+        )
+    if "\0" in script:
+        raise ValueError(f"{where}: holds a NUL character; remove it")
+    return script
+
+
+def _array_variables(raw: RawJob, built: BuiltSweep) -> dict[str, str]:
+    bounds = array_bounds(built.sweep)
+    if bounds is None or not raw.group.script:
+        return {}
+    return array_environment(*bounds)
+
+
+def _default_name(source: str) -> str:
+    """`runs/sweep.toml` -> `sweep`; empty when the source is no file's name."""
+    stem, dot, suffix = source.rpartition("/")[2].rpartition(".")
+    return stem if dot and suffix in ("toml", "yaml", "yml", "json", "sh", "py") and stem.isprintable() else ""

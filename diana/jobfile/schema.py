@@ -1,0 +1,31 @@
+"""The published JSON Schema of the job file, made from the model that checks it.
+
+`python -m diana.jobfile.schema docs/job-file.schema.json` writes it anew; a test keeps the published one current.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from diana.jobfile.raw import RawJob
+
+
+def schema() -> dict[str, Any]:
+    made = msgspec.json.schema(RawJob)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "diana job file",
+        **made,
+    }
+
+
+def schema_text() -> str:
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

@@ -1,0 +1,212 @@
+"""A script as a job file: `#DIANA` lines, and the `#SBATCH` lines everybody already has, at its top.
+
+An `#SBATCH` option outside the subset is refused by name: a limit silently dropped costs more than a line edited.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from diana.jobfile.units import size_bytes, slurm_time_s
+
+MOST_SCRIPT_BYTES = 1 << 20
+
+_LINE = re.compile(r"#(DIANA|SBATCH)(?:\s+(.*))?\Z")
+_SHORT = {
+    "-a": "--array",
+    "-J": "--job-name",
+    "-c": "--cpus-per-task",
+    "-n": "--ntasks",
+    "-N": "--nodes",
+    "-t": "--time",
+    "-G": "--gpus",
+    "-o": "--output",
+    "-e": "--error",
+}
+_PATTERN = {"%j": "{group}", "%A": "{group}", "%a": "{array}", "%%": "%"}
+
+
+def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The job file's data a script stands for, and the options its lines give. `arguments` are the command line's
+    options, which override the lines. ValueError names the line."""
+    if not text.startswith("#!"):
+        raise ValueError('line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line')
+    if len(text.encode()) > MOST_SCRIPT_BYTES:
+        raise ValueError("a script of more than 1 MiB; put its data into files named by inputs")
+    options: dict[str, str] = {}
+    slurm = _Slurm()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            break
+        found = _LINE.match(line.rstrip())
+        if found:
+            try:
+                words = shlex.split(found[2] or "", comments=True)
+                if found[1] == "DIANA":
+                    options.update(_diana(words))
+                else:
+                    slurm.take(words)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+    group: dict[str, Any] = {"script": text, **slurm.group}
+    data: dict[str, Any] = {"group": group, "resources": slurm.resources()}
+    if slurm.files:
+        data["outputs"] = {"collect": list(dict.fromkeys(slurm.files))}
+    return data, {**slurm.options, **options, **arguments}
+
+
+def _diana(words: list[str]) -> dict[str, str]:
+    """`key=value`, `--key=value` or `--key value`; dashes within a key are underscores."""
+    out = {}
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        key, equals, value = word.removeprefix("--").partition("=")
+        if not equals:
+            if not word.startswith("--") or not waiting:
+                raise ValueError(f"{word!r} has no value; write #DIANA key=value")
+            value = waiting.pop(0)
+        dotted, dot, last = key.rpartition(".")
+        # Names of variables and swept values keep their dashes, if only to be refused by their own name.
+        out[key if dotted in ("group.environment", "sweep") else f"{dotted}{dot}{last.replace('-', '_')}"] = value
+    return out
+
+
+class _Slurm:
+    """Collects `#SBATCH` options as they come."""
+
+    def __init__(self) -> None:
+        self.group: dict[str, Any] = {}
+        self.options: dict[str, str] = {}
+        self.files: list[str] = []
+        self._resources: dict[str, Any] = {}
+        self._tasks = 1
+        self._cpus = 1
+        self._memory_per_cpu = 0
+
+    def take(self, words: list[str]) -> None:
+        waiting = list(words)
+        while waiting:
+            word = waiting.pop(0)
+            name, equals, value = word.partition("=")
+            if not word.startswith("--") and word[:2] in _SHORT:
+                name, equals, value = word[:2], word[2:], word[2:]
+            name = _SHORT.get(name, name)
+            act = self._acts().get(name)
+            if act is None:
+                known = ", ".join(sorted(self._acts()))
+                raise ValueError(
+                    f"#SBATCH {name}: not understood; remove it or give a #DIANA line (understood: {known})"
+                )
+            if not equals:
+                if not waiting:
+                    raise ValueError(f"#SBATCH {name}: has no value; write {name}=VALUE")
+                value = waiting.pop(0)
+            try:
+                act(value)
+            except ValueError as error:
+                raise ValueError(f"#SBATCH {name}: {error}") from None
+
+    def resources(self) -> dict[str, Any]:
+        out = dict(self._resources)
+        if self._tasks * self._cpus > 1:
+            out["cpus"] = self._tasks * self._cpus
+        if self._memory_per_cpu and "memory" not in out:
+            out["memory"] = self._memory_per_cpu * self._tasks * self._cpus
+        return out
+
+    def _acts(self) -> dict[str, Callable[[str], None]]:
+        return {
+            "--array": self._array,
+            "--job-name": self._name,
+            "--cpus-per-task": self._cpus_per_task,
+            "--ntasks": self._ntasks,
+            "--nodes": self._nodes,
+            "--mem": self._mem,
+            "--mem-per-cpu": self._mem_per_cpu,
+            "--time": self._time,
+            "--gpus": self._gpus,
+            "--export": self._export,
+            "--output": self._output,
+            "--error": self._error,
+        }
+
+    def _array(self, value: str) -> None:
+        self.options["array"] = value
+
+    def _name(self, value: str) -> None:
+        self.group["name"] = value
+
+    def _cpus_per_task(self, value: str) -> None:
+        self._cpus = _count(value)
+
+    def _ntasks(self, value: str) -> None:
+        self._tasks = _count(value)
+
+    def _nodes(self, value: str) -> None:
+        if value not in ("1", "1-1"):
+            raise ValueError(f"{value!r}: a job runs on one machine; write 1 or remove it")
+
+    def _mem(self, value: str) -> None:
+        self._resources["memory"] = size_bytes(value, bare="M")
+
+    def _mem_per_cpu(self, value: str) -> None:
+        self._memory_per_cpu = size_bytes(value, bare="M")
+
+    def _time(self, value: str) -> None:
+        self._resources["time"] = slurm_time_s(value)
+
+    def _gpus(self, value: str) -> None:
+        self._resources["gpus"] = _count(value)
+
+    def _export(self, value: str) -> None:
+        """ALL and NONE mean nothing here (a job never inherits the submitter's variables); assignments are kept."""
+        for part in value.split(","):
+            name, equals, text = part.partition("=")
+            if equals:
+                escaped = text.replace("{", "{{").replace("}", "}}")
+                self.group.setdefault("environment", {})[name] = escaped
+            elif part not in ("ALL", "NONE", "NIL"):
+                raise ValueError(f"{part!r}: the submitter's variables do not travel; write {part}=VALUE")
+
+    def _output(self, value: str) -> None:
+        self.group["stdout"] = self._file(value)
+
+    def _error(self, value: str) -> None:
+        self.group["stderr"] = self._file(value)
+
+    def _file(self, value: str) -> str:
+        """Slurm's file name pattern as a template; the file is collected, since nobody else would see it."""
+        text = value.replace("{", "{{").replace("}", "}}")
+
+        def one(found: re.Match[str]) -> str:
+            if found[0] == "%x":
+                return str(self.group.get("name", "job"))
+            if found[0] not in _PATTERN:
+                raise ValueError(f"{value!r}: {found[0]} is not understood; want %A, %a, %j or %x")
+            return _PATTERN[found[0]]
+
+        template = re.sub(r"%.", one, text)
+        self.files.append(template)
+        return template
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise ValueError(f"{value!r}: want a whole number of at least 1")
+    return int(value)
+
+
+def array_environment(first: int, last: int, count: int) -> dict[str, str]:
+    """What a script of an array finds in its environment, under our names and Slurm's; templates."""
+    return {
+        "DIANA_ARRAY_TASK_ID": "{array}",
+        "SLURM_ARRAY_TASK_ID": "{array}",
+        "SLURM_ARRAY_JOB_ID": "{group}",
+        "SLURM_ARRAY_TASK_COUNT": str(count),
+        "SLURM_ARRAY_TASK_MIN": str(first),
+        "SLURM_ARRAY_TASK_MAX": str(last),
+    }

@@ -1,0 +1,190 @@
+"""The `[sweep]` of a job file as axes and a table. Ranges stay arithmetic; rows become the content of a blob."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from diana.jobfile.units import listed, spans
+from diana.model.spec import Axis, Sweep, Table
+from diana.model.sweep import Rows, axis_size, encode_rows, sweep_size
+from diana.model.template import GIVEN, is_name
+
+MOST_JOBS = 1_000_000_000
+MOST_ROWS = 10_000_000
+INLINE_BYTES = 64 << 10
+"""A longer list of values leaves the spec, which travels with every offer, for a blob, which travels once."""
+
+
+class BuiltSweep(msgspec.Struct, frozen=True, kw_only=True):
+    sweep: Sweep
+    rows: Rows | None = None
+    content: bytes = b""
+    """Of the table's blob; to be kept by the caller once everything else is in order."""
+    max_parallel: int = 0
+    """From `array = "1-100%10"`; 0: not said."""
+
+
+def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) -> BuiltSweep:
+    """`csv_text` is the content of the file `from` names, when it is at hand. ValueError names the key."""
+    axes: list[Axis] = []
+    parallel = 0
+    columns: tuple[str, ...] = ()
+    rows: Rows | None = None
+    if "from" in raw and "rows" in raw:
+        raise ValueError("sweep.rows: written beside sweep.from; keep one of them")
+    for name, value in raw.items():
+        if name == "from":
+            if not isinstance(value, str):
+                raise ValueError("sweep.from: want the path of a CSV file, got a list")
+            if csv_text is not None:
+                columns, rows = _from_csv(csv_text, csv_name)
+        elif name == "rows":
+            columns, rows = _from_rows(value)
+        else:
+            _check_name(name)
+            if name == "array" and isinstance(value, str):
+                value, parallel = _array(value)
+            axes.append(_axis(name, value))
+    if rows is None and "from" not in raw and axes and _is_long(axes[0]):
+        columns, rows = (axes[0].name,), [[text] for text in axes.pop(0).values]
+    _check_apart(columns, axes)
+    content = encode_rows(rows) if rows is not None else b""
+    table = None
+    if rows is not None:
+        table = Table(
+            columns=columns, rows=len(rows), blob=hashlib.sha256(content).hexdigest(), size_bytes=len(content)
+        )
+    sweep = Sweep(axes=tuple(axes), table=table)
+    if sweep_size(sweep) > MOST_JOBS:
+        raise ValueError(f"sweep: {sweep_size(sweep)} jobs; at most {MOST_JOBS} make one group, submit it in pieces")
+    return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel)
+
+
+def text_of(value: object) -> str:
+    """A scalar as jobs see it: numbers as written, truth as `true` and `false`."""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _axis(name: str, value: object) -> Axis:
+    if isinstance(value, str):
+        try:
+            parts = spans(value)
+            if len(parts) == 1:
+                return Axis(name=name, start=parts[0].start, stop=parts[0].stop, step=parts[0].step)
+            return Axis(name=name, values=tuple(map(str, listed(parts))))
+        except ValueError as error:
+            raise ValueError(f"sweep.{name}: {error}") from None
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"sweep.{name}: empty; write at least one value")
+    if any(isinstance(item, dict) for item in value):
+        raise ValueError(f"sweep.{name}: a list of tables; want plain values (tables of values are named `rows`)")
+    texts = tuple(item if type(item) is str else text_of(item) for item in value)
+    if "\0" in "".join(texts):
+        raise ValueError(f"sweep.{name}: a value holds a NUL character; remove it")
+    return Axis(name=name, values=texts)
+
+
+def _array(text: str) -> tuple[str, int]:
+    """Slurm's `1-100%10` -> the range and the limit of jobs at once."""
+    text, percent, limit = text.partition("%")
+    if percent and (not limit.strip().isdecimal() or int(limit) < 1):
+        raise ValueError(f"sweep.array: {limit!r} after % is no number of jobs at once; write one of at least 1")
+    return text, int(limit or 0)
+
+
+def _is_long(axis: Axis) -> bool:
+    return sum(map(len, axis.values)) + 3 * len(axis.values) > INLINE_BYTES
+
+
+def _check_name(name: str) -> None:
+    if name in GIVEN:
+        raise ValueError(f"sweep.{name}: every job has {{{name}}} already; choose another name")
+    if not is_name(name):
+        raise ValueError(f"sweep.{name}: no name; want letters, digits and underscores, a letter first")
+
+
+def _check_apart(columns: tuple[str, ...], axes: Sequence[Axis]) -> None:
+    for axis in axes:
+        if axis.name in columns:
+            raise ValueError(f"sweep.{axis.name}: also a column of the rows; rename one of them")
+
+
+def _from_csv(text: str, name: str) -> tuple[tuple[str, ...], Rows]:
+    first_line = text.partition("\n")[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first_line else ",", strict=True)
+    rows: list[list[str]] = []
+    columns: tuple[str, ...] = ()
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if not columns:
+                columns = _columns([cell.strip() for cell in row], f"{name}: line {reader.line_num}")
+            elif len(row) != len(columns):
+                raise ValueError(
+                    f"{name}: line {reader.line_num}: {len(row)} values; the first line names {len(columns)}"
+                )
+            else:
+                rows.append(row)
+    except csv.Error as error:
+        raise ValueError(f"{name}: line {reader.line_num}: {error}; mend the CSV there") from None
+    if not rows:
+        raise ValueError(f"{name}: no rows; want a first line of names, then one line per job")
+    _check_rows(rows, name)
+    return columns, rows
+
+
+def _from_rows(value: object) -> tuple[tuple[str, ...], Rows]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("sweep.rows: empty; write at least one row")
+    first = value[0]
+    if not isinstance(first, dict):
+        raise ValueError("sweep.rows: want tables of names and values, such as [{x = 1, y = 2}]")
+    columns = _columns(list(first), "sweep.rows[0]")
+    rows = []
+    for at, row in enumerate(value):
+        if not isinstance(row, dict) or row.keys() != first.keys():
+            raise ValueError(f"sweep.rows[{at}]: want the same names as the first row: {', '.join(columns)}")
+        rows.append([text_of(row[column]) for column in columns])
+    _check_rows(rows, "sweep.rows")
+    return columns, rows
+
+
+def _columns(names: Iterable[str], where: str) -> tuple[str, ...]:
+    columns = tuple(names)
+    if not columns:
+        raise ValueError(f"{where}: empty; want at least one name")
+    for column in columns:
+        if not is_name(column) or column in GIVEN:
+            raise ValueError(
+                f"{where}: {column!r} cannot name a value; want letters, digits and underscores, a letter first,"
+                " and neither index nor group"
+            )
+        if columns.count(column) > 1:
+            raise ValueError(f"{where}: {column!r} stands twice; rename one of them")
+    return columns
+
+
+def _check_rows(rows: Rows, where: str) -> None:
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"{where}: {len(rows)} rows; at most {MOST_ROWS} make one group")
+    if any("\0" in cell for row in rows for cell in row):
+        raise ValueError(f"{where}: a value holds a NUL character; remove it")
+
+
+def array_bounds(sweep: Sweep) -> tuple[int, int, int] | None:
+    """(first, last, count) of the axis named `array`; None without one of numbers."""
+    for axis in sweep.axes:
+        if axis.name == "array":
+            if not axis.values:
+                numbers = range(axis.start, axis.stop, axis.step)
+                return numbers[0], numbers[-1], axis_size(axis)
+            if all(value.isdecimal() for value in axis.values):
+                members = [int(value) for value in axis.values]
+                return min(members), max(members), len(members)
+    return None

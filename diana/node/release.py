@@ -1,0 +1,168 @@
+"""Durable effects meet the world here: each kind goes to its adapter, answers to those who wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+import msgspec
+
+from diana.engine import columns
+from diana.engine import effects as fx
+from diana.engine import messages as ms
+from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.layout import DataDir
+from diana.node.door import ReplyBody
+from diana.node.store_thread import StoreThread
+from diana.ports import LocalResourceManager, Stager, Transport
+
+KEPT_CHUNKS = 256
+"""Facts just written that are likely to be sent or gathered now, kept so that they need not be read back."""
+
+_log = logging.getLogger("diana.node")
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    async def changed(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+    def touch(self) -> None:
+        self._event.set()
+
+
+class Release:
+    """Adapters are set by the composition root once they stand."""
+
+    def __init__(self, site: SiteId, data: DataDir, store: StoreThread) -> None:
+        self._site = site
+        self._data = data
+        self._store = store
+        self.transport: Transport | None = None
+        self.lrm: LocalResourceManager | None = None
+        self.stager: Stager | None = None
+        self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
+        self._watches: dict[GroupId, set[_Watch]] = {}
+        self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
+
+    # --- those who wait --------------------------------------------------------------------------
+
+    def expect(self, request: int) -> asyncio.Future[ReplyBody]:
+        future: asyncio.Future[ReplyBody] = asyncio.get_running_loop().create_future()
+        self._answers[request] = future
+        return future
+
+    def forget(self, request: int) -> None:
+        self._answers.pop(request, None)
+
+    @contextmanager
+    def watching(self, group: GroupId) -> Iterator[_Watch]:
+        watch = _Watch()
+        self._watches.setdefault(group, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            self._watches[group].discard(watch)
+            if not self._watches[group]:
+                del self._watches[group]
+
+    # --- effects -----------------------------------------------------------------------------------
+
+    async def all(self, effects: list[fx.Effect]) -> None:
+        """In order; their records are durable."""
+        for effect in effects:
+            if isinstance(effect, fx.SendResult | fx.Gather | fx.DropOutputs):
+                await self._with_facts(effect)
+            elif isinstance(effect, fx.DropGroup):
+                await self._store.call(self._store.store.drop_group, effect.group)
+                self._to_stager(effect)
+            else:
+                self._one(effect)
+
+    def _one(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Persist():
+                pass
+            case fx.KeepFacts(key, facts):
+                self._keep(key, facts)
+            case fx.Send(to, message):
+                if self.transport:
+                    self.transport.send(to, message)
+            case fx.Reply(request, body):
+                future = self._answers.get(request)
+                if future is not None and not future.done():
+                    future.set_result(body)
+            case fx.Notify(group):
+                for watch in self._watches.get(group, ()):
+                    watch.touch()
+            case fx.Start() | fx.Kill() | fx.ForgetRuns():
+                self._to_lrm(effect)
+            case fx.StageIn() | fx.CancelStage() | fx.DropSubgroup():
+                self._to_stager(effect)
+            case fx.Warn(text):
+                _log.warning("%s", text)
+            case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup():
+                raise AssertionError("waits for the store")
+            case _:
+                assert_never(effect)
+
+    def _to_lrm(self, effect: fx.Start | fx.Kill | fx.ForgetRuns) -> None:
+        if self.lrm is None:
+            return
+        match effect:
+            case fx.Start():
+                if effect.directory == fx.GATHERED:
+                    folder = str(self._data.gathered(group_of(effect.subgroup)))
+                    effect = msgspec.structs.replace(effect, directory=folder)
+                self.lrm.start(effect)
+            case fx.Kill():
+                self.lrm.kill(effect)
+            case fx.ForgetRuns(runs):
+                self.lrm.forget(runs)
+
+    def _to_stager(self, effect: fx.StageIn | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
+        if self.stager is None:
+            return
+        match effect:
+            case fx.StageIn():
+                self.stager.stage_in(effect)
+            case fx.CancelStage(ticket):
+                self.stager.cancel(ticket)
+            case fx.DropSubgroup(subgroup):
+                self.stager.drop_subgroup(subgroup)
+            case fx.DropGroup(group):
+                self.stager.drop_group(group)
+
+    async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs) -> None:
+        facts = self._chunks.get(effect.key)
+        if facts is None:
+            facts = await asyncio.to_thread(self._store.store.facts_chunk, effect.key)
+        if isinstance(effect, fx.SendResult):
+            key = effect.key
+            result = ms.Result(
+                subgroup=key.subgroup,
+                epoch=key.epoch,
+                batch=key.batch,
+                facts=facts or columns.empty(self._site),
+                cancelled=effect.cancelled,
+            )
+            if self.transport:
+                self.transport.send(effect.to, result)
+        elif facts is not None and self.stager is not None:
+            if isinstance(effect, fx.Gather):
+                self.stager.gather(effect, facts)
+            else:
+                self.stager.drop_outputs(effect.key, facts)
+
+    def _keep(self, key: FactsKey, facts: Facts) -> None:
+        self._chunks[key] = facts
+        while len(self._chunks) > KEPT_CHUNKS:
+            self._chunks.popitem(last=False)

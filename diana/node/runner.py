@@ -1,0 +1,177 @@
+"""The node's loop: waiting events -> engine.handle -> one transaction -> effects in order.
+
+Group commit: all events that wait are handled, their records committed together, then their effects released. The
+next batch is handled while the disk works. Nothing, a client's read included, leaves before what it rests on is
+durable, because everything the engine says goes through the same line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from diana.engine import effects as fx
+from diana.engine import events as ev
+from diana.engine import records
+from diana.engine.core import Engine
+from diana.model.ids import GroupId
+from diana.node.clock import SiteClock
+from diana.node.door import GroupWatch, ReplyBody
+from diana.node.intake import Intake
+from diana.node.release import Release
+from diana.node.store_thread import StoreThread
+from diana.ports import Batch, Store
+
+MOST_EVENTS = 512
+"""Handled before their records are committed."""
+MOST_BATCHES = 4
+"""Handled batches that wait for the disk."""
+SNAPSHOT_RECORDS = 20_000
+SNAPSHOT_BYTES = 64 << 20
+
+_log = logging.getLogger("diana.node")
+
+
+class _Turn:
+    """What one round of events asks for."""
+
+    __slots__ = ("at_s", "effects", "facts", "records", "snapshot")
+
+    def __init__(self, at_s: float, effects: list[fx.Effect]) -> None:
+        self.at_s = at_s
+        self.effects = effects
+        self.records = [records.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
+        self.facts = [(e.key, e.facts) for e in effects if isinstance(e, fx.KeepFacts)]
+        self.snapshot: bytes | None = None
+
+
+class Runner:
+    """Drives one engine over one store. `node/door.py` says what the client service sees of it."""
+
+    def __init__(self, engine: Engine, store: StoreThread, clock: SiteClock, release: Release) -> None:
+        self._engine = engine
+        self._store = store
+        self._clock = clock
+        self._release = release
+        self._intake = Intake()
+        self._turns: asyncio.Queue[_Turn] = asyncio.Queue(MOST_BATCHES)
+        self._next_request = 1
+        self._since_snapshot = [0, 0]
+        self._handled = self._committed = 0
+        self._seq = 0
+
+    # --- the door --------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        return self._store.store
+
+    def now_s(self) -> float:
+        return self._clock.now_s()
+
+    async def request(self, make: Callable[[int], ev.Event]) -> ReplyBody:
+        number, self._next_request = self._next_request, self._next_request + 1
+        answer = self._release.expect(number)
+        try:
+            self._intake.put(make(number))
+            return await answer
+        finally:
+            self._release.forget(number)
+
+    @asynccontextmanager
+    async def watch(self, group: GroupId) -> AsyncIterator[GroupWatch]:
+        with self._release.watching(group) as watch:
+            yield watch
+
+    # --- adapters ----------------------------------------------------------------------------------
+
+    def emit_own(self, event: ev.Event) -> None:
+        """For this node's LRM, stager and probe."""
+        self._intake.push(event)
+
+    def emit_peer(self, event: ev.Event) -> None:
+        """For the transport: raises Overloaded when a message would not fit; comings and goings always do."""
+        self._intake.put(event) if isinstance(event, ev.Received) else self._intake.push(event)
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    async def open(self, effects: list[fx.Effect]) -> None:
+        """Make the effects of `Engine.start` durable and release them; then the loop runs."""
+        turn = _Turn(self._clock.now_s(), effects)
+        self._handled += 1
+        self._count(turn)
+        await self._commit([turn])
+
+    async def run(self) -> None:
+        """Until cancelled, or until the store or the engine fails (then the error is raised)."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._handle())
+            group.create_task(self._finish())
+
+    async def drain(self, grace_s: float = 2.0) -> None:
+        """Wait, not for long, until all that was handled is durable and released."""
+        waited = 0.0
+        while (self._handled != self._committed or len(self._intake)) and waited < grace_s:
+            await asyncio.sleep(0.01)
+            waited += 0.01
+
+    async def close(self) -> None:
+        """After `run`: a last snapshot, so that the next start is quick; only if all that was handled is durable."""
+        if self._since_snapshot[0] and self._handled == self._committed:
+            await self._store.call(self._store.store.snapshot, self._engine.snapshot(), self._seq)
+
+    async def _handle(self) -> None:
+        engine = self._engine
+        while True:
+            deadline = engine.deadline()
+            wait_s = None if deadline is None else deadline - self._clock.now_s()
+            if wait_s is None or wait_s > 0:
+                await self._intake.wait(wait_s)
+            now = self._clock.now_s()
+            effects: list[fx.Effect] = []
+            waiting = self._intake.take(MOST_EVENTS)
+            if deadline is not None and deadline <= now:
+                waiting.append(ev.Tick())
+            for event in waiting:
+                try:
+                    effects += engine.handle(event, now)
+                except Exception:
+                    _log.critical("the engine failed on %.2000r", event, exc_info=True)
+                    raise
+            if effects:
+                turn = _Turn(now, effects)
+                self._handled += 1
+                self._count(turn)
+                await self._turns.put(turn)
+            # Fairness: the adapters and clients get their turn even under endless events.
+            await asyncio.sleep(0)
+
+    def _count(self, turn: _Turn) -> None:
+        """The state right now is that of the records up to this turn: the moment a snapshot can be taken."""
+        self._since_snapshot[0] += len(turn.records)
+        self._since_snapshot[1] += sum(map(len, turn.records))
+        if self._since_snapshot[0] > SNAPSHOT_RECORDS or self._since_snapshot[1] > SNAPSHOT_BYTES:
+            turn.snapshot = self._engine.snapshot()
+            self._since_snapshot = [0, 0]
+
+    async def _finish(self) -> None:
+        while True:
+            turns = [await self._turns.get()]
+            while turns[-1].snapshot is None and not self._turns.empty():
+                turns.append(self._turns.get_nowait())
+            await self._commit(turns)
+
+    async def _commit(self, turns: list[_Turn]) -> None:
+        stored = tuple(r for turn in turns for r in turn.records)
+        facts = tuple(f for turn in turns for f in turn.facts)
+        if stored or facts:
+            batch = Batch(at_s=turns[-1].at_s, records=stored, facts=facts)
+            self._seq = await self._store.call(self._store.store.commit, batch)
+        self._committed += len(turns)
+        snapshot = turns[-1].snapshot
+        for turn in turns:
+            await self._release.all(turn.effects)
+        if snapshot is not None:
+            await self._store.call(self._store.store.snapshot, snapshot, self._seq)

@@ -1,0 +1,168 @@
+"""The way in: verbs, help, one-line errors and exit codes, without a node."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diana import errors
+from diana.cli import main as cli
+from diana.cli import parsing
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "diana.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def one_line(text: str) -> str:
+    assert text.startswith("diana: "), text
+    assert text.count("\n") == 1, text
+    return text
+
+
+def test_without_a_verb_the_overview_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {verb} " in shown for verb in cli.VERBS)
+    assert cli.main(["--help"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"examples:\n  diana {verb}" in shown
+    assert verb == "node" or "--json" in shown
+    assert cli.main(["help", verb]) == 0
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sumbit"], "did you mean submit?"),
+        (["--json", "status"], "options come after the verb"),
+        (["submit"], "nothing to submit"),
+        (["submit", "--arra", "1-3", "x.sh"], "did you mean --array?"),
+        (["submit", "--"], "no command after --"),
+        (["submit", "job.toml", "--", "true"], "give either"),
+        (["submit", "--set", "memory", "job.toml"], "KEY=VALUE"),
+        (["submit", "--max-parallel", "0", "job.toml"], "at least 1"),
+        (["submit", "/nowhere/job.toml"], "No such file"),
+        (["wait"], "required: GROUP"),
+        (["wait", "alpha-1", "--timeout", "soon"], "no duration"),
+        (["fetch", "../alpha-1"], "no group's name"),
+        (["datasets", "add", "events"], "at least one path"),
+        (["datasets", "list", "events"], "takes no name"),
+        (["init"], "wants a site's name"),
+        (["init", "Alpha!"], "lower-case"),
+        (["node"], "diana init NAME --data"),
+        (["simulate", "/nowhere.toml"], "no such file"),
+        (["status", "--address", "127.0.0.1:1"], "credential"),
+        (["status", "--data", "d", "--credential", "c"], "give either"),
+        (["restore", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIANA_DATA", str(tmp_path / "data"))
+    assert cli.main(words) == 2
+    assert says in one_line(capsys.readouterr().err)
+    assert not list(tmp_path.iterdir()), "nothing half-done"
+
+
+@pytest.mark.parametrize("words", [["status"], ["sites"], ["wait", "a-1"], ["logs", "a-1.0"], ["submit", "--", "true"]])
+def test_a_node_that_is_not_running_is_exit_code_4(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIANA_DATA", str(tmp_path))
+    assert cli.main(words) == 4
+    assert f"diana node --data {tmp_path}" in one_line(capsys.readouterr().err)
+
+
+def failing_with(error: BaseException) -> parsing.Command:
+    def fail(args: object) -> int:
+        raise error
+
+    return parsing.Command(lambda parser: None, fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.UsageError("x"), 2),
+        (errors.Denied("x"), 2),
+        (errors.Unplaceable("x"), 3),
+        (errors.Unreachable("x"), 4),
+        (errors.Overloaded("x"), 4),
+        (errors.WaitTimedOut("x"), 124),
+    ],
+)
+def test_each_error_has_its_exit_code(
+    error: errors.DianaError, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diana.cli import look
+
+    monkeypatch.setitem(look.COMMANDS, "sites", failing_with(error))
+    assert cli.main(["sites"]) == code
+    assert capsys.readouterr().err == "diana: x\n"
+
+
+def test_a_fault_of_ours_is_one_line_that_names_a_file_with_the_evidence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from diana.cli import look
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setitem(look.COMMANDS, "sites", failing_with(KeyError("a bug")))
+    assert cli.main(["sites"]) == cli.INTERNAL
+    line = one_line(capsys.readouterr().err)
+    [evidence] = tmp_path.iterdir()
+    assert str(evidence) in line
+    assert "KeyError: 'a bug'" in evidence.read_text() and "Traceback" in evidence.read_text()
+    assert evidence.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    from diana.cli import look
+
+    monkeypatch.setitem(look.COMMANDS, "sites", failing_with(KeyboardInterrupt()))
+    assert cli.main(["sites"]) == 130
+
+
+def test_control_characters_in_an_error_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["\033[2Jstatus\nstatus"]) == 2
+    assert "\033" not in one_line(capsys.readouterr().err)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    pipeline = f"{sys.executable} -m diana.cli --help | true; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", pipeline], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode in (0, cli.PIPE_CLOSED)
+    assert ended.stderr == ""
+
+
+def test_the_module_runs_as_the_command_does() -> None:
+    assert run("--version").stdout.startswith("diana 0.")
+    assert run("nonsense").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value_s"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("250ms", 0.25)]
+)
+def test_durations_read_as_people_write_them(text: str, value_s: float) -> None:
+    assert parsing.duration_s(text) == value_s

@@ -1,0 +1,78 @@
+"""Tables, bars and units."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diana.cli import output
+from diana.cli.decisions import show_decision
+from diana.cli.follow import exit_code, progress_line, result_line
+from diana.wire.client_messages import Decision, GroupStatus, PlannedPart, SiteCost, SiteShare
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_a_bar_keeps_its_width_and_is_full_only_at_the_end(done: int, failed: int, left: int) -> None:
+    drawn = output.bar([(done, "#"), (failed, "x")], done + failed + left)
+    assert len(drawn) == 20
+    assert left == 0 or drawn.endswith(".")
+    assert done == 0 or drawn.startswith("#")
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(0, "0 s"), (0.25, "0.250 s"), (12.34, "12.3 s"), (185, "3m05s"), (7380, "2h03m"), (352800, "4d02h"), (-1, "-")],
+)
+def test_seconds_read_naturally(value_s: float, text: str) -> None:
+    assert output.seconds(value_s) == text
+
+
+@pytest.mark.parametrize(
+    ("value_bytes", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2e9, "2.0 GB"), (5e15, "5000.0 TB")]
+)
+def test_sizes_read_naturally(value_bytes: float, text: str) -> None:
+    assert output.size(value_bytes) == text
+
+
+def test_a_table_is_aligned_and_hides_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(("NAME", ">JOBS"), [("a\033[2J", 1), ("longer-name", 1000)])
+    assert capsys.readouterr().out.splitlines() == ["NAME         JOBS", "a?[2J           1", "longer-name  1000"]
+
+
+def test_json_is_the_messages_own() -> None:
+    from diana.wire import client_messages as wire
+
+    assert set(wire.GroupStatus.__struct_encode_fields__) >= {"bytesMoved", "lastEndS"}
+
+
+def status(**values: object) -> GroupStatus:
+    return GroupStatus(group="alpha-1", jobs=10, **values)  # type: ignore[arg-type]
+
+
+def test_the_result_line_says_what_became_of_the_group() -> None:
+    ended = status(state="failed", done=8, failed=2, last_end_s=12.5, shares=(SiteShare(site="beta", jobs=10),))
+    assert result_line(ended) == "alpha-1: failed, 8 of 10 jobs done, failed 2, in 12.5 s, at 1 site"
+    assert exit_code(ended) == 1
+    assert exit_code(status(state="done", done=10)) == 0
+
+
+def test_progress_shows_done_failed_and_what_goes_on() -> None:
+    line = progress_line(status(state="running", done=5, failed=1, running=4))
+    assert line == "alpha-1 [##########xx........] 5/10 running, failed 1, running 4"
+
+
+def test_a_decision_shows_its_reason_its_parts_and_who_was_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+    show_decision(
+        Decision(
+            plan="split",
+            reason="two sites end earlier than one",
+            whole_s=20.0,
+            split_s=11.0,
+            candidates=(SiteCost(site="alpha", total_s=20.0, slots=4), SiteCost(site="gamma", rejected="needs 2 GPUs")),
+            parts=(PlannedPart(site="alpha", jobs=5, predicted_end_s=11.0),),
+        )
+    )
+    shown = capsys.readouterr().out
+    assert shown.startswith("two sites end earlier than one\nwhole: 20.0 s; split: 11.0 s\n")
+    assert "alpha       5" in shown and "not gamma: needs 2 GPUs" in shown

@@ -1,0 +1,403 @@
+"""The Python client against a real socket, Api, store and stager (only the engine is a small book of groups)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from diana import errors
+from diana.client import AsyncClient, Client
+from diana.client.where import SOCKET
+from diana.model.facts import JobError, Outcome, OutputFile
+from diana.model.layout import DataDir
+from tests.client.nodelike import ALICE, BOB, InThread, Nodelike, facts, view
+
+JOB = b'[group]\ncommand = ["/bin/true"]\n'
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[InThread]:
+    with InThread(tmp_path / "alpha") as node:
+        yield node
+
+
+@pytest.fixture
+def client(node: InThread) -> Iterator[Client]:
+    with Client(node.node.data.root) as client:
+        yield client
+
+
+def test_where_the_socket_lies_is_what_the_layout_says(tmp_path: Path) -> None:
+    assert str(DataDir(tmp_path).socket) == os.path.join(tmp_path, SOCKET)
+
+
+def test_importing_the_client_brings_neither_asyncio_nor_grpc() -> None:
+    code = "import diana.client, sys; print({'asyncio', 'grpc', 'google.protobuf', 'hashlib'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_local_submission_brings_neither_asyncio_nor_grpc(node: InThread) -> None:
+    code = (
+        "import sys; from diana.client import Client\n"
+        f"print(Client({str(node.node.data.root)!r}).submit({JOB!r}).group)\n"
+        "print({'asyncio', 'grpc', 'google.protobuf'} & set(sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "alpha-1\nset()\n"
+
+
+def test_a_node_that_is_not_running_is_named_with_the_mend(tmp_path: Path) -> None:
+    with pytest.raises(errors.Unreachable) as caught:
+        Client(tmp_path / "no").info()
+    folder = tmp_path / "no"
+    assert str(caught.value) == f"no node answers at {folder}; start one with: diana node --data {folder}"
+    assert caught.value.exit_code == 4
+
+
+def test_the_environment_names_the_node_where_the_caller_does_not(
+    node: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIANA_DATA", str(node.node.data.root))
+    assert Client().info().site == "alpha"
+
+
+def test_a_node_that_stops_in_mid_call_is_reported_as_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "control"
+    folder.mkdir()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "diana.sock"))
+    listener.listen()
+    threading.Thread(target=lambda: listener.accept()[0].close()).start()
+    with pytest.raises(errors.Unreachable, match="went away"):
+        Client(tmp_path).info()
+    listener.close()
+
+
+def test_a_connection_the_node_closed_meanwhile_is_replaced(tmp_path: Path) -> None:
+    client = Client(tmp_path / "alpha")
+    for _ in range(2):
+        with InThread(tmp_path / "alpha"):
+            assert client.info().generation == 3
+    client.close()
+
+
+def test_the_same_key_gives_the_same_group_and_no_key_a_new_one(client: Client) -> None:
+    assert client.submit(JOB, key="k").group == client.submit(JOB, key="k").group
+    assert client.submit(JOB).group != client.submit(JOB).group
+
+
+def test_local_files_a_job_names_are_uploaded_from_beside_it(client: Client, node: InThread, tmp_path: Path) -> None:
+    content = os.urandom(3 << 20)
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "big.bin").write_bytes(content)
+    job = tmp_path / "jobs" / "job.toml"
+    job.write_text('[group]\ncommand = ["cat", "big.bin"]\n[[inputs]]\nurl = "big.bin"\npath = "big.bin"\n')
+    assert client.submit(job).jobs == 1
+    sha256 = hashlib.sha256(content).hexdigest()
+    assert node.node.stager.has_blob(sha256)
+    assert node.book.submitted[0].spec.inputs[0].source == f"blob:{sha256}"
+
+
+def test_a_local_file_that_is_missing_is_named_and_nothing_submitted(client: Client, node: InThread, tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text('[group]\ncommand = ["cat", "x"]\n[[inputs]]\nurl = "no/such"\npath = "x"\n')
+    with pytest.raises(errors.UsageError, match="no/such"):
+        client.submit(job)
+    assert not node.book.submitted
+
+
+def test_a_fifo_in_a_files_place_is_refused_not_waited_for(client: Client, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    job = tmp_path / "job.toml"
+    job.write_text('[group]\ncommand = ["cat", "x"]\n[[inputs]]\nurl = "pipe"\npath = "x"\n')
+    with pytest.raises(errors.UsageError, match="pipe"):
+        client.submit(job)
+
+
+def test_an_output_folder_that_cannot_be_written_is_refused(client: Client, node: InThread) -> None:
+    for folder, why in ((f"{node.node.data.root}/keys", "data directory"), ("/proc/1/x", "may not write|no folder"), ("/etc/passwd/x", "no folder")):
+        with pytest.raises(errors.UsageError, match=why):
+            client.submit({"group": {"command": ["/bin/true"]}, "outputs": {"collect": ["o"], "to": folder}})
+    assert not node.book.submitted
+
+
+def test_a_command_that_is_not_there_is_refused_unless_told_not_to_look(client: Client) -> None:
+    with pytest.raises(errors.UsageError, match="no-such-command-9"):
+        client.submit({"group": {"command": ["no-such-command-9"]}})
+    assert client.submit({"group": {"command": ["no-such-command-9"]}}, options={"check_command": False}).jobs == 1
+
+
+def test_an_engine_with_a_full_queue_says_when_to_come_back(client: Client, node: InThread) -> None:
+    node.book.full = True
+    with pytest.raises(errors.Overloaded) as caught:
+        client.submit(JOB)
+    assert caught.value.retry_after_s == 2.0
+
+
+def test_wait_gives_the_final_status_soon_after_the_end(client: Client, node: InThread) -> None:
+    group = client.submit(JOB).group
+    node.later(0.1, lambda: node.book.finish(group))
+    began = time.monotonic()
+    assert client.wait(group).done == 1
+    assert time.monotonic() - began < 1.0
+
+
+def test_watch_shows_changes_a_few_times_a_second_and_the_last_one(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 100)
+    for step in range(100):
+        node.later(0.005 * step, lambda done=step: node.book.change("alpha-1", done=done))  # type: ignore[misc]
+    node.later(0.6, lambda: node.book.finish("alpha-1"))
+    seen = [status.done for status in client.watch("alpha-1")]
+    assert seen == sorted(seen) and seen[-1] == 100
+    assert 3 <= len(seen) <= 6
+
+
+def test_wait_gives_up_when_told_to(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 1)
+    with pytest.raises(errors.WaitTimedOut, match="alpha-1 is running after 0.2 s"):
+        client.wait("alpha-1", timeout_s=0.2)
+    assert client.status("alpha-1")[0].state == "running"
+
+
+def test_as_completed_gives_groups_in_the_order_they_end(client: Client, node: InThread) -> None:
+    groups = [client.submit(JOB).group for _ in range(20)]
+    for place, group in enumerate(reversed(groups)):
+        node.later(0.02 * place, lambda name=group: node.book.finish(name))  # type: ignore[misc]
+    ended = [status.group for status in client.as_completed(groups, timeout_s=10)]
+    assert sorted(ended) == sorted(groups) and ended[0] == groups[-1]
+    with pytest.raises(errors.WaitTimedOut):
+        list(client.as_completed([client.submit(JOB).group], timeout_s=0.05))
+
+
+def test_results_are_rows_in_order_of_arrival(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 4, final=True)
+    node.book.keep("alpha-1", 0, facts("beta", [3, 1], outcomes=[1, 2], exit_codes=[0, 7], errors=[JobError(1, "why")]))
+    node.book.keep("alpha-1", 1, facts("alpha", [0], outputs=[OutputFile(0, "o", 5, "ab")]))
+    rows = list(client.results("alpha-1", follow=True))
+    assert [(r.job, r.site, r.outcome, r.exit_code) for r in rows] == [
+        ("alpha-1.3", "beta", "DONE", 0), ("alpha-1.1", "beta", "FAILED", 7), ("alpha-1.0", "alpha", "DONE", 0),
+    ]  # fmt: skip
+    assert rows[1].error == "why" and rows[2].outputs[0].name == "o"
+    assert [c.chunk for c in client.result_chunks("alpha-1", after=1)] == [1]
+
+
+def test_a_large_chunk_of_results_travels_in_parts(client: Client, node: InThread) -> None:
+    many = 30_000
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", many, final=True)
+    outputs = [OutputFile(k, f"folder/of/outputs/{k}.root", k, "0" * 64) for k in range(many)]
+    node.book.keep("alpha-1", 0, facts("alpha", list(range(many)), outputs=outputs))
+    chunks = list(client.result_chunks("alpha-1"))
+    assert len(chunks) > 4 and [i for c in chunks for i in c.indices] == list(range(many))
+    assert sum(len(c.outputs) for c in chunks) == many
+
+
+def test_results_follow_a_group_to_its_end(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 3)
+
+    def arrive(batch: int) -> None:
+        node.book.keep("alpha-1", batch, facts("alpha", [batch]))
+        node.book.change("alpha-1", done=batch + 1, final=batch == 2)
+
+    for batch in range(3):
+        node.later(0.1 + 0.1 * batch, lambda n=batch: arrive(n))  # type: ignore[misc]
+    assert [row.index for row in client.results("alpha-1", follow=True)] == [0, 1, 2]
+
+
+def log_text(client: Client, job: str, **options: bool) -> dict[str, bytes]:
+    out: dict[str, bytes] = {}
+    for chunk in client.logs(job, **options):
+        out[chunk.job] = out.get(chunk.job, b"") + chunk.data + (b"!" + chunk.error.encode() if chunk.error else b"")
+    return out
+
+
+def test_logs_are_stretches_of_segments_newest_attempt_first(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 4)
+    for batch, (index, attempt, text) in enumerate([(2, 1, b"old"), (2, 2, b"new"), (0, 1, b"zero"), (1, 1, b"")]):
+        segment, offset = node.node.write_log("alpha-1", f"s{batch % 2}", text)
+        node.book.keep("alpha-1", batch, facts("alpha", [index], attempts=[attempt], log_segments=[segment], log_offsets=[offset],
+                       log_lengths=[len(text)], outcomes=[int(Outcome.FAILED if index == 2 else Outcome.DONE)], log_truncated=[index == 2]))  # fmt: skip
+    assert log_text(client, "alpha-1.2") == {"alpha-1.2": b"new"}
+    assert [c.truncated for c in client.logs("alpha-1.2")] == [False, True]
+    logs = log_text(client, "alpha-1")
+    assert list(logs)[:3] == ["alpha-1.0", "alpha-1.1", "alpha-1.2"]
+    assert b"1 of 4 jobs have not ended" in logs["alpha-1"]
+    assert set(log_text(client, "alpha-1", failed=True)) == {"alpha-1.2", "alpha-1"}
+    assert b"has not ended" in log_text(client, "alpha-1.3")["alpha-1.3"]
+    with pytest.raises(errors.UsageError, match="jobs 0 to 3"):
+        log_text(client, "alpha-1.4")
+
+
+def test_a_log_position_that_leads_elsewhere_is_not_followed(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 5)
+    node.node.write_log("alpha-2", "s", b"of another group")
+    (node.node.data.logs_root / "alpha-1").mkdir()
+    (node.node.data.logs_root / "alpha-1" / "link").symlink_to("/etc/passwd")
+    places = ["../journal.db", "alpha-2/s", "/etc/passwd", "alpha-1/link", "alpha-1/.."]
+    node.book.keep("alpha-1", 0, facts("alpha", list(range(5)), log_segments=places, log_lengths=[10] * 5))
+    for chunk in client.logs("alpha-1"):
+        assert not chunk.data and "cannot be had" in chunk.error
+
+
+def test_the_log_of_a_site_nobody_can_reach_is_an_error_line_not_an_end(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 2, final=True)
+    segment, offset = node.node.write_log("alpha-1", "s", b"here")
+    node.book.keep("alpha-1", 0, facts("far", [0], log_segments=["alpha-1/s"], log_lengths=[4]))
+    node.book.keep("alpha-1", 1, facts("alpha", [1], log_segments=[segment], log_offsets=[offset], log_lengths=[4]))
+    logs = log_text(client, "alpha-1")
+    assert logs["alpha-1.0"].startswith(b"!its log at far cannot be had now") and logs["alpha-1.1"] == b"here"
+
+
+def gathered(node: InThread, group: str, files: dict[str, bytes], **changes: object) -> Path:
+    folder = node.node.data.gathered(group)  # type: ignore[arg-type]
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    outputs = [OutputFile(k, n, len(c), hashlib.sha256(c).hexdigest()) for k, (n, c) in enumerate(files.items())]
+    node.book.groups[group] = view(group, "x@lab", len(files), **changes)
+    node.book.keep(group, 0, facts("beta", list(range(len(files))), outputs=outputs))
+    return folder
+
+
+def test_fetch_copies_outputs_verified_and_by_pattern(client: Client, node: InThread, tmp_path: Path) -> None:
+    files = {"a/one.txt": b"1" * 2_500_000, "a/two.dat": b"", "three.txt": b"3"}
+    folder = gathered(node, "alpha-1", files, final=True)
+    (folder / "merged.json").write_text("{}")
+    paths = client.fetch("alpha-1", tmp_path / "out")
+    assert {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in paths} == {**files, "merged.json": b"{}"}
+    assert [p.name for p in client.fetch("alpha-1", tmp_path / "some", "*.txt")] == ["one.txt", "three.txt"]
+    with pytest.raises(errors.UsageError, match="no outputs that match"):
+        client.fetch("alpha-1", tmp_path / "none", "*.png")
+
+
+def test_a_gathered_file_that_changed_is_not_handed_out_and_nothing_stays_half_written(
+    client: Client, node: InThread, tmp_path: Path
+) -> None:
+    folder = gathered(node, "alpha-1", {"one.txt": b"right"}, final=True)
+    (folder / "one.txt").write_bytes(b"wrong")
+    with pytest.raises(errors.DianaError, match="was changed"):
+        client.fetch("alpha-1", tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_in_a_folder_the_user_named_only_the_groups_outputs_are_touched(
+    client: Client, node: InThread, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "secret").write_text("of somebody")
+    (mine / "one.txt").write_bytes(b"1")
+    gathered(node, "alpha-1", {"one.txt": b"1"}, final=True, outputs_to=str(mine))
+    assert [p.name for p in client.fetch("alpha-1", tmp_path / "out")] == ["one.txt"]
+
+
+def test_output_names_and_links_that_leave_the_folder_are_refused(
+    client: Client, node: InThread, tmp_path: Path
+) -> None:
+    for number, name in enumerate(("../../keys/site.key", "/etc/passwd", "link", "sub/x")):
+        group = f"alpha-{number + 1}"
+        folder = gathered(node, group, {}, final=True)
+        folder.mkdir(parents=True)
+        (folder / "link").symlink_to("/etc/passwd")
+        (folder / "sub").symlink_to("/etc")
+        node.book.keep(group, 1, facts("beta", [0], outputs=[OutputFile(0, name, 1, "")]))
+        with pytest.raises(errors.DianaError):
+            client.fetch(group, tmp_path / "out")
+    assert not any(path.is_file() for path in tmp_path.glob("out/**/*"))
+
+
+def test_a_link_in_the_clients_folder_does_not_lead_the_writer_out(client: Client, node: InThread, tmp_path: Path) -> None:
+    gathered(node, "alpha-1", {"sub/one.txt": b"1"}, final=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "sub").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(errors.UsageError, match="link leads out"):
+        client.fetch("alpha-1", tmp_path / "out")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_cancel_takes_a_group_a_job_or_a_set_of_jobs(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 20)
+    assert client.cancel("alpha-1") == 20
+    assert client.cancel("alpha-1.3") == 1
+    assert client.cancel("alpha-1.[3-9,12]") == 8
+    assert [str(c.indices) for c in node.book.cancelled] == ["None", "3", "3-9,12"]
+    for wrong in ("alpha", "alpha-1.", "alpha-1.x", "alpha-1.[9-3]", "alpha-1.[", "../x-1", "alpha-1.-3", ""):
+        with pytest.raises(errors.UsageError):
+            client.cancel(wrong)
+
+
+def test_a_dataset_is_registered_from_the_nodes_own_paths(client: Client, node: InThread, tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "0.csv").write_text("1,2")
+    added = client.add_dataset("events", [tmp_path / "events"])
+    assert (added.name, added.files, added.size_bytes) == ("events", 1, 3)
+    assert node.book.datasets[0].dataset.name == "events"
+    with pytest.raises(errors.UsageError):
+        client.add_dataset("more", [tmp_path / "no"])
+
+
+def test_stop_asks_the_node_to_stop_and_is_answered(client: Client, node: InThread) -> None:
+    client.stop()
+    end = time.monotonic() + 5
+    while not node.node.stopped.is_set():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_user_sees_only_groups_of_their_own(tmp_path: Path) -> None:
+    callers = [ALICE]
+    with InThread(tmp_path / "alpha", caller=lambda uid: callers[0]) as node, Client(tmp_path / "alpha") as client:
+        group = client.submit(JOB).group
+        callers[0] = BOB
+        with Client(tmp_path / "alpha") as other:
+            assert other.status() == ()
+            assert other.info().principal == "bob@lab"
+            for attempt in (
+                lambda: other.status([group]), lambda: other.cancel(group), lambda: other.explain(group), lambda: other.wait(group),
+                lambda: list(other.results(group)), lambda: list(other.logs(group)), lambda: other.fetch(group, tmp_path / "o"),
+                lambda: list(other.logs(f"{group}.0")), lambda: other.cancel(f"{group}.0"), lambda: list(other.as_completed([group])),
+            ):  # fmt: skip
+                with pytest.raises(errors.Denied):
+                    attempt()
+        assert node.book.groups[group].owner == "alice@lab"
+
+
+def test_threads_may_share_a_client(client: Client, node: InThread) -> None:
+    groups: list[str] = []
+    threads = [threading.Thread(target=lambda: groups.append(client.submit(JOB).group)) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(groups)) == 20
+
+
+async def test_the_asyncio_client_does_the_same(tmp_path: Path) -> None:
+    async with Nodelike(tmp_path / "alpha") as node, AsyncClient(tmp_path / "alpha") as client:
+        (tmp_path / "in.bin").write_bytes(b"x" * 2_000_000)
+        job = tmp_path / "job.toml"
+        job.write_text('[group]\ncommand = ["cat", "x"]\n[[inputs]]\nurl = "in.bin"\npath = "x"\n')
+        group = (await client.submit(job)).group
+        node.book.keep(group, 0, facts("alpha", [0], outputs=[OutputFile(0, "o", 1, hashlib.sha256(b"1").hexdigest())]))
+        node.data.gathered(group).mkdir(parents=True)  # type: ignore[arg-type]
+        (node.data.gathered(group) / "o").write_bytes(b"1")  # type: ignore[arg-type]
+        node.book.finish(group)
+        assert (await client.wait(group, timeout_s=5)).final
+        assert [row.index async for row in client.results(group)] == [0]
+        assert [status.group async for status in client.as_completed([group])] == [group]
+        assert [p.read_bytes() for p in await client.fetch(group, tmp_path / "out")] == [b"1"]
+        assert [chunk.job async for chunk in client.logs(f"{group}.0")] == [f"{group}.0"]
+        with pytest.raises(errors.UsageError):
+            await client.cancel("nonsense")
+        assert (await client.status())[0].group == group
+    with pytest.raises(errors.Unreachable, match="no node answers"):
+        await AsyncClient(tmp_path / "alpha").info()

@@ -1,0 +1,92 @@
+"""The house itself: what starts fast stays light, and what the repository promises about itself is true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = ("asyncio", "grpc", "google.protobuf", "numpy", "networkx", "rich", "sqlite3", "matplotlib", "yaml", "zeroconf")
+
+
+def imported_by(*words: str) -> set[str]:
+    """Modules in the process when `diana WORDS` has ended."""
+    program = (
+        "import sys\nfrom diana.cli.main import main\n"
+        f"main({list(words)!r})\nprint('MODULES', *sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
+    return set(ended.stderr.rpartition("MODULES ")[2].split())
+
+
+def test_help_imports_nothing_but_the_table_of_verbs() -> None:
+    loaded = imported_by("--help")
+    assert not loaded & {*HEAVY, "argparse", "msgspec", "json", "socket"}
+    assert {name for name in loaded if name.startswith("diana")} == {"diana", "diana.cli", "diana.cli.main"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["submit", "--data", "/nowhere", "--array", "1-1000000", "--", "true"],
+        ["status", "--data", "/nowhere"],
+        ["wait", "--data", "/nowhere", "alpha-1"],
+        ["node", "--data", "/nowhere"],
+    ],
+)
+def test_everyday_verbs_import_nothing_heavy(words: list[str]) -> None:
+    assert not imported_by(*words) & set(HEAVY)
+
+
+def test_the_lock_pins_every_line_with_hashes_and_names_no_host() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    entries = [line for line in text.splitlines() if line and not line.startswith(" ")]
+    assert entries and all(re.fullmatch(r"[a-z0-9-]+==\S+ \\", line) for line in entries)
+    assert "://" not in text and "--index-url" not in text and "#" not in text
+    assert text.count("--hash=sha256:") >= len(entries)
+
+
+def test_every_dependency_is_in_the_lock() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    locked = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
+    names = {re.split(r"[><=]", line)[0].lower().replace("_", "-") for line in wanted}
+    assert names <= locked
+
+
+def test_make_help_lists_every_verb_the_readme_names() -> None:
+    shown = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = set(re.findall(r"make ([a-z]+)", shown))
+    assert {"help", "setup", "demo", "test", "check", "bench", "torture", "proto", "lock"} <= listed
+    for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARCHITECTURE.md"):
+        text = (ROOT / document).read_text()
+        assert set(re.findall(r"`make ([a-z]+)", text)) <= listed, document
+
+
+def test_no_source_file_outgrew_its_purpose() -> None:
+    big = {
+        str(path.relative_to(ROOT)): lines
+        for path in [*ROOT.glob("diana/**/*.py"), *ROOT.glob("tests/**/*.py")]
+        if "pb" not in path.parts and (lines := len(path.read_text().splitlines())) > 450
+    }
+    assert not big
+
+
+def test_every_module_says_why_it_exists() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob("diana/**/*.py")
+        if "pb" not in path.parts and path.read_text().strip() and not path.read_text().startswith('"""')
+    ]
+    assert not silent
+
+
+def test_the_version_is_said_once() -> None:
+    from diana import __version__
+
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == __version__
