@@ -84,9 +84,7 @@ def serve_plain(folder: Path) -> None:
 def plain_connect(folder: Path, port: int) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=str(folder / "keys-alpha" / "vo.pem"))
     context.load_cert_chain(folder / "keys-alpha" / "site.pem", folder / "keys-alpha" / "site.key")
-    return context.wrap_socket(
-        socket.create_connection(("127.0.0.1", port)), server_hostname=server_name("beta", VO)
-    )
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname=server_name("beta", VO))
 
 
 def plain_round(folder: Path, port: int, expected: str) -> float:

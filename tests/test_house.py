@@ -20,7 +20,9 @@ def imported_by(*words: str) -> set[str]:
         "import sys\nfrom diana.cli.main import main\n"
         f"main({list(words)!r})\nprint('MODULES', *sys.modules, file=sys.stderr)"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT
+    )
     return set(ended.stderr.rpartition("MODULES ")[2].split())
 
 
@@ -60,7 +62,9 @@ def test_every_dependency_is_in_the_lock() -> None:
 
 
 def test_make_help_lists_every_verb_the_readme_names() -> None:
-    shown = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     listed = set(re.findall(r"make ([a-z]+)", shown))
     assert {"help", "setup", "demo", "test", "check", "bench", "torture", "proto", "lock"} <= listed
     for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARCHITECTURE.md"):

@@ -86,9 +86,7 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
     if args.command:
         if args.job is not None:
             raise UsageError(f"a job file ({args.job}) and a command after --; give either")
-        from diana.jobfile.commandline import from_words
-
-        return {"job": from_words(args.command), "format": "json"}
+        return {"job": _job_of_command(args.command), "format": "json"}
     if args.job is None:
         raise UsageError("nothing to submit; name a job file, a script, or a command after --")
     if args.job != "-":
@@ -97,6 +95,24 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
     if not content.strip():
         raise UsageError("standard input: empty; pipe a job file into it")
     return {"job": content, "format": args.format or guessed_format(content)}
+
+
+def _job_of_command(words: list[str]) -> dict[str, object]:
+    """A program named by a relative path is one of the user's own: it travels with the group as an input."""
+    from diana.jobfile.commandline import from_words
+
+    try:
+        job = from_words(words)
+    except ValueError as error:
+        raise UsageError(f"command: {error}") from None
+    program = words[0]
+    if "/" in program and not program.startswith("/") and "{" not in program and os.path.isfile(program):
+        carried = os.path.basename(program)
+        group = job["group"]
+        assert isinstance(group, dict)
+        group["command"] = [f"./{carried}", *group["command"][1:]]
+        job["inputs"] = [{"url": program, "path": carried}]
+    return job
 
 
 def guessed_format(content: bytes) -> str:
@@ -176,7 +192,7 @@ COMMANDS = {
         """
 diana submit sweep.toml
 diana submit --array 1-100%10 run.sh
-diana submit --wait -- ./sim --t {t} --seed {seed} ::: t=300,310 ::: seed=1-500
+diana submit --wait -- ./sim --t {t} --seed {seed} ::: 300 310 ::: 1 2 3
 generate-jobs | diana submit --format json -
 diana submit --key nightly-2026-11-21 --parsable nightly.yaml
 """,

@@ -101,9 +101,10 @@ class _Connection:
         self._socket.settimeout(limit_s)
 
     def alive(self) -> bool:
-        """False when the node closed it, or said something nobody asked."""
+        """False when the node closed it, or said something nobody asked. Set a limit afterwards."""
+        self._socket.setblocking(False)
         try:
-            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:

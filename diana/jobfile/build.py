@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from diana.model.sweep import Parameters
 from diana.model.template import GIVEN, Template, compile_template, is_name, unknown_name
 
 MOST_NAME = 200
+
+N = TypeVar("N", int, float)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
@@ -196,7 +198,7 @@ def _resources(raw: RawResources) -> Resources:
     )
 
 
-def _unit(read, value, key):  # type: ignore[no-untyped-def]
+def _unit(read: Callable[[Any], N], value: str | float, key: str) -> N:
     try:
         return read(value)
     except ValueError as error:

@@ -29,7 +29,7 @@ def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> st
             return f"{template.text!r} is the same file for all {parameters.size} jobs; put {{index}} into its name"
     chosen = templates if not alone else unproved
     if parameters.size * len(chosen) > MOST_RENDERED:
-        return f"{chosen[0].text!r} may be the same file for several jobs; put {{index}} into its name, such as 'out-{{index}}'"
+        return f"{chosen[0].text!r} may be the same file for several jobs; end its name in '-{{index}}'"
     return _rendered_clash(chosen, parameters)
 
 

@@ -1,6 +1,7 @@
 """The job file as written: the one typed model that TOML, YAML, JSON and scripts share, and the source of its schema.
 
-Names follow PSI/J (`executable`, `arguments`, `environment`) and GA4GH TES (`inputs`: `url`, `path`) where they have one.
+Names follow PSI/J (`executable`, `arguments`, `environment`) and GA4GH TES (`inputs`: `url`, `path`) where they have
+one.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class RawJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sweep: Annotated[
         dict[str, str | list[Scalar | dict[str, Scalar]]],
         Meta(
-            description='One name each: a list, or a range "1-5000", "0-100:5". Jobs are the product, the last name varies'
-            " fastest. `from`: a local CSV file whose columns are names; `rows`: the same, written here;"
+            description='One name each: a list, or a range "1-5000", "0-100:5". Jobs are the product, the last name'
+            " varies fastest. `from`: a local CSV file whose columns are names; `rows`: the same, written here;"
             ' `array`: as Slurm writes it, "1-100%10".'
         ),
     ] = {}

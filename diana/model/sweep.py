@@ -128,30 +128,48 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
     Costs one step per distinct combination of the values a source names, never one per job (unless the source
     names `{index}`). Sources must not name `{group}`: it is not known yet.
     """
-    readers: dict[str, list[IndexSet]] = {}
+    readers: _Readers = {}
     everyone = IndexSet.span(0, parameters.size)
     if spec.sweep.table:
-        readers[f"blob:{spec.sweep.table.blob}"] = [everyone]
+        _add(readers, f"blob:{spec.sweep.table.blob}", everyone)
     for source in dict.fromkeys(i.source for i in spec.inputs):
         template = compile_template(source)
         if not template.names:
-            readers.setdefault(template.render({}), []).append(everyone)
+            _add(readers, template.render({}), everyone)
         elif "index" in template.names:
             _add_each(readers, template, parameters)
         else:
             _add_by_factor(readers, template, parameters)
-    return tuple((ref, sets[0] if len(sets) == 1 else IndexSet.union(sets)) for ref, sets in sorted(readers.items()))
+    return tuple(
+        (ref, jobs if isinstance(jobs, IndexSet) else IndexSet.union(jobs)) for ref, jobs in sorted(readers.items())
+    )
 
 
-def _add_each(readers: dict[str, list[IndexSet]], template: Template, parameters: Parameters) -> None:
+_Readers = dict[str, IndexSet | list[IndexSet]]
+"""One set, as nearly always, or the sets to be united."""
+
+
+def _add(readers: _Readers, ref: str, jobs: IndexSet) -> None:
+    had = readers.get(ref)
+    if had is None:
+        readers[ref] = jobs
+    elif isinstance(had, IndexSet):
+        readers[ref] = [had, jobs]
+    else:
+        had.append(jobs)
+
+
+def _add_each(readers: _Readers, template: Template, parameters: Parameters) -> None:
     swept = len(template.names) > 1
+    params: dict[str, str] = {}
     for index in range(parameters.size):
-        params = parameters.of(index) if swept else {}
+        if swept:
+            params = parameters.of(index)
         params["index"] = str(index)
-        readers.setdefault(template.render(params), []).append(IndexSet((index, index + 1)))
+        _add(readers, template.render(params), IndexSet((index, index + 1)))
 
 
-def _add_by_factor(readers: dict[str, list[IndexSet]], template: Template, parameters: Parameters) -> None:
+def _add_by_factor(readers: _Readers, template: Template, parameters: Parameters) -> None:
     """Fix the digits the template names; the free digits faster than all of them make a run of neighbours, the
     slower free ones repeat it."""
     used, free = parameters.factors(template.names)
@@ -160,17 +178,22 @@ def _add_by_factor(readers: dict[str, list[IndexSet]], template: Template, param
     for factor in free:
         if factor.stride > run:
             offsets = [o + digit * factor.stride for o in offsets for digit in range(factor.size)]
-    for chosen in itertools.product(*(_weighed(factor) for factor in used)):
-        if len(chosen) == 1:
-            base, params = chosen[0]
-        else:
-            base = sum(weight for weight, _ in chosen)
-            params = {name: value for _, one in chosen for name, value in one.items()}
-        if len(offsets) == 1:
+    alone = len(offsets) == 1
+    for base, params in _combined(used):
+        if alone:
             jobs = IndexSet((base, base + run))
         else:
             jobs = IndexSet(tuple(b for o in offsets for b in (o + base, o + base + run)))
-        readers.setdefault(template.render(params), []).append(jobs)
+        _add(readers, template.render(params), jobs)
+
+
+def _combined(used: list[_Factor]) -> Iterable[tuple[int, Mapping[str, str]]]:
+    """Every combination of the factors' digits: their weight in the index and the values they say."""
+    if len(used) == 1:
+        yield from _weighed(used[0])
+        return
+    for chosen in itertools.product(*map(_weighed, used)):
+        yield sum(weight for weight, _ in chosen), {n: v for _, one in chosen for n, v in one.items()}
 
 
 def _weighed(factor: _Factor) -> Iterable[tuple[int, Mapping[str, str]]]:

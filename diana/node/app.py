@@ -46,7 +46,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     opened = OpenDataDir(data)
     try:
         _log_to(paths.node_log)
-        LocalLrm.launch(paths, config.settings.slots)
+        LocalLrm.launch(paths)
         return asyncio.run(_serve(opened, config, overrides or {}))
     finally:
         opened.close()
@@ -188,8 +188,8 @@ class _Node:
         await server.start()
         await self.transport.start()
         self.probe.start()
-        await self.lrm.start_up()
-        stack.push_async_callback(self.lrm.stop)
+        await self.lrm.connect()
+        stack.push_async_callback(self.lrm.close, stop_spawner=True)
         await control.start()
         stack.push_async_callback(control.stop)
         await discovery.start()
@@ -230,6 +230,7 @@ class _Node:
             _log.error("settings kept as they were: %s", error)
             return
         self.runner.emit_own(ev.SettingsLoaded(config.settings))
+        self.lrm.set_slots(config.settings.slots)
 
 
 def _protocol() -> int:

@@ -63,6 +63,10 @@ class ClientStager(Protocol):
 
     def has_blob(self, sha256: str) -> bool: ...
 
+    def blob_path(self, sha256: str) -> Path:
+        """`errors.UsageError` when the blob is not here."""
+        ...
+
     async def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:
         """Note, durably, that the group reads these blobs: they go when it expires."""
         ...

@@ -7,8 +7,10 @@ I6 (one leader per term) waits for the standby; I8 is judged by the runner at th
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,7 +30,7 @@ Transfer = tuple[SubgroupId, int]
 
 class Violation(msgspec.Struct, frozen=True):
     rule: str
-    """I1 ... I9."""
+    """I1 ... I9, or `assert` when something raised."""
     at_s: float
     site: SiteId
     group: GroupId
@@ -140,6 +142,13 @@ class Checkers(Watcher):
         if check is not None:
             check(site, record)
 
+    def _group(self, site: SiteId, name: GroupId) -> _Group:
+        group = self._groups.get(name)
+        if group is None:
+            self._fail("I3", site, name, -1, "work of a group that was never made durable")
+            group = self._groups[name] = _Group(0)
+        return group
+
     # --- what users are told ---------------------------------------------------------------------------
 
     def acknowledged(self, site: SiteId, key: str, group: GroupId) -> None:
@@ -170,7 +179,7 @@ class Checkers(Watcher):
             self._place(site, record.group, part)
 
     def _place(self, site: SiteId, name: GroupId, part: r.Part) -> None:
-        group = self._groups[name]
+        group = self._group(site, name)
         if not part.indices.issubset(group.unplaced):
             twice = part.indices - group.unplaced
             self._fail("I4", site, name, twice.bounds[0], f"placed at {part.site} while {twice} has an owner")
@@ -181,7 +190,7 @@ class Checkers(Watcher):
         self._transfers[(part.subgroup, part.epoch)] = _Transfer(part.site, part.indices, part.site == site)
 
     def _merge_started(self, site: SiteId, record: r.MergeStarted) -> None:
-        group = self._groups[record.group]
+        group = self._group(site, record.group)
         group.unplaced = group.unplaced | record.part.indices
         self._place(site, record.group, record.part)
 
@@ -205,7 +214,7 @@ class Checkers(Watcher):
         transfer = self._transfer(site, record)
         if transfer is None:
             return
-        group = self._groups[group_of(record.subgroup)]
+        group = self._group(site, group_of(record.subgroup))
         if transfer.runnable:
             text = f"{record.subgroup} epoch {record.epoch} taken back while runnable at {transfer.site}"
             self._fail("I4", site, group_of(record.subgroup), transfer.indices.bounds[0], text)
@@ -216,7 +225,7 @@ class Checkers(Watcher):
         group.unplaced = group.unplaced | transfer.indices
 
     def _part_unreachable(self, site: SiteId, record: r.PartUnreachable) -> None:
-        self._groups[group_of(record.subgroup)].unreachable = True
+        self._group(site, group_of(record.subgroup)).unreachable = True
 
     def _result_accepted(self, site: SiteId, record: r.ResultAccepted) -> None:
         transfer = self._transfer(site, record)
@@ -226,7 +235,7 @@ class Checkers(Watcher):
         if record.batch in transfer.batches:
             self._fail("I2", site, name, -1, f"{record.subgroup} batch {record.batch} accepted twice")
         transfer.batches.add(record.batch)
-        lives = self._groups[name].lives
+        lives = self._group(site, name).lives
         for kind in (record.done, record.failed, record.cancelled, record.held):
             self._accept(site, name, kind)
         for index in record.done:
@@ -237,7 +246,7 @@ class Checkers(Watcher):
                 )
 
     def _accept(self, site: SiteId, name: GroupId, indices: IndexSet) -> None:
-        accepted = self._groups[name].accepted
+        accepted = self._group(site, name).accepted
         for index in indices:
             if not accepted.add(index):
                 self._fail("I2", site, name, index, "a second result was accepted")
@@ -248,12 +257,12 @@ class Checkers(Watcher):
             transfer.batches.add(record.batch)
 
     def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled) -> None:
-        group = self._groups[record.group]
+        group = self._group(site, record.group)
         group.unplaced = group.unplaced - record.indices
         self._accept(site, record.group, record.indices)
 
     def _group_closed(self, site: SiteId, record: r.GroupClosed) -> None:
-        group = self._groups[record.group]
+        group = self._group(site, record.group)
         ended = len(group.accepted) - (group.jobs in group.accepted)
         if ended < group.jobs and not group.unreachable:
             self._fail("I9", site, record.group, -1, f"closed with {ended} of {group.jobs} jobs ended")
@@ -307,7 +316,7 @@ class Checkers(Watcher):
         transfer = self._transfer(site, record)
         if transfer is None:
             return
-        lives = self._groups[group_of(record.subgroup)].lives
+        lives = self._group(site, group_of(record.subgroup)).lives
         for index in record.indices:
             run = Run(record.subgroup, record.epoch, index, transfer.attempts.get(index, 0))
             self._void.add(run)
@@ -316,7 +325,7 @@ class Checkers(Watcher):
                 self._fail("I1", site, group_of(record.subgroup), index, f"attempt {run.attempt} voided, but it ran")
 
     def _runs_repeated(self, site: SiteId, record: r.RunsRepeated) -> None:
-        lives = self._groups[group_of(record.subgroup)].lives
+        lives = self._group(site, group_of(record.subgroup)).lives
         for index in record.indices:
             life = lives.get(index)
             if life is None or life.outcome not in _UNSURE:
@@ -346,7 +355,7 @@ class Checkers(Watcher):
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
         name = group_of(run.subgroup)
-        lives = self._groups[name].lives
+        lives = self._group(site, name).lives
         before = lives.get(run.index)
         if run in self._void:
             self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
@@ -357,7 +366,7 @@ class Checkers(Watcher):
 
     def ended(self, site: SiteId, run: Run, processors: int, outcome: Outcome) -> None:
         self._claimed[site] -= processors
-        life = self._groups[group_of(run.subgroup)].lives.get(run.index)
+        life = self._group(site, group_of(run.subgroup)).lives.get(run.index)
         if life is not None and life.run == run:
             life.outcome = outcome
 
@@ -389,11 +398,11 @@ class Checkers(Watcher):
         text = f"facts of {key.subgroup} epoch {key.epoch} batch {key.batch} are wanted but not in the store"
         self._fail("I3", site, key.group, -1, text)
 
+    def fell(self, error: Exception) -> None:
+        """Engine, fold or simulator raised: an assertion that failed is a violation like any other."""
+        frames = traceback.extract_tb(error.__traceback__)[-3:]
+        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
+        self._fail("assert", SiteId("-"), GroupId("-"), -1, f"{type(error).__name__}: {error} ({where})")
+
     def stuck(self, site: SiteId, group: GroupId, text: str) -> None:
         self._fail("I8", site, group, -1, text)
-
-    def holder(self, group: GroupId, index: int) -> str:
-        """For stories: where the job ran last."""
-        known = self._groups.get(group)
-        life = known.lives.get(index) if known is not None else None
-        return "nowhere" if life is None else f"{life.site}, attempt {life.run.attempt}, {life.outcome}"

@@ -21,6 +21,7 @@ from diana.sim.clock import Clock
 
 REPORT_S = 0.02
 """Ends gathered this long are told together."""
+AGAIN_S = 0.3
 RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
 
@@ -49,6 +50,10 @@ class Watcher:
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None: ...
 
     def ended(self, site: SiteId, run: Run, processors: int, outcome: Outcome) -> None: ...
+
+
+def _never() -> bool:
+    return False
 
 
 class _Claim:
@@ -80,12 +85,23 @@ class _Claim:
 class SimLrm:
     """LocalResourceManager of one site. `attach` gives it an ear, `detach` takes it (the node is down)."""
 
-    def __init__(self, clock: Clock, site: SiteId, slots: int, speed: float, life: LifeOf, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        site: SiteId,
+        slots: int,
+        speed: float,
+        life: LifeOf,
+        watcher: Watcher,
+        again: Callable[[], bool] = _never,
+    ) -> None:
         self._clock = clock
         self._site = site
         self._speed = speed
         self._life = life
         self._watch = watcher
+        self._again = again
+        """Asked at each report: tell it a second time a little later?"""
         self._emit: Emit | None = None
         self._ear = 0
         self._session = 0
@@ -220,11 +236,19 @@ class SimLrm:
             return  # `attach` tells them all again
         ear = self._ear
         for subgroup_claims in _by_subgroup(c for c in claims if c.run in self._claims):
-            if ear == self._ear:
-                emit(self._report(subgroup_claims))
+            if ear != self._ear:
+                return
+            report = self._report(subgroup_claims)
+            emit(report)
+            if self._again():
+                self._clock.after(AGAIN_S, self._say, report, ear)
         if not self._retelling and self._claims:
             self._retelling = True
             self._clock.after(RETELL_S, self._retell, ear)
+
+    def _say(self, report: JobsEnded, ear: int) -> None:
+        if self._emit is not None and ear == self._ear:
+            self._emit(report)
 
     def _retell(self, ear: int) -> None:
         self._retelling = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from diana.model.ids import GroupId, SiteId
 from diana.model.views import Explanation, GroupView
 from diana.sim import report as rp
@@ -32,22 +30,29 @@ def simulate(
 
 
 def run(world: World) -> rp.Report:
+    try:
+        _run(world)
+        return _report(world)
+    except Exception as error:
+        world.checkers.fell(error)
+        return _bare_report(world)
+
+
+def _run(world: World) -> None:
     scenario = world.scenario
     world.begin()
     faulty_s = scenario.faults.until_s
-    if world.faults.on and faulty_s > 0:
+    if faulty_s > 0:
         world.clock.run_until(faulty_s)
     if world.faults.crash_at is None:
         world.heal()
     faulty = faulty_s > 0 or world.faults.crash_at is not None
-    limit_s = faulty_s + scenario.faults.heal_s if faulty else scenario.limit_s
-    over = _run_to_end(world, limit_s)
+    over = _run_to_end(world, faulty_s + scenario.faults.heal_s if faulty else scenario.limit_s)
     world.heal()
     if over:
         _drain(world)
     for site in world.sites.values():
         site.recount()
-    return _report(world)
 
 
 def _run_to_end(world: World, limit_s: float) -> bool:
@@ -69,16 +74,14 @@ def _run_to_end(world: World, limit_s: float) -> bool:
 
 
 def _drain(world: World) -> None:
-    """Nothing may be left in any LRM once all ends are acknowledged."""
+    """Once all ends are acknowledged nothing may be left: no run in an LRM, no custody, nothing to gather."""
     end_s = world.clock.now_s + DRAIN_S
-    while world.clock.now_s < end_s:
+    while world.clock.now_s < end_s and any(s.left_over() for s in world.sites.values()):
         world.clock.run_until(world.clock.now_s + LOOK_S)
-        if all(s.up() and not s.lrm.holds() for s in world.sites.values()):
-            return
     for site in world.sites.values():
-        if not site.up() or site.lrm.holds():
-            text = f"{site.lrm.holds()} runs never forgotten" if site.up() else "not up again"
-            world.checkers.stuck(site.site, GroupId("-"), text)
+        if left := site.left_over():
+            group, text = left
+            world.checkers.stuck(site.site, group, f"{DRAIN_S:g} s after the last group ended {text}")
 
 
 def _view(world: World, submission: Submission) -> GroupView | None:
@@ -87,45 +90,51 @@ def _view(world: World, submission: Submission) -> GroupView | None:
 
 
 def _report(world: World) -> rp.Report:
-    lost = stuck = 0
-    groups: dict[str, rp.GroupReport] = {}
-    decisions: dict[str, Any] = {}
-    plans: dict[str, rp.Plan] = {}
+    report = _bare_report(world)
     for submission in world.users.submissions.values():
         view = _view(world, submission) if submission.group is not None else None
         if view is None:
-            if submission.group is not None:
-                lost += submission.work.jobs
-            elif not submission.refused:
-                stuck += submission.work.jobs
-                world.checkers.stuck(submission.site, GroupId("-"), f"submission {submission.name} never answered")
-            groups[submission.name] = _refused(submission)
+            _unanswered(world, report, submission)
             continue
-        ended = view.done + view.failed + view.cancelled + view.held
-        live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
-        lost += max(0, view.jobs - ended - live)
-        if not view.final or view.unreachable:
-            stuck += view.jobs - ended
-            world.checkers.stuck(
-                submission.site, view.group, f"{view.state}: {view.jobs - ended} jobs live ({view.note})"
-            )
         explained = world.sites[submission.site].ask("explain", submission.group)
         made = explained.decisions if isinstance(explained, Explanation) else ()
-        groups[submission.name] = _group(world, submission, view, made[0].whole_s if made else 0.0)
+        predicted_s = 0.0
         if made:
-            decisions[submission.name] = made
-            plans[submission.name] = rp.Plan(
-                plan=made[0].plan, reason=made[0].reason, parts={p.site: p.jobs for p in made[0].parts}
+            first = made[0]
+            predicted_s = first.split_s if first.plan == "split" else first.whole_s
+            report.decisions[submission.name] = made
+            report.plans[submission.name] = rp.Plan(
+                plan=first.plan, reason=first.reason, parts={p.site: p.jobs for p in first.parts}
             )
-            predicted = made[0].split_s if made[0].plan == "split" else made[0].whole_s
-            groups[submission.name] = _group(world, submission, view, predicted)
-    report = rp.Report(
+        report.groups[submission.name] = _group(world, submission, view, predicted_s)
+        ended = view.done + view.failed + view.cancelled + view.held
+        live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
+        report.lost += max(0, view.jobs - ended - live)
+        if not view.final or view.unreachable:
+            report.stuck += view.jobs - ended
+            text = f"{view.state}: {view.jobs - ended} jobs live ({view.note})"
+            world.checkers.stuck(submission.site, view.group, text)
+    report.unmet = _unmet(world.scenario, report)
+    return report
+
+
+def _unanswered(world: World, report: rp.Report, submission: Submission) -> None:
+    """A group its origin does not know is lost if it was acknowledged; refused is an answer; silence is not."""
+    report.groups[submission.name] = _refused(submission)
+    if submission.group is not None:
+        report.lost += submission.work.jobs
+    elif not submission.refused:
+        report.stuck += submission.work.jobs
+        text = f"submission {submission.name} got no id: {submission.why or 'no answer'}"
+        world.checkers.stuck(submission.site, GroupId("-"), text)
+
+
+def _bare_report(world: World) -> rp.Report:
+    """Without what the engines would have to be asked for."""
+    return rp.Report(
         seed=world.seed,
         options=world.faults.options(),
-        groups=groups,
         sites=_sites(world),
-        decisions=decisions,
-        plans=plans,
         network=rp.NetworkReport(
             sent=world.network.sent,
             arrived=world.network.arrived,
@@ -134,15 +143,13 @@ def _report(world: World) -> rp.Report:
         ),
         faults=world.faults.total(),
         fault_kinds=dict(sorted(world.faults.counts.items())),
-        lost=lost,
+        lost=0,
         doubled=world.checkers.doubled,
-        stuck=stuck,
+        stuck=0,
         violations=world.checkers.found,
         digest=world.trace.digest(),
         unmet=[],
     )
-    report.unmet = _unmet(world.scenario, report)
-    return report
 
 
 def _group(world: World, submission: Submission, view: GroupView, predicted_s: float) -> rp.GroupReport:
@@ -195,7 +202,7 @@ def _sites(world: World) -> dict[str, rp.SiteReport]:
             busy_fraction=site.lrm.busy_s / capacity_s,
             bytes_in=site.stager.bytes_in,
             boots=site.boots,
-            warnings=len(site.warnings),
+            warnings=site.warnings,
         )
     return out
 

@@ -17,7 +17,7 @@ from diana.engine.events import Ask, Event, Tick
 from diana.engine.messages import Hello, Result
 from diana.engine.state import decode_state
 from diana.model.facts import Facts, FactsKey
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
 from diana.model.views import Answer
@@ -75,9 +75,7 @@ class Site:
         self._hello: Hello | None = None
         self.transport = SimTransport(network, site, self.handle, self._greeting)
         self.boots = 0
-        self.warnings: list[str] = []
-        self.changed: dict[GroupId, None] = {}
-        """Groups somebody should look at again, in order."""
+        self.warnings = 0
         self._armed_s = -1.0
         self._since_snapshot = 0
         self._fsync_s = fsync_s
@@ -157,6 +155,20 @@ class Site:
         if known is not None and found != known:
             self._check.differs(self.site)
         self._check.recount(self.site, decode_state(found))
+
+    def left_over(self) -> tuple[GroupId, str] | None:
+        """What is still to be done here: a group it belongs to (`-`: unknown) and one line."""
+        if self.engine is None:
+            return GroupId("-"), "the node is not up again"
+        state = decode_state(self.engine.snapshot())
+        for subgroup, epoch in state.custodies:
+            return group_of(subgroup), f"the custody of {subgroup} epoch {epoch} is open"
+        for name, group in state.groups.items():
+            if group.gathers:
+                return name, f"{len(group.gathers)} batches of outputs are not gathered"
+        if self.lrm.holds():
+            return GroupId("-"), f"{self.lrm.holds()} runs are not forgotten"
+        return None
 
     # --- events ----------------------------------------------------------------------------------------
 
@@ -268,7 +280,7 @@ class Site:
         self._answered(self.site, effect)
 
     def _notify(self, effect: fx.Notify) -> None:
-        self.changed[effect.group] = None
+        """Nobody watches: the runner looks by itself."""
 
     def _forget_runs(self, effect: fx.ForgetRuns) -> None:
         self.lrm.forget(effect.runs)
@@ -296,7 +308,7 @@ class Site:
         self.store.drop_group(effect.group)
 
     def _warn(self, effect: fx.Warn) -> None:
-        self.warnings.append(effect.text)
+        self.warnings += 1
 
 
 def _sorted(effects: list[fx.Effect]) -> tuple[list[records.Record], _FactsRows, list[fx.Effect]]:

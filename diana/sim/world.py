@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import partial
 
 from diana.engine.effects import GroupAccepted, Reply
 from diana.engine.events import AddDataset, Event
@@ -55,7 +56,8 @@ class World:
         pipes = Pipes(self.clock, self.network)
         vo = scenario.users[0].name.partition("@")[2]
         for site, its in settings.items():
-            lrm = SimLrm(self.clock, site, its.slots, its.speed, self.users.life_of, self.checkers)
+            again = partial(self.faults.happens, "retell")
+            lrm = SimLrm(self.clock, site, its.slots, its.speed, self.users.life_of, self.checkers, again)
             self.sites[site] = Site(
                 site,
                 its,

@@ -37,8 +37,8 @@ from tests.adapters.staging_grid import (
 )
 
 REPOSITORY = Path(__file__).parents[2]
-BIG_BYTES = 96 << 20
-PATIENT = StagingLimits(stall_s=1.5, patience_s=15.0, retry_first_s=0.02, retry_most_s=0.2, reserve_bytes=0)
+BIG_BYTES = 64 << 20
+PATIENT = StagingLimits(stall_s=1.0, patience_s=15.0, retry_first_s=0.02, retry_most_s=0.2, reserve_bytes=0)
 
 
 class Server:
@@ -57,7 +57,9 @@ class Server:
 
     def end(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def restart(self) -> None:
         self.end()
@@ -181,23 +183,30 @@ async def test_a_lying_source_gets_nothing_a_name_and_the_next_one_serves(tmp_pa
         data_pb2_grpc.add_DataServicer_to_server(Liar(LIES[lie]), server)  # type: ignore[no-untyped-call]
         alpha.ways[SiteId("liar")] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         await server.start()
-        alone = await alpha.stage(fetch("dataset:events/a.bin", b"abc", "liar"))
-        assert alone.error and "\n" not in alone.error and len(alone.error) < 1000
-        assert not alpha.data.cached(sha(b"abc")).exists()
-        dataset = await beta.stager.register("events", [write(tmp_path / "a.bin", b"abc")])
-        done = await alpha.stage(*fetches(dataset.files, "liar", "beta"))
-        assert done.error == ""
-        assert alpha.staged("dataset", "events", "a.bin").read_bytes() == b"abc"
-        await server.stop(None)
+        try:
+            alone = await alpha.stage(fetch("dataset:events/a.bin", b"abc", "liar"))
+            assert alone.error and "\n" not in alone.error and len(alone.error) < 1000
+            assert not alpha.data.cached(sha(b"abc")).exists()
+            dataset = await beta.stager.register("events", [write(tmp_path / "a.bin", b"abc")])
+            done = await alpha.stage(*fetches(dataset.files, "liar", "beta"))
+            assert done.error == ""
+            assert alpha.staged("dataset", "events", "a.bin").read_bytes() == b"abc"
+        finally:
+            await server.stop(None)
 
 
 @contextmanager
 def small_disk(size_mib: int) -> Iterator[Path | None]:
     """A file system of its own, where we may mount one; else None, and a limit on the size of files stands in."""
     folder = Path(tempfile.mkdtemp(prefix="diana-disk-"))
-    mounted = os.geteuid() == 0 and not subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)], stderr=subprocess.DEVNULL, check=False
-    ).returncode
+    mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)],
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+    )
     try:
         if mounted:
             yield folder

@@ -61,7 +61,9 @@ async def test_the_same_file_wanted_by_many_at_once_is_fetched_once(tmp_path: Pa
         write(tmp_path / "in" / "a.bin", content)
         dataset = await beta.stager.register("events", [tmp_path / "in"])
         for number in range(8):
-            order = StageIn(ticket=number, subgroup=SubgroupId(f"alpha-1/{number}"), files=tuple(fetches(dataset.files, "beta")))
+            order = StageIn(
+                ticket=number, subgroup=SubgroupId(f"alpha-1/{number}"), files=tuple(fetches(dataset.files, "beta"))
+            )
             alpha.stager.stage_in(order)
         ends = [await alpha.done() for _ in range(8)]
         assert {e.error for e in ends} == {""}
@@ -80,7 +82,7 @@ async def test_two_thousand_small_files_come_in_one_stream_quickly(tmp_path: Pat
         assert len(list(alpha.staged("dataset", "many").iterdir())) == 2000
         assert alpha.staged("dataset", "many", "f1999").read_bytes() == b"1999"
         assert len(alpha.samples) == 1
-        assert took_s < 10.0
+        assert took_s < 20.0
 
 
 async def test_empty_files_arrive_too(tmp_path: Path) -> None:
@@ -195,3 +197,29 @@ async def test_a_left_over_part_with_wrong_bytes_is_thrown_away_and_fetched_anew
         done = await alpha.stage(*fetches(dataset.files, "beta"))
         assert done.error == ""
         assert alpha.staged("dataset", "events", "a.bin").read_bytes() == content
+
+
+async def test_a_busy_source_makes_others_wait_not_fail(tmp_path: Path) -> None:
+    limits = StagingLimits(serving_streams_per_reader=1, streams_per_site=4, reserve_bytes=0, retry_first_s=0.01)
+    async with grid(tmp_path, "alpha", "beta", limits=limits) as (alpha, beta):
+        for number in range(6):
+            write(tmp_path / "in" / f"f{number}", noise(2 << 20, number))
+        files = (await beta.stager.register("events", [tmp_path / "in"])).files
+        for number in range(6):
+            wanted = tuple(fetches(files[number : number + 1], "beta"))
+            alpha.stager.stage_in(StageIn(ticket=number, subgroup=SubgroupId(f"alpha-1/{number}"), files=wanted))
+        assert {(await alpha.done()).error for _ in range(6)} == {""}
+
+
+async def test_what_came_before_another_file_failed_is_not_fetched_again(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        write(tmp_path / "in" / "a", b"1234")
+        gone = write(tmp_path / "in" / "b", b"5678")
+        files = (await beta.stager.register("events", [tmp_path / "in"])).files
+        gone.unlink()
+        done = await alpha.stage(*fetches(files, "beta"))
+        assert "dataset:events/b" in done.error and "site beta" in done.error
+        write(tmp_path / "in" / "b", b"5678")
+        await beta.stager.register("events", [tmp_path / "in"])
+        again = await alpha.stage(*fetches(files, "beta"))
+        assert (again.error, again.bytes_moved) == ("", 4)

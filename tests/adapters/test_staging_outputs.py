@@ -93,7 +93,19 @@ async def test_dropped_outputs_are_gone_and_dropping_twice_is_fine(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "name",
-    ["../evil", "/tmp/diana-evil", "a/../../evil", "a//b", "./a", "a\0b", "a\nb", "", "x/..", ".diana-part-x", "a" * 300],
+    [
+        "../evil",
+        "/tmp/diana-evil",
+        "a/../../evil",
+        "a//b",
+        "./a",
+        "a\0b",
+        "a\nb",
+        "",
+        "x/..",
+        ".diana-part-x",
+        "a" * 300,
+    ],
 )
 async def test_a_name_that_leaves_its_folder_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -65,13 +65,14 @@ async def test_bad_names_missing_paths_and_empty_sets_are_the_users_mistake(tmp_
         assert "names must differ" in await refused(alpha, good, other)
         write(tmp_path / "odd" / "a\nb", b"2")
         assert "control character" in await refused(alpha, tmp_path / "odd")
-        assert await alpha.stager.register("events", [good])
+        assert (await alpha.stager.register("events", [good])).files
 
 
 async def test_links_and_special_files_within_a_directory_are_refused(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha") as (alpha,):
         target = write(tmp_path / "elsewhere", b"1")
-        for number, make in enumerate((lambda p: p.symlink_to(target), lambda p: os.mkfifo(p))):
+        makes: list[Callable[[Path], None]] = [lambda p: p.symlink_to(target), os.mkfifo]
+        for number, make in enumerate(makes):
             folder = tmp_path / f"in{number}"
             folder.mkdir()
             make(folder / "a")

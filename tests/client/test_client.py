@@ -67,7 +67,8 @@ def test_the_environment_names_the_node_where_the_caller_does_not(
     node: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIANA_DATA", str(node.node.data.root))
-    assert Client().info().site == "alpha"
+    with Client() as client:
+        assert client.info().site == "alpha"
 
 
 def test_a_node_that_stops_in_mid_call_is_reported_as_gone(tmp_path: Path) -> None:

@@ -191,9 +191,7 @@ class SimulatedNetwork:
 
     async def add(self, name: str, *, peers: tuple[str, ...] = (), generation: int = 1) -> Site:
         inbox = Inbox()
-        transport = SimTransport(
-            self.network, SiteId(name), inbox, partial(self._up.get, name), probing=False
-        )
+        transport = SimTransport(self.network, SiteId(name), inbox, partial(self._up.get, name), probing=False)
         self._up[name] = hello(name, generation)
         self.network.node_up(SiteId(name))
         return Site(transport, inbox, name)

@@ -19,14 +19,17 @@ from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.parts import PartFile
 from diana.adapters.staging.paths import make_private, sync_folders
+from diana.adapters.staging.refs import PART_PREFIX
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
+from diana.errors import Unreachable
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir
 
 _DEFAULT_CACHE_BYTES = 10 << 30
 _EVICT_BATCH = 256
 _RESERVE_SHARE = 0.05
+_PART_KEPT_S = 86400.0
 
 
 class Missing(NamedTuple):
@@ -49,6 +52,7 @@ class Cache:
         self._pool = pool
         self._limits = limits
         self._coming: dict[str, asyncio.Future[None]] = {}
+        self._swept = False
         self._evicting = threading.Lock()
         """A pin and the eviction of the same file must not cross."""
 
@@ -84,8 +88,11 @@ class Cache:
             moved = await bring(self._fetcher, searches, self._limits)
             await in_thread(self._pool, self._keep, mine)
             return moved
+        except Unreachable:
+            await in_thread(self._pool, self._keep, mine)
+            raise
         except BaseException:
-            await in_thread(self._pool, _discard, searches)
+            await in_thread(self._pool, self._give_up, mine, searches)
             raise
         finally:
             for each in mine:
@@ -98,6 +105,7 @@ class Cache:
 
     def _make_room(self, mine: Sequence[Missing]) -> None:
         make_private(self._root, self._data.root)
+        self._sweep()
         need_bytes = sum(m.size_bytes for m in mine)
         if (short_bytes := need_bytes - self.room_bytes()) > 0:
             self.evict(short_bytes)
@@ -112,8 +120,24 @@ class Cache:
         return room_bytes(self._data.root if not self._root.exists() else self._root, self._limits)
 
     def _keep(self, mine: Sequence[Missing]) -> None:
-        sync_folders(self._root, {(m.sha256[:2],) for m in mine})
-        self._catalogue.keep_cached(((m.sha256, m.size_bytes) for m in mine), time.time())
+        """Those that came. Unfinished parts stay for a later order, until `_sweep`."""
+        came = [m for m in mine if self.has(m.sha256)]
+        sync_folders(self._root, {(m.sha256[:2],) for m in came})
+        self._catalogue.keep_cached(((m.sha256, m.size_bytes) for m in came), time.time())
+
+    def _give_up(self, mine: Sequence[Missing], searches: Sequence[Search]) -> None:
+        for search in searches:
+            search.wanted.part.discard()
+        self._keep(mine)
+
+    def _sweep(self) -> None:
+        """Once per start: unfinished parts nobody has come back to."""
+        if not self._swept:
+            self._swept = True
+            for part in self._root.glob(f"??/{PART_PREFIX}*"):
+                with suppress(FileNotFoundError):
+                    if time.time() - part.stat().st_mtime > _PART_KEPT_S:
+                        part.unlink()
 
     def trim(self) -> None:
         """In a data thread: evict what exceeds the cap."""
@@ -146,8 +170,3 @@ def room_bytes(path: os.PathLike[str], limits: StagingLimits) -> int:
     disk = os.statvfs(path)
     reserve = min(limits.reserve_bytes, int(disk.f_blocks * disk.f_frsize * _RESERVE_SHARE))
     return disk.f_bavail * disk.f_frsize - reserve
-
-
-def _discard(searches: Sequence[Search]) -> None:
-    for search in searches:
-        search.wanted.part.discard()

@@ -30,6 +30,7 @@ Call = Any
 
 _FRAME_OVERHEAD_BYTES = 256
 _SMALL_FRAMES = 8
+_SAID_MOST = 400
 _FINAL = (
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.UNAUTHENTICATED,
@@ -110,7 +111,7 @@ class Fetcher:
                 if not isinstance(frame, data_pb2.ReadFrame):
                     raise Unreachable(f"{ref}: site {site} ended the stream early; try again")
                 if frame.error:
-                    raise Unreachable(frame.error)
+                    raise Unreachable(_one_line(frame.error))
                 if frame.data:
                     yield frame.data
                 if frame.last:
@@ -272,7 +273,7 @@ def _take_frame(wanted: Wanted, frame: data_pb2.ReadFrame, site: SiteId) -> tupl
     part = wanted.part
     if frame.error:
         part.close()
-        return True, frame.error
+        return True, _one_line(frame.error)
     if frame.offset != part.offset:
         raise _Broken(f"{wanted.ref}: sent offset {frame.offset}, {part.offset} was expected")
     try:
@@ -327,9 +328,14 @@ def _cancelled_by_us() -> bool:
     return task is None or task.cancelling() > 0
 
 
+def _one_line(text: str) -> str:
+    """What a peer says, fit to be shown."""
+    return "".join(c if c.isprintable() else " " for c in text[:_SAID_MOST]).strip() or "no reason given"
+
+
 def _reason(fault: BaseException) -> str:
     if isinstance(fault, grpc.aio.AioRpcError):
-        return str(fault.details() or fault.code().name).splitlines()[0][:200]
+        return _one_line(str(fault.details() or fault.code().name))
     if isinstance(fault, TimeoutError):
         return "nothing came for too long"
     return str(fault) or type(fault).__name__

@@ -18,6 +18,8 @@ class StagingLimits:
     """Fetching streams open at once."""
     serving_streams: int = 64
     """Reading streams served at once; more are refused with a retry."""
+    serving_streams_per_reader: int = 8
+    """Of these, by one peer."""
     requests_in_flight: int = 512
     """Files asked for on one stream before they have arrived."""
     buffered_chunks: int = 4
@@ -41,6 +43,7 @@ class StagingLimits:
             ("streams_per_site", 1, 100),
             ("streams", 1, 10_000),
             ("serving_streams", 1, 10_000),
+            ("serving_streams_per_reader", 1, 10_000),
             ("requests_in_flight", 1, 100_000),
             ("buffered_chunks", 1, 1_000),
             ("threads", 1, 256),

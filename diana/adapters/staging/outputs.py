@@ -128,6 +128,8 @@ def _part(key: FactsKey, output: OutputFile, root: Path) -> PartFile:
 
 def _make_folder(root: Path) -> None:
     try:
+        if root.is_dir():
+            return
         root.mkdir(parents=True, exist_ok=True)
         with folder(root.parent, ()) as at:
             sync_folder(at)

@@ -48,11 +48,11 @@ class PartFile:
         """Take up what an earlier try has left; `offset` then says where to go on. Holds no descriptor otherwise."""
         if self._fd >= 0:
             return
-        self.offset = 0
+        hashed_bytes, self.offset = self.offset, 0
         try:
             with folder(self.root, self.parts[:-1]) as at:
                 self._at = os.dup(at)
-            if not self._found():
+            if not self._found(hashed_bytes):
                 self.close()
         except FileNotFoundError:
             self.close()
@@ -69,8 +69,8 @@ class PartFile:
             self.close()
             raise
 
-    def _found(self) -> bool:
-        """Take up what an earlier try has left, if it is certainly ours."""
+    def _found(self, hashed_bytes: int) -> bool:
+        """Take up what an earlier try has left, if it is certainly ours. Read again unless we hashed just that much."""
         try:
             status = os.stat(self._spare, dir_fd=self._at, follow_symlinks=False)
         except FileNotFoundError:
@@ -79,6 +79,13 @@ class PartFile:
         if not plain or self.size_bytes is None or status.st_size > self.size_bytes:
             os.unlink(self._spare, dir_fd=self._at)
             return False
+        if status.st_size != hashed_bytes:
+            self._rehash()
+        self.offset = status.st_size
+        self._fd = os.open(self._spare, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._at)
+        return True
+
+    def _rehash(self) -> None:
         self._hash = hashlib.sha256()
         reading = open_plain(self._at, self._spare)
         try:
@@ -86,9 +93,6 @@ class PartFile:
                 self._hash.update(chunk)
         finally:
             os.close(reading)
-        self.offset = status.st_size
-        self._fd = os.open(self._spare, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._at)
-        return True
 
     def _fresh(self) -> None:
         with suppress(FileNotFoundError):

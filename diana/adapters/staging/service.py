@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -30,6 +30,8 @@ Identify = Callable[[Context], Reader]
 
 _REQUESTS_WAITING = 1024
 _FRAMES_PER_BATCH = 256
+_REF_MOST = 4096
+"""No valid reference is as long: cut, it is still refused, and waiting requests stay small."""
 
 
 class DataService(data_pb2_grpc.DataServicer):
@@ -40,18 +42,17 @@ class DataService(data_pb2_grpc.DataServicer):
         self._pool = pool
         self._identify = identify
         self._limits = limits
-        self._streams = 0
+        self._streams: Counter[Reader] = Counter()
 
     async def Read(
         self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context
     ) -> AsyncIterator[data_pb2.ReadFrame]:
         reader = self._identify(context)
-        if self._streams >= self._limits.serving_streams:
-            await context.abort(
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"site {self._holdings.site} serves {self._streams} data streams already; try again later",
-            )
-        self._streams += 1
+        limits, mine = self._limits, self._streams[reader]
+        if mine >= limits.serving_streams_per_reader or self._streams.total() >= limits.serving_streams:
+            text = f"site {self._holdings.site} serves {self._streams.total()} data streams, {mine} of them yours; wait"
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        self._streams[reader] += 1
         answers = _Answers(self._holdings, reader)
         asking = asyncio.create_task(answers.take(request_iterator))
         try:
@@ -59,8 +60,11 @@ class DataService(data_pb2_grpc.DataServicer):
                 for frame in batch:
                     yield frame
         finally:
-            self._streams -= 1
+            self._streams -= Counter((reader,))
             asking.cancel()
+            await asyncio.wait([asking])
+            if not asking.cancelled():
+                asking.exception()
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, answers.close))
 
     async def _batches(self, answers: _Answers) -> AsyncIterator[list[data_pb2.ReadFrame]]:
@@ -96,6 +100,8 @@ class _Answers:
         """Queue what is asked, a bounded number ahead of the answers."""
         try:
             async for request in requests:
+                if len(request.ref) > _REF_MOST:
+                    request.ref = request.ref[:_REF_MOST]
                 self._asked.append(request)
                 self._news.set()
                 while len(self._asked) >= _REQUESTS_WAITING:

@@ -24,8 +24,10 @@ class Search:
     """Best first."""
     at: int = 0
     tries: int = 0
-    """Since anything arrived."""
+    """Since there was progress."""
     spoiled: int = 0
+    furthest: int = 0
+    """Most bytes of it that were ever here."""
     refusals: dict[SiteId, str] = field(default_factory=dict)
     trouble: str = ""
 
@@ -36,6 +38,12 @@ class Search:
             if site not in self.refusals:
                 return site
         return None
+
+    def went_further(self) -> bool:
+        """Whether more of it is here than ever before. Mere bytes are no progress: a liar sends some for ever."""
+        here, best = self.wanted.part.offset, self.furthest
+        self.furthest = max(here, best)
+        return here > best
 
     def left(self) -> int:
         return sum(site not in self.refusals for site in self.sources)
@@ -57,14 +65,14 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
     pause_s = limits.retry_first_s
     while pending:
         rounds = await _ask_all(fetcher, pending)
-        came = sum(r.bytes_moved for r in rounds)
+        moved += sum(r.bytes_moved for r in rounds)
         done = {id(wanted) for r in rounds for wanted in r.done}
         pending = [s for s in pending if id(s.wanted) not in done]
-        moved += came
+        further = [search.went_further() for search in pending]
         for search in pending:
             if search.source() is None:
                 raise Unreachable(f"{search.wanted.ref}: {search.why()}")
-        if came or done:
+        if done or any(further):
             last_news_s, pause_s = loop.time(), limits.retry_first_s
             for search in pending:
                 search.tries = 0

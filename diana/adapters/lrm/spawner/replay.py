@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 from diana.adapters.lrm.spawner.identity import Machine, boot_s, by_marker, same_process, wall_s
 from diana.adapters.lrm.spawner.jobs import Claim, Job
@@ -28,12 +29,11 @@ from diana.adapters.lrm.spawner.records import (
     Starting,
     Term,
 )
-from diana.adapters.lrm.spawner.runner import LOST_WHILE_RUNNING, Runner
+from diana.adapters.lrm.spawner.runner import EXIT_UNKNOWN, LOST_WHILE_RUNNING, Runner
 from diana.adapters.lrm.spawner.table import Table, strip
 from diana.model.facts import Outcome
 
 _INTERRUPTED = "the machine was restarted while it ran; look at its log, then rerun or give up the job"
-_EXIT_UNKNOWN = -1
 
 
 class _Run:
@@ -102,7 +102,7 @@ def new_table(past: Past, here: Machine) -> Table:
     return table
 
 
-def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher: Launcher) -> None:
+def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher: Launcher, logs_root: Path) -> None:
     """Bring `table` and `runner` to what is true now. The caller makes it durable before anything is told."""
     same_machine = past.opened is None or past.opened.machine == here
     shift_s = _clock_shift_s(past.opened, here)
@@ -114,11 +114,11 @@ def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher:
             run.end.ended_s += shift_s
             job.finish(run.end)
         elif not same_machine:
-            job.finish(_lost(run, Outcome.INTERRUPTED, _INTERRUPTED, same_machine=False))
+            job.finish(_lost(run, Outcome.INTERRUPTED, logs_root))
         elif run.begin is None:
             continue
         elif not _adopt(run, runner, alive.get(launcher.marker(job), [])):
-            job.finish(_lost(run, Outcome.UNKNOWN, LOST_WHILE_RUNNING, same_machine=True))
+            job.finish(_lost(run, Outcome.UNKNOWN, logs_root))
             for pid in alive.get(launcher.marker(job), []):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -151,23 +151,20 @@ def _adopt(run: _Run, runner: Runner, marked: list[int]) -> bool:
     return True
 
 
-def _lost(run: _Run, outcome: Outcome, why: str, *, same_machine: bool) -> End:
+def _lost(run: _Run, outcome: Outcome, logs_root: Path) -> End:
     begin, record, now = run.begin, run.job.claim.record, boot_s()
-    return End(
-        number=record.number,
-        index=run.job.index,
-        outcome=outcome,
-        exit_code=_EXIT_UNKNOWN,
-        started_s=begin.at_s if begin is not None and same_machine else now,
-        ended_s=now,
-        cpu_s=0.0,
-        max_rss_bytes=0,
-        segment="",
-        offset=0,
-        length=0,
-        truncated=False,
-        error=f"{record.group}.{run.job.index}: {why}",
-    )
+    why = LOST_WHILE_RUNNING if outcome is Outcome.UNKNOWN else _INTERRUPTED
+    error = f"{record.group}.{run.job.index}: {why}"
+    end = End(record.number, run.job.index, outcome, EXIT_UNKNOWN, now, now, 0.0, 0, "", 0, 0, False, error)
+    if begin is None:
+        return end
+    if outcome is Outcome.UNKNOWN:
+        end.started_s = begin.at_s
+    with suppress(OSError):
+        # Its slot took no other job since, so all from its offset on is its own.
+        length = os.stat(logs_root / begin.segment).st_size - begin.offset
+        end.segment, end.offset, end.length = begin.segment, begin.offset, max(length, 0)
+    return end
 
 
 def _clock_shift_s(opened: Opened | None, here: Machine) -> float:

@@ -32,7 +32,8 @@ WATCH_S = 0.25
 """How often the logs of running jobs are measured."""
 _DRAIN_POLL_S = 0.002
 _RETRY_S = 0.2
-_EXIT_UNKNOWN = -1
+EXIT_UNKNOWN = -1
+"""Stands where nobody knows the exit code."""
 
 
 class Runner:
@@ -69,6 +70,7 @@ class Runner:
         now = boot_s()
         if now < self._not_before_s:
             return
+        self._not_before_s = 0.0
         assert self._table.is_durable()
         ready: list[Job] = []
         while queue:
@@ -109,6 +111,9 @@ class Runner:
                 job.pid = self._launcher.launch(job, job.segment, self._scratch.path(job.slots[0]))
             except NotStarted as fault:
                 self._refuse(job, str(fault), named=True)
+                continue
+            except OSError as fault:
+                self._refuse(job, f"scratch directory: {fault.filename}: {fault.strerror}")
                 continue
             except TryLater as fault:
                 print(fault, file=sys.stderr, flush=True)
@@ -173,7 +178,7 @@ class Runner:
         record = job.claim.record
         if job.adopted:
             os.close(pidfd)
-            outcome, code, cpu_s, rss = job.verdict or Outcome.UNKNOWN, _EXIT_UNKNOWN, 0.0, 0
+            outcome, code, cpu_s, rss = job.verdict or Outcome.UNKNOWN, EXIT_UNKNOWN, 0.0, 0
         else:
             processes.signal_group(job.pid, signal.SIGKILL)
             _, status, used = os.wait4(job.pid, 0)
@@ -252,6 +257,10 @@ class Runner:
 
     def _at(self, at_s: float, job: Job, number: int) -> None:
         heapq.heappush(self._timers, (at_s, next(self._count), job, number))
+        if len(self._timers) > 1000 + 4 * len(self.running):
+            # Most are limits of jobs that ended long before theirs.
+            self._timers = [timer for timer in self._timers if timer[2].state is not State.ENDED]
+            heapq.heapify(self._timers)
 
     def deadline_s(self) -> float:
         """When `on_time` has something to do at the latest; infinite: never."""
@@ -260,8 +269,8 @@ class Runner:
         at = self._next_watch_s if self.running else float("inf")
         if self._timers:
             at = min(at, self._timers[0][0])
-        if self._table.queue and self._not_before_s > 0:
-            at = min(at, max(self._not_before_s, boot_s() + _DRAIN_POLL_S) if not self.running else at)
+        if self._not_before_s:
+            at = min(at, self._not_before_s)
         return at
 
     def on_time(self) -> None:

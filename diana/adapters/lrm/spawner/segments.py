@@ -14,7 +14,7 @@ _OPEN_MOST = 256
 
 
 class Segment:
-    """`name` is relative to the logs root. All descriptors append, so cutting the file back is safe while a job writes."""
+    """`name` is relative to the logs root. Every descriptor appends, so the file may be cut while a job writes."""
 
     __slots__ = ("actions", "fd", "name", "size_bytes", "users")
 
@@ -95,7 +95,7 @@ class Segments:
         numbers = [0]
         for name in os.listdir(folder):
             head, _, tail = name.partition("-")
-            number, dot, kind = tail.partition(".")
+            number, _, kind = tail.partition(".")
             if head == str(slot) and kind == "log" and number.isdecimal():
                 numbers.append(int(number))
         return max(numbers)

@@ -58,9 +58,7 @@ class Table:
         """Take what is new into the queue. Nothing of it may be executed before `make_durable`."""
         attempts = order.attempts or [1] * len(order.indices)
         name = (order.subgroup, order.epoch)
-        fresh = [
-            k for k, index in enumerate(order.indices) if (*name, index, attempts[k]) not in self.runs
-        ]
+        fresh = [k for k, index in enumerate(order.indices) if (*name, index, attempts[k]) not in self.runs]
         if not fresh:
             return
         collects: list[list[Collected]] = [order.collects[k] for k in fresh] if order.collects else []

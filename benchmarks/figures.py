@@ -1,0 +1,107 @@
+"""First figures for P1, P2, P7 and P8, each on a real node of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.calibration import timed, xargs_jobs_per_s
+from benchmarks.history import finish_at_random
+from benchmarks.site import BenchSite, cpu_s, resident_bytes
+from diana.model.ids import GroupId, SiteId
+from diana.model.settings import Settings
+
+MILLION = 1_000_000
+SITTING = ["sleep", "86400"]
+"""A job that keeps its slot, so that the million behind it stay queued while something else is measured."""
+
+
+def million() -> dict[str, Any]:
+    return {"group": {"command": SITTING}, "sweep": {"array": f"0-{MILLION - 1}"}}
+
+
+def p1_submit(folder: Path, rounds: int) -> dict[str, float]:
+    """Durable submit of 1,000,000 jobs: from the command line to the id, and one call on an open connection."""
+    explicit = folder / "explicit.json"
+    rows = [{"a": f"value-{number}"} for number in range(10_000)]
+    explicit.write_text(json.dumps({"group": {"command": ["echo", "{a}"]}, "sweep": {"rows": rows}}))
+    with BenchSite(folder / "p1", slots=1) as site:
+        words = ("submit", "--array", f"0-{MILLION - 1}", "--", *SITTING)
+        site.command(*words)
+        command = [site.command(*words)[1] for _ in range(rounds)]
+        call = timed(lambda: site.client.submit(million()), rounds)
+        rowwise = [site.command("submit", str(explicit))[1] for _ in range(rounds)]
+        help_s = [site.command("submit", "--help")[1] for _ in range(rounds)]
+        for group in site.client.status():
+            site.client.cancel(group.group)
+    return {
+        "submit_command_ms": 1000 * median(command),
+        "submit_call_ms": 1000 * call,
+        "submit_10k_explicit_ms": 1000 * median(rowwise),
+        "help_ms": 1000 * median(help_s),
+    }
+
+
+def p2_throughput(folder: Path, rounds: int, jobs: int = 10_000) -> dict[str, float]:
+    """`/bin/true`, durable, one site, 2 slots, against `xargs -P2` in turns."""
+    ours, bare = [], []
+    with BenchSite(folder / "p2", slots=2) as site:
+        job = {"group": {"command": ["/bin/true"]}, "sweep": {"array": f"0-{jobs - 1}"}}
+        for _ in range(rounds):
+            bare.append(xargs_jobs_per_s(jobs))
+            began = time.perf_counter()
+            ended = site.client.wait(site.client.submit(job).group)
+            ours.append(jobs / (time.perf_counter() - began))
+            assert ended.done == jobs, ended
+    return {
+        "jobs_per_s": median(ours),
+        "xargs_jobs_per_s": median(bare),
+        "ratio": median(ours) / median(bare),
+        "jobs": jobs,
+        "claim_ahead": Settings(slots=2).feed() - 2,
+    }
+
+
+def p7_idle(folder: Path, rounds: int) -> dict[str, float]:
+    """Memory (proportional, node and spawner) and processor time of a node at rest, then with a million jobs queued."""
+    with BenchSite(folder / "p7", slots=1) as site:
+        time.sleep(3.0)
+        began, before_s = time.perf_counter(), cpu_s(site.pid)
+        time.sleep(10.0)
+        core = (cpu_s(site.pid) - before_s) / (time.perf_counter() - began)
+        idle = resident_bytes(site.pid)
+        group = site.client.submit(million()).group
+        time.sleep(3.0)
+        queued = resident_bytes(site.pid)
+        site.client.cancel(group)
+    return {
+        "idle_mib": idle / (1 << 20),
+        "idle_core_percent": 100 * core,
+        "bytes_per_queued_job": max(0, queued - idle) / MILLION,
+    }
+
+
+def p8_restart(folder: Path, rounds: int) -> dict[str, float]:
+    """From starting the process to its first answer, a million jobs known, half of them ended in random order."""
+    with BenchSite(folder / "p8", slots=1) as site:
+        group = GroupId(site.client.submit(million()).group)
+        time.sleep(1.0)
+        site.kill()
+        ended = finish_at_random(site.data, SiteId("bench"), group, MILLION)
+        first = site.start()
+        [status] = site.client.status([group])
+        assert status.done + status.failed == ended, status
+        later = []
+        for _ in range(rounds):
+            site.kill()
+            later.append(site.start())
+        site.client.cancel(group)
+        size = os.path.getsize(site.data / "journal.db")
+    return {"first_restart_s": first, "restart_s": median(later), "journal_mib": size / (1 << 20)}
+
+
+FIGURES = {"p1": p1_submit, "p2": p2_throughput, "p7": p7_idle, "p8": p8_restart}

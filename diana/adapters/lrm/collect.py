@@ -1,0 +1,158 @@
+"""Moves what a finished job left in its directory to where the site keeps outputs, checked, hashed and durable.
+
+Told twice (the node crashed in between), it finds the file already moved and says the same again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.adapters.lrm.folders import parent, parts_below, sync_folder
+from diana.adapters.lrm.spawner.processes import remove
+from diana.adapters.lrm.spawner.protocol import Batch, Collected
+from diana.model.facts import JobError, Outcome, OutputFile
+from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.layout import DataDir
+
+_CHUNK_BYTES = 1 << 20
+_KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED})
+"""What became of these is for a person to judge, who may want to look."""
+
+
+class Kept(NamedTuple):
+    """What `collect` made of a batch: outcomes in the batch's order, outputs, further errors."""
+
+    outcomes: list[int]
+    outputs: list[OutputFile]
+    errors: list[JobError]
+
+
+class _Bad(Exception):
+    """One line about an output."""
+
+
+class Collector:
+    def __init__(self, data: DataDir, site: SiteId) -> None:
+        self._data = data
+        self._site = site
+
+    def collect(self, batch: Batch) -> Kept:
+        """In a worker thread. All files of the batch are durable on return; only then do their directories go."""
+        kept = Kept(list(batch.outcomes), [], [])
+        subgroup = SubgroupId(batch.subgroup)
+        to = self._data.collected(subgroup, batch.epoch)
+        folders: set[Path] = set()
+        for at, index in enumerate(batch.indices):
+            wanted = batch.collects[at] if batch.collects else []
+            if batch.outcomes[at] != Outcome.DONE:
+                wanted = [each for each in wanted if each[2]]
+            try:
+                for each in wanted:
+                    self._keep(subgroup, batch.epoch, index, batch.attempts[at], each, to, kept.outputs, folders)
+            except (_Bad, ValueError, OSError) as fault:
+                what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
+                name = job_id(group_of(subgroup), index)
+                kept.errors.append(JobError(index, f"{name} at site {self._site}: {what}"))
+                if kept.outcomes[at] == Outcome.DONE:
+                    kept.outcomes[at] = Outcome.STAGING_FAILED
+        for folder in sorted(folders, reverse=True):
+            sync_folder(folder)
+        for at, index in enumerate(batch.indices):
+            if kept.outcomes[at] not in _KEEP_DIRECTORY:
+                remove(str(self._data.job(subgroup, batch.epoch, index)))
+        return kept
+
+    def _keep(
+        self,
+        subgroup: SubgroupId,
+        epoch: int,
+        index: int,
+        attempt: int,
+        wanted: Collected,
+        to: Path,
+        outputs: list[OutputFile],
+        folders: set[Path],
+    ) -> None:
+        path, name, always = wanted
+        target = parts_below(name)
+        to.mkdir(mode=0o700, parents=True, exist_ok=True)
+        moved = self._move(self._data.job(subgroup, epoch, index), parts_below(path), to, target, attempt, name)
+        try:
+            size_bytes, sha256 = _hashed(to, target)
+        except FileNotFoundError:
+            if moved or not always:
+                raise _Bad(f"output {path} is missing; see that the command writes it in its directory") from None
+            return
+        outputs.append(OutputFile(index, name, size_bytes, sha256))
+        folders.update(to.joinpath(*target[:depth]) for depth in range(len(target)))
+        folders.add(to.parent)
+
+    def _move(
+        self, source: Path, parts: tuple[str, ...], to: Path, target: tuple[str, ...], attempt: int, name: str
+    ) -> bool:
+        """Whether there was a file to move."""
+        path = "/".join(parts)
+        try:
+            with parent(source, parts, create=False) as at, parent(to, target, create=True) as there:
+                status = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
+                if not stat.S_ISREG(status.st_mode):
+                    raise _Bad(f"output {path} is no regular file; collect regular files only")
+                if attempt == 1 and _exists(target[-1], there):
+                    raise _Bad(f"output {name} was already written by another job; put {{index}} in its name")
+                if status.st_nlink > 1:
+                    # Another name of it lies elsewhere and could change it later.
+                    _copy(at, parts[-1], there, target[-1])
+                else:
+                    os.rename(parts[-1], target[-1], src_dir_fd=at, dst_dir_fd=there)
+                return True
+        except FileNotFoundError:
+            return False
+        except OSError as fault:
+            if fault.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise _Bad(f"output {path} lies behind a link; collect files of the job's own directory") from None
+            raise
+
+
+def _exists(name: str, at: int) -> bool:
+    try:
+        os.stat(name, dir_fd=at, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _copy(at: int, name: str, there: int, new_name: str) -> None:
+    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        target = os.open(new_name + ".part", flags, 0o600, dir_fd=there)
+        try:
+            while os.sendfile(target, source, None, _CHUNK_BYTES):
+                pass
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+    os.rename(new_name + ".part", new_name, src_dir_fd=there, dst_dir_fd=there)
+    os.unlink(name, dir_fd=at)
+
+
+def _hashed(root: Path, parts: tuple[str, ...]) -> tuple[int, str]:
+    """Size and SHA-256 of a file, made durable. FileNotFoundError."""
+    with parent(root, parts, create=False) as at:
+        fd = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    try:
+        digest = hashlib.sha256()
+        size_bytes = 0
+        while chunk := os.read(fd, _CHUNK_BYTES):
+            digest.update(chunk)
+            size_bytes += len(chunk)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return size_bytes, digest.hexdigest()

@@ -1,0 +1,312 @@
+"""The node's side of the embedded LRM: a connection to the spawner, kept up, and orders and ends translated.
+
+Nothing here blocks the loop: directories are made and outputs collected in worker threads; orders that need neither
+go to the socket at once. Ends travel in columns from the spawner into `Facts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from diana.adapters.lrm import launch
+from diana.adapters.lrm.collect import Collector, Kept
+from diana.adapters.lrm.plans import Plans
+from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
+from diana.adapters.lrm.reports import facts_of, failed_facts
+from diana.adapters.lrm.spawner.identity import boot_s
+from diana.adapters.lrm.spawner.protocol import (
+    VERSION,
+    Batch,
+    Ended,
+    Forget,
+    Hello,
+    Message,
+    Refused,
+    SetSlots,
+    Shutdown,
+    Welcome,
+    columns,
+)
+from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
+from diana.adapters.lrm.wire import Wire
+from diana.engine.effects import Kill, Start
+from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.errors import DianaError
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.layout import DataDir
+from diana.ports import Emit
+
+_log = logging.getLogger(__name__)
+_RETRY_FIRST_S = 0.1
+_RETRY_MOST_S = 5.0
+_HELLO_WAIT_S = 15.0
+
+RunKey = tuple[str, int, int, int]
+
+
+class LocalLrm:
+    """`ports.LocalResourceManager` over processes of this machine. Build it and call it in one running loop.
+
+    `clock` gives site time in seconds. Emits LrmReady once connected, LrmLost when the spawner is gone (a successor
+    is started), JobsEnded per subgroup and batch.
+    """
+
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        slots: int,
+        emit: Emit,
+        clock: Callable[[], float],
+        *,
+        term: int = 0,
+    ) -> None:
+        self._data = data
+        self._site = site
+        self._slots = slots
+        self._emit = emit
+        self._clock = clock
+        self._term = term
+        self._plans = Plans(data)
+        self._preparer = Preparer(data, site)
+        self._collector = Collector(data, site)
+        # One thread, so that orders keep their order; outputs of large batches must not hold them up.
+        self._making = ThreadPoolExecutor(1, "lrm-prepare")
+        self._collecting = ThreadPoolExecutor(2, "lrm-collect")
+        self._waiting: deque[tuple[Start, list[int]] | Kill] = deque()
+        self._wire: Wire | None = None
+        self._session = 0
+        self._known: set[RunKey] = set()
+        """Claimed or about to be: their directories are not made anew."""
+        self._failed: dict[RunKey, Unready] = {}
+        """Could not be prepared, so never claimed; kept until forgotten."""
+        self._in_collection: set[RunKey] = set()
+        self._unsent_kills: list[Kill] = []
+        self._keeper: asyncio.Task[None] | None = None
+        self._first: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @staticmethod
+    def launch(data: DataDir) -> None:
+        """Have a spawner, started before grpc is imported. Blocks up to 15 s; DianaError says why there is none."""
+        launch.ensure(data).close()
+
+    async def connect(self) -> None:
+        """Connected, inventory taken, LrmReady emitted on return. DianaError, or later attempts go on in silence."""
+        self._first = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep_up())
+        await self._first
+
+    async def close(self, *, stop_spawner: bool = False) -> None:
+        """The spawner and its jobs live on, unless it has none and `stop_spawner` asks it to go."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeper
+        for task in [*self._tasks]:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait([*self._tasks])
+        if self._wire is not None:
+            if stop_spawner:
+                self._wire.send(Shutdown())
+            wire, self._wire = self._wire, None
+            await wire.close()
+        self._making.shutdown(wait=False, cancel_futures=True)
+        self._collecting.shutdown(wait=False, cancel_futures=True)
+
+    def set_slots(self, slots: int) -> None:
+        """Running jobs keep theirs; LrmReady does not follow."""
+        self._slots = slots
+        if self._wire is not None:
+            self._wire.send(SetSlots(slots))
+
+    # --- orders ----------------------------------------------------------------------------------------
+
+    def start(self, order: Start) -> None:
+        if order.session != self._session or self._wire is None:
+            return
+        name, attempts = (order.subgroup, order.epoch), dict(order.attempts)
+        indices = list(order.indices)
+        fresh = [i for i in indices if (*name, i, attempts.get(i, 1)) not in self._known] if self._known else indices
+        if not fresh:
+            return
+        self._known.update((*name, index, attempts.get(index, 1)) for index in fresh)
+        if self._waiting or self._plans.needs_disk(order):
+            self._enqueue((order, fresh))
+            return
+        try:
+            self._wire.send(self._plans.renderer(order).order(*name, fresh, attempts, directory=order.directory))
+        except (ValueError, LookupError):
+            # Let the careful way find out which jobs it concerns.
+            self._enqueue((order, fresh))
+
+    def kill(self, order: Kill) -> None:
+        if self._waiting:
+            self._enqueue(order)
+        else:
+            self._send_kill(order)
+
+    def forget(self, runs: tuple[Run, ...]) -> None:
+        named: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for run in runs:
+            key = (run.subgroup, run.epoch, run.index, run.attempt)
+            self._known.discard(key)
+            if self._failed.pop(key, None) is None:
+                named.setdefault((run.subgroup, run.epoch), []).append((run.index, run.attempt))
+        if named and self._wire is not None:
+            self._wire.send(Forget(columns(named)))
+
+    def _send_kill(self, order: Kill) -> None:
+        if self._wire is None:
+            self._unsent_kills.append(order)
+        else:
+            self._wire.send(KillMessage(order.subgroup, order.epoch, order.indices.bounds))
+
+    def _enqueue(self, item: tuple[Start, list[int]] | Kill) -> None:
+        self._waiting.append(item)
+        if len(self._waiting) == 1:
+            self._spawn_task(self._work_off())
+
+    async def _work_off(self) -> None:
+        """Orders that need the disk, and what came after them, one by one."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            item = self._waiting[0]
+            if isinstance(item, Kill):
+                self._send_kill(item)
+            else:
+                order, indices = item
+                prepared = await loop.run_in_executor(self._making, self._prepare, order, indices)
+                self._hand_on(order, prepared)
+            self._waiting.popleft()
+
+    def _prepare(self, order: Start, indices: list[int]) -> Prepared:
+        try:
+            return self._preparer.prepare(order, self._plans.renderer(order), indices)
+        except ValueError as fault:
+            return self._preparer.refuse(order, indices, str(fault))
+
+    def _hand_on(self, order: Start, prepared: Prepared) -> None:
+        # A run that was not claimed before a new inventory must not be claimed after it: the engine may have
+        # started it elsewhere by then.
+        if self._wire is None or order.session != self._session:
+            return
+        if prepared.order is not None:
+            self._wire.send(prepared.order)
+        if prepared.unready:
+            for each in prepared.unready:
+                self._failed[order.subgroup, order.epoch, each.index, each.attempt] = each
+            facts = failed_facts(self._site, prepared.unready, self._clock())
+            self._emit(JobsEnded(subgroup=order.subgroup, epoch=order.epoch, facts=facts))
+
+    # --- ends ------------------------------------------------------------------------------------------
+
+    def _on_message(self, wire: Wire, message: Message) -> None:
+        match message:
+            case Welcome():
+                self._on_welcome(wire, message)
+            case Ended(batches=batches):
+                for batch in batches:
+                    if batch.own_directory:
+                        self._spawn_task(self._collect(batch))
+                    else:
+                        self._report(batch, None)
+            case Refused(reason=reason):
+                _log.error("%s: the spawner takes no orders from this node: %s", self._data.spawner, reason)
+            case _:
+                wire.abort()
+
+    def _on_welcome(self, wire: Wire, welcome: Welcome) -> None:
+        self._wire = wire
+        self._session += 1
+        self._known = {
+            (named.subgroup, named.epoch, index, attempt)
+            for named in welcome.known
+            for index, attempt in zip(named.indices, named.attempts, strict=True)
+        }
+        known = sorted({*self._known, *self._failed})
+        kills, self._unsent_kills = self._unsent_kills, []
+        for order in kills:
+            self._send_kill(order)
+        self._emit(
+            LrmReady(
+                session=self._session,
+                slots=self._slots,
+                known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
+            )
+        )
+        if self._first is not None and not self._first.done():
+            self._first.set_result(None)
+
+    async def _collect(self, batch: Batch) -> None:
+        name = (batch.subgroup, batch.epoch)
+        keys = {(*name, i, a) for i, a in zip(batch.indices, batch.attempts, strict=True)}
+        if not keys.isdisjoint(self._in_collection):
+            # Told again while at work on it; it is told again later.
+            return
+        self._in_collection |= keys
+        try:
+            loop = asyncio.get_running_loop()
+            kept = await loop.run_in_executor(self._collecting, self._collector.collect, batch)
+        except OSError as fault:
+            # Nothing is said to have ended before its outputs are safe; the spawner tells it again.
+            _log.error("%s: outputs could not be kept: %s", batch.subgroup, fault)
+        else:
+            self._report(batch, kept)
+        finally:
+            self._in_collection -= keys
+
+    def _report(self, batch: Batch, kept: Kept | None) -> None:
+        facts = facts_of(self._site, batch, kept, self._clock() - boot_s())
+        self._emit(JobsEnded(subgroup=SubgroupId(batch.subgroup), epoch=batch.epoch, facts=facts))
+
+    # --- connection ------------------------------------------------------------------------------------
+
+    async def _keep_up(self) -> None:
+        """One connection after the other, a successor started where there is no spawner."""
+        loop = asyncio.get_running_loop()
+        pause_s = _RETRY_FIRST_S
+        while True:
+            try:
+                sock = await loop.run_in_executor(self._making, launch.ensure, self._data)
+                wire = await Wire.over(sock, self._on_message)
+            except (DianaError, OSError) as fault:
+                if self._first is not None and not self._first.done():
+                    self._first.set_exception(fault if isinstance(fault, DianaError) else DianaError(str(fault)))
+                _log.error("%s", fault)
+            else:
+                began_s = loop.time()
+                await self._serve(wire)
+                if loop.time() - began_s > _RETRY_MOST_S:
+                    pause_s = _RETRY_FIRST_S
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _RETRY_MOST_S)
+
+    async def _serve(self, wire: Wire) -> None:
+        wire.send(Hello(VERSION, self._term, self._site, self._slots))
+        try:
+            greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
+            await wire.lost
+            greeting.cancel()
+        except asyncio.CancelledError:
+            if self._wire is not wire:
+                wire.abort()
+            raise
+        if self._wire is wire:
+            self._wire = None
+            self._emit(LrmLost())
+
+    def _give_up_unless_greeted(self, wire: Wire) -> None:
+        if self._wire is not wire:
+            wire.abort()
+
+    def _spawn_task(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,37 @@
+"""Compiled groups, kept while their jobs are being started."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from diana.adapters.lrm.render import Renderer
+from diana.adapters.lrm.rows import TableRows
+from diana.engine.effects import Start
+from diana.model.ids import SubgroupId, group_of
+from diana.model.layout import DataDir
+
+_MOST = 64
+
+
+class Plans:
+    def __init__(self, data: DataDir) -> None:
+        self._data = data
+        self._kept: OrderedDict[tuple[SubgroupId, str], Renderer] = OrderedDict()
+
+    @staticmethod
+    def needs_disk(order: Start) -> bool:
+        """Whether starting these jobs takes more than sending them to the spawner."""
+        spec = order.spec
+        return bool(spec.script or spec.sweep.table or (spec.needs_directory() and not order.directory))
+
+    def renderer(self, order: Start) -> Renderer:
+        """ValueError: a template that cannot be compiled."""
+        name = (order.subgroup, order.directory)
+        found = self._kept.get(name)
+        if found is None or (found.spec is not order.spec and found.spec != order.spec):
+            table = order.spec.sweep.table
+            rows = TableRows(self._data.staged(order.subgroup) / "blob" / table.blob, table.rows) if table else None
+            found = self._kept[name] = Renderer(order.spec, group_of(order.subgroup), rows)
+            if len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+        return found

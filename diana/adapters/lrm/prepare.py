@@ -1,0 +1,139 @@
+"""What must lie on the disk before a job starts: its directory, links to its inputs, the group's script.
+
+Runs in a worker thread, before the run is claimed: a crash here leaves a directory that the next start makes anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.adapters.lrm.folders import parent, parts_below
+from diana.adapters.lrm.render import Input, Renderer
+from diana.adapters.lrm.spawner.processes import remove
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.engine.effects import Start
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.layout import DataDir
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """A run that cannot start, and why; `text` is one line."""
+
+    index: int
+    attempt: int
+    outcome: Outcome
+    text: str
+
+
+class Prepared(NamedTuple):
+    order: Order | None
+    unready: list[Unready]
+
+
+class _NoInput(Exception):
+    pass
+
+
+class Preparer:
+    def __init__(self, data: DataDir, site: SiteId) -> None:
+        self._data = data
+        self._site = site
+
+    def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
+        """Directories for those of `indices` that can have one, and the order for them."""
+        spec = start.spec
+        attempts = dict(start.attempts)
+        ready: list[int] = []
+        unready: list[Unready] = []
+        program: list[str] = []
+        try:
+            if spec.script:
+                program = [self._script(start.subgroup, spec.script)]
+        except OSError as fault:
+            return Prepared(None, [self._no_disk(start, index, attempts, fault) for index in indices])
+        own = spec.needs_directory() and not start.directory
+        for index in indices:
+            try:
+                renderer.text(index)
+                if own:
+                    self._make_directory(start.subgroup, start.epoch, index, renderer.inputs(index))
+            except (ValueError, LookupError, _NoInput) as fault:
+                outcome = Outcome.STAGING_FAILED if isinstance(fault, _NoInput) else Outcome.NOT_STARTED
+                name = job_id(group_of(start.subgroup), index)
+                unready.append(Unready(index, attempts.get(index, 1), outcome, f"{name} at site {self._site}: {fault}"))
+            except OSError as fault:
+                unready.append(self._no_disk(start, index, attempts, fault))
+            else:
+                ready.append(index)
+        if not ready:
+            return Prepared(None, unready)
+        order = renderer.order(start.subgroup, start.epoch, ready, attempts, directory=start.directory, program=program)
+        return Prepared(order, unready)
+
+    def refuse(self, start: Start, indices: list[int], why: str) -> Prepared:
+        """None of them can start, for the same reason."""
+        attempts = dict(start.attempts)
+        text = f"{group_of(start.subgroup)} at site {self._site}: {why}"
+        return Prepared(None, [Unready(i, attempts.get(i, 1), Outcome.NOT_STARTED, text) for i in indices])
+
+    def _no_disk(self, start: Start, index: int, attempts: dict[int, int], fault: OSError) -> Unready:
+        name = job_id(group_of(start.subgroup), index)
+        text = f"{name} at site {self._site}: {fault.filename}: {fault.strerror}; see the site's disk"
+        return Unready(index, attempts.get(index, 1), Outcome.STAGING_FAILED, text)
+
+    def _script(self, subgroup: SubgroupId, text: str) -> str:
+        path = self._data.jobs(subgroup) / "script"
+        if not path.exists():
+            self._put_executable(path, text.encode())
+        return str(path)
+
+    def _make_directory(self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input]) -> None:
+        path = self._data.job(subgroup, epoch, index)
+        remove(str(path))
+        path.mkdir(mode=0o700, parents=True)
+        for each in inputs:
+            target = self._target(subgroup, each)
+            parts = parts_below(each.path)
+            try:
+                with parent(path, parts, create=True) as at:
+                    os.symlink(target, parts[-1], dir_fd=at)
+            except OSError as fault:
+                if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
+                    raise
+                raise ValueError(f"input path {each.path!r} meets another input; give each a path of its own") from None
+
+    def _target(self, subgroup: SubgroupId, each: Input) -> Path:
+        scheme, _, rest = each.source.partition(":")
+        parts = parts_below(rest)
+        if scheme not in ("dataset", "blob") or (scheme == "blob" and len(parts) != 1):
+            raise ValueError(f"input {each.source!r} is neither dataset:NAME[/FILE] nor blob:SHA256")
+        staged = self._data.staged(subgroup).joinpath(scheme, *parts)
+        if not staged.exists():
+            raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
+        if not each.executable:
+            return staged
+        copy = self._data.jobs(subgroup) / "bin" / parts[-1]
+        if not copy.exists():
+            self._copy_executable(staged, copy)
+        return copy
+
+    def _put_executable(self, path: Path, content: bytes) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spare = path.with_name(path.name + ".new")
+        spare.write_bytes(content)
+        spare.chmod(0o700)
+        os.replace(spare, path)
+
+    def _copy_executable(self, source: Path, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        spare = path.with_name(path.name + ".new")
+        shutil.copyfile(source, spare)
+        spare.chmod(0o700)
+        os.replace(spare, path)

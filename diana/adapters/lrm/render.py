@@ -1,0 +1,124 @@
+"""From a template and indices to what the spawner is told: only here does a job of a group get text of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from diana.adapters.lrm.folders import parts_below
+from diana.adapters.lrm.spawner.protocol import Collected, Order
+from diana.model.ids import GroupId, SubgroupId
+from diana.model.spec import GroupSpec
+from diana.model.sweep import Parameters, Rows
+from diana.model.template import Template, compile_template
+
+
+class Input(NamedTuple):
+    source: str
+    path: str
+    executable: bool
+
+
+class JobText(NamedTuple):
+    """One job's rendered text."""
+
+    argv: list[str]
+    environment: list[tuple[str, str]]
+    stdout: str
+    stderr: str
+    collects: list[Collected]
+
+
+class Renderer:
+    """Compiled templates of one group. ValueError for a template or path that cannot stand."""
+
+    def __init__(self, spec: GroupSpec, group: GroupId, rows: Rows | None) -> None:
+        self.spec = spec
+        self._group = group
+        self._argv = [compile_template(text) for text in spec.argv]
+        self._environment = [(name, compile_template(text)) for name, text in spec.environment]
+        self._stdout = compile_template(spec.stdout)
+        self._stderr = compile_template(spec.stderr)
+        self._collect = [compile_template(text) for text in spec.outputs.collect]
+        self._inputs = [(compile_template(i.source), compile_template(i.path), i.executable) for i in spec.inputs]
+        self._parameters = Parameters(spec.sweep, rows)
+        table = spec.sweep.table
+        self._varying = frozenset({"index"}).union(
+            (axis.name for axis in spec.sweep.axes), table.columns if table else ()
+        )
+        self._argv_varies = any(t.names for t in self._argv)
+        self._environment_varies = any(t.names for _, t in self._environment)
+
+    def params(self, index: int) -> dict[str, str]:
+        """ValueError, LookupError, OSError: the table has no such row or cannot be read."""
+        params = self._parameters.of(index)
+        params["index"] = str(index)
+        params["group"] = self._group
+        return params
+
+    def inputs(self, index: int) -> list[Input]:
+        if not self._inputs:
+            return []
+        params = self.params(index)
+        return [Input(s.render(params), p.render(params), executable) for s, p, executable in self._inputs]
+
+    def text(self, index: int) -> JobText:
+        """ValueError for a path that leaves the job's directory."""
+        params = self.params(index)
+        stdout, stderr = self._stdout.render(params), self._stderr.render(params)
+        collects = [self._collected(t, params, index, always=False) for t in self._collect]
+        seen = {"/".join(parts_below(path)) for path, _, _ in collects}
+        for template, path in ((self._stdout, stdout), (self._stderr, stderr)):
+            if path and "/".join(parts_below(path)) not in seen:
+                seen.add("/".join(parts_below(path)))
+                collects.append(self._collected(template, params, index, always=True))
+        return JobText(
+            [t.render(params) for t in self._argv],
+            [(name, t.render(params)) for name, t in self._environment] if self._environment_varies else [],
+            stdout,
+            stderr,
+            collects,
+        )
+
+    def _collected(self, template: Template, params: dict[str, str], index: int, *, always: bool) -> Collected:
+        path = "/".join(parts_below(template.render(params)))
+        # A name that is the same for all jobs would make them overwrite each other.
+        name = path if template.names & self._varying else f"{index}/{path}"
+        return (path, name, always)
+
+    def order(
+        self,
+        subgroup: SubgroupId,
+        epoch: int,
+        indices: list[int],
+        attempts: dict[int, int],
+        *,
+        directory: str,
+        program: Sequence[str] = (),
+    ) -> Order:
+        """`program` stands before the rendered argv (the script's path). ValueError, OSError as `text`."""
+        spec = self.spec
+        own = spec.needs_directory() and not directory
+        plain = not own and not self._argv_varies and not self._environment_varies
+        texts = [] if plain else [self.text(index) for index in indices]
+        none: dict[str, str] = {}
+        return Order(
+            subgroup=subgroup,
+            epoch=epoch,
+            group=self._group,
+            processors=spec.resources.processors,
+            time_limit_s=spec.resources.time_limit_s,
+            memory_bytes=spec.resources.memory_bytes,
+            log_limit_bytes=spec.log_limit_bytes,
+            own_directory=own,
+            directory=directory,
+            indices=indices,
+            attempts=[attempts.get(index, 1) for index in indices] if attempts else [],
+            argv=[*program, *(t.render(none) for t in self._argv)] if plain or not self._argv_varies else [],
+            argvs=[[*program, *text.argv] for text in texts] if self._argv_varies else [],
+            environment=[] if self._environment_varies else [(n, t.render(none)) for n, t in self._environment],
+            environments=[text.environment for text in texts] if self._environment_varies else [],
+            stdouts=[text.stdout for text in texts] if own and spec.stdout else [],
+            stderrs=[text.stderr for text in texts] if own and spec.stderr else [],
+            collects=[text.collects for text in texts] if own else [],
+        )

@@ -1,0 +1,74 @@
+"""`python -m diana.adapters.lrm.spawner DATA`: detach, take the lock, serve until nobody needs it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from diana.adapters.lrm.spawner.claimlog import LogDamaged
+from diana.adapters.lrm.spawner.loop import Spawner
+from diana.adapters.lrm.spawner.processes import become_subreaper
+from diana.adapters.lrm.spawner.records import LogNewer
+from diana.model.layout import DataDir
+
+LOCK = "lock"
+LOG = "spawner.log"
+_LOG_BYTES = 1 << 20
+_DESCRIPTORS = 65_536
+
+
+def main(root: str) -> int:
+    data = DataDir(Path(root))
+    _detach(data)
+    lock = os.open(data.spawner / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Dies with this process, however it dies: no job inherits it.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    _raise_descriptors()
+    try:
+        become_subreaper()
+        Spawner(data).run()
+    except (OSError, LogDamaged, LogNewer, ValueError) as fault:
+        print(f"spawner: {fault}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def _detach(data: DataDir) -> None:
+    """Out of the node's process group, session and parentage. There is one thread and nothing is open yet, so a fork
+    is harmless here, and only here."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.umask(0o077)
+    os.chdir(data.root)
+    log = data.spawner / LOG
+    with suppress(FileNotFoundError):
+        if log.stat().st_size > _LOG_BYTES:
+            log.unlink()
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    os.close(out)
+    os.close(null)
+
+
+def _raise_descriptors() -> None:
+    """A slot needs two descriptors."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

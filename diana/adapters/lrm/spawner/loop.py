@@ -1,0 +1,186 @@
+"""The one loop: exits first, waiting runs into free slots, orders, one fsync for all their claims, ends told.
+
+Turn by turn this keeps the rule of the claim: durable before executed, written before told.
+"""
+
+from __future__ import annotations
+
+import select
+
+from diana.adapters.lrm.spawner import replay
+from diana.adapters.lrm.spawner.claimlog import ClaimLog, read
+from diana.adapters.lrm.spawner.identity import boot_s, machine
+from diana.adapters.lrm.spawner.jobs import Job, State, batches
+from diana.adapters.lrm.spawner.launching import Launcher
+from diana.adapters.lrm.spawner.protocol import (
+    VERSION,
+    Ended,
+    Forget,
+    Hello,
+    Kill,
+    Message,
+    Order,
+    Refused,
+    SetSlots,
+    Shutdown,
+    Welcome,
+)
+from diana.adapters.lrm.spawner.runner import Runner
+from diana.adapters.lrm.spawner.server import Link, Server
+from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
+
+LOG = "claims.log"
+GATHER_S = 0.02
+"""Ends wait this long for company while enough runs are queued to keep the slots busy."""
+RETELL_S = 30.0
+"""An end the node has not said to forget is told again after this."""
+LINGER_S = 10.0
+"""Without a node and without jobs, this process ends after this long."""
+_MOST_PER_MESSAGE = 10_000
+
+
+class Spawner:
+    def __init__(self, data: DataDir) -> None:
+        """Take over where the log stands. OSError, claimlog.LogDamaged, records.LogNewer."""
+        past = replay.Past(read(data.spawner / LOG))
+        here = machine()
+        self._epoll = select.epoll()
+        self._launcher = Launcher(data)
+        self._table = replay.new_table(past, here)
+        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0)
+        replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
+        self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
+        self._server = Server(data.spawner, self._epoll)
+        self._greet: Link | None = None
+        self._tell_by_s = 0.0
+        self._retell_at_s = 0.0
+        self._alone_since_s = boot_s()
+        self._over = False
+
+    def run(self) -> None:
+        """Until nobody needs it. OSError: the disk refused a claim; everything stops (PROMISES section 3)."""
+        while not self._over:
+            self._turn(self._epoll.poll(self._wait_s()))
+        self._table.log.sync()
+
+    def _wait_s(self) -> float:
+        """-1: for ever."""
+        at = self._runner.deadline_s()
+        if self._server.current is None:
+            if not self._runner.busy():
+                at = min(at, self._alone_since_s + LINGER_S)
+        elif self._runner.to_tell:
+            at = min(at, self._tell_by_s)
+        elif self._retell_at_s:
+            at = min(at, self._retell_at_s)
+        return -1.0 if at == float("inf") else max(0.0, at - boot_s())
+
+    def _turn(self, events: list[tuple[int, int]]) -> None:
+        runner, server = self._runner, self._server
+        others = []
+        for fd, flags in events:
+            if fd in runner.running:
+                runner.exited(fd)
+            else:
+                others.append((fd, flags))
+        runner.settle()
+        runner.fill()
+        for fd, flags in others:
+            link = server.link(fd)
+            if link is None:
+                server.accept(fd)
+                continue
+            if flags & select.EPOLLOUT:
+                server.flush(link)
+            if flags & ~select.EPOLLOUT:
+                for message in server.read(link):
+                    self._on_message(link, message)
+        self._table.make_durable()
+        runner.fill()
+        runner.on_time()
+        runner.settle()
+        self._tell()
+
+    # --- orders ----------------------------------------------------------------------------------------
+
+    def _on_message(self, link: Link, message: Message) -> None:
+        if isinstance(message, Hello):
+            self._on_hello(link, message)
+            return
+        if link is not self._server.current:
+            return
+        match message:
+            case Order():
+                self._table.claim(message, self._launcher.base(message))
+            case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
+                self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
+            case Forget(runs=runs):
+                self._table.forget(runs)
+            case SetSlots(slots=slots):
+                self._runner.slots.resize(slots)
+            case Shutdown():
+                self._over = not self._runner.busy()
+            case _:
+                self._server.close(link)
+
+    def _on_hello(self, link: Link, hello: Hello) -> None:
+        if hello.term < self._table.term:
+            reason = f"node of term {hello.term} came late, term {self._table.term} leads here"
+            self._server.send(link, Refused(reason))
+            self._server.close(link)
+            return
+        self._table.note_term(hello.term)
+        self._server.promote(link)
+        self._launcher.site = hello.site
+        self._runner.slots.resize(hello.slots)
+        self._greet = link
+
+    # --- telling ---------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        runner, server = self._runner, self._server
+        link = server.current
+        now = boot_s()
+        if link is None:
+            runner.to_tell.clear()
+            if runner.busy():
+                self._alone_since_s = now
+            elif now - self._alone_since_s >= LINGER_S:
+                self._over = True
+            self._table.log.write()
+            return
+        self._alone_since_s = now
+        if self._greet is not None:
+            self._greet = None
+            self._table.log.write()
+            server.send(link, Welcome(VERSION, self._table.generation, self._table.known()))
+            runner.to_tell = self._ended()
+            self._send_ends(link, now)
+        elif runner.to_tell:
+            self._tell_when_due(link, now)
+        elif self._retell_at_s and now >= self._retell_at_s:
+            runner.to_tell = [job for job in self._ended() if now - job.told_s >= RETELL_S]
+            self._retell_at_s = now + RETELL_S if self._ended() else 0.0
+            self._send_ends(link, now)
+
+    def _tell_when_due(self, link: Link, now: float) -> None:
+        if not self._tell_by_s:
+            self._tell_by_s = now + GATHER_S
+        # The node must refill before the slots run dry; while they have enough, ends travel in company.
+        if now >= self._tell_by_s or len(self._table.queue) <= self._runner.slots.total:
+            self._send_ends(link, now)
+
+    def _send_ends(self, link: Link, now: float) -> None:
+        jobs, self._runner.to_tell = self._runner.to_tell, []
+        self._tell_by_s = 0.0
+        self._table.log.write()
+        for at in range(0, len(jobs), _MOST_PER_MESSAGE):
+            part = jobs[at : at + _MOST_PER_MESSAGE]
+            for job in part:
+                job.told_s = now
+            self._server.send(link, Ended(batches(part)))
+            self._retell_at_s = self._retell_at_s or now + RETELL_S
+
+    def _ended(self) -> list[Job]:
+        return [job for job in self._table.runs.values() if job.state is State.ENDED]

@@ -1,0 +1,67 @@
+"""Results of a group counted: which job ended how, where and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from diana.wire.client_messages import ResultsChunk
+
+
+class Tally:
+    """Takes chunks of results. Times are seconds after `submitted_s`; the demo's sites share one clock."""
+
+    def __init__(self, submitted_s: float) -> None:
+        self._submitted_s = submitted_s
+        self._ends: Counter[int] = Counter()
+        self._done_at: dict[int, str] = {}
+        self._times: dict[str, list[tuple[float, float]]] = {}
+        self.wait_s: list[float] = []
+        self.run_s: list[float] = []
+        self.turnaround_s: list[float] = []
+
+    def add(self, chunk: ResultsChunk) -> None:
+        for index, outcome, started, ended in zip(
+            chunk.indices, chunk.outcomes, chunk.started_s, chunk.ended_s, strict=True
+        ):
+            self._ends[index] += 1
+            if outcome != "DONE":
+                continue
+            self._done_at[index] = chunk.site
+            start_s, end_s = started - self._submitted_s, ended - self._submitted_s
+            self._times.setdefault(chunk.site, []).append((start_s, end_s))
+            self.wait_s.append(max(0.0, start_s))
+            self.run_s.append(ended - started)
+            self.turnaround_s.append(max(0.0, end_s))
+
+    def done(self) -> int:
+        """Jobs that were done and of which no second result came."""
+        return sum(self._ends[index] == 1 for index in self._done_at)
+
+    def repeated(self) -> int:
+        return sum(count > 1 for count in self._ends.values())
+
+    def jobs_at(self) -> dict[str, int]:
+        return dict(Counter(self._done_at.values()))
+
+    def by_site(self) -> dict[str, dict[str, Any]]:
+        return {
+            site: {
+                "jobs": len(times),
+                "mean_run_s": round(sum(end - start for start, end in times) / len(times), 4),
+                "first_start_s": round(min(start for start, _ in times), 3),
+                "last_end_s": round(max(end for _, end in times), 3),
+            }
+            for site, times in sorted(self._times.items())
+        }
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Mean, median, 95 % and maximum; zeros for no values."""
+    ranked = sorted(values) or [0.0]
+
+    def at(part: float) -> float:
+        return ranked[min(len(ranked) - 1, int(part * len(ranked)))]
+
+    named = {"mean": sum(ranked) / len(ranked), "p50": at(0.5), "p95": at(0.95), "max": ranked[-1]}
+    return {name: round(value, 4) for name, value in named.items()}

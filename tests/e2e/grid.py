@@ -1,0 +1,360 @@
+"""Sites as real node processes on loopback, for tests that pull the plug on them.
+
+Every process a grid starts, and every spawner and job these start, is ended by its pid when the grid closes; what
+still lives afterwards fails the test, and so does a traceback or an error in what the nodes wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from diana.client import Client
+from diana.errors import DianaError
+from diana.model.layout import DataDir
+from diana.model.settings import Settings
+from diana.node.config import load_config
+from diana.node.config_text import write_config
+from diana.node.setup import init_site
+
+REPO = Path(__file__).resolve().parents[2]
+START_S = 20.0
+STOP_S = 10.0
+MEET_S = 20.0
+_MARK = "DIANA_E2E_GRID"
+_ports = random.Random(os.getpid())
+
+T = TypeVar("T")
+
+
+def until(look: Callable[[], T], what: str, within_s: float, every_s: float = 0.02) -> T:
+    """The first true value of `look`; AssertionError naming `what` when the time is over."""
+    end = time.monotonic() + within_s
+    while True:
+        if found := look():
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {within_s:g} s: {what}")
+        time.sleep(every_s)
+
+
+def free_port() -> int:
+    """Below the range from which the kernel gives ports to connections, so that it stays free until a node takes it."""
+    while True:
+        port = _ports.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+
+
+def with_environment(entry: bytes) -> list[int]:
+    """Living processes that were given an environment entry that begins so."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with suppress(OSError):
+                environ = b"\0" + Path(f"/proc/{name}/environ").read_bytes()
+                if b"\0" + entry in environ and is_alive(int(name)):
+                    found.append(int(name))
+    return found
+
+
+class Site:
+    """One node: its data directory and, while it runs, its process."""
+
+    def __init__(self, name: str, data: Path, port: int, mark: str) -> None:
+        self.name = name
+        self.data = data
+        self.paths = DataDir(data)
+        self.address = f"127.0.0.1:{port}"
+        self.output = data.parent / f"{name}.out"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._mark = mark
+        self._mended_log = ""
+
+    def command(self, *more: str) -> list[str]:
+        return [sys.executable, "-m", "diana.cli", "node", "--data", str(self.data), "--no-zeroconf", *more]
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, _MARK: self._mark, "PYTHONPATH": str(REPO)}
+
+    def launch(self) -> None:
+        """Start the process; `ready` waits for it."""
+        assert self.process is None or self.process.poll() is not None, f"{self.name} runs already"
+        with self.output.open("ab") as out:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=self.environment(),
+                start_new_session=True,
+            )
+
+    def ready(self) -> None:
+        until(self._answers, f"{self.name} answers\n{self.story()}", START_S)
+
+    def start(self) -> None:
+        self.launch()
+        self.ready()
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}\n{self.story()}"
+        try:
+            with self.client() as client:
+                return client.info().pid == self.process.pid
+        except DianaError:
+            return False
+
+    def client(self) -> Client:
+        return Client(self.data)
+
+    def kill(self) -> None:
+        """kill -9 of the node alone: its spawner and the jobs go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self) -> int:
+        """SIGTERM; its exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} does not stop within {STOP_S:g} s\n{self.story()}") from None
+
+    def spawner_pid(self) -> int:
+        """0 when there is none."""
+        with suppress(FileNotFoundError, ValueError):
+            pid = int((self.paths.spawner / "lock").read_text())
+            if is_alive(pid) and f"{_MARK}={self._mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                return pid
+        return 0
+
+    def kill_spawner(self) -> int:
+        """kill -9 of the spawner alone: the pid it had."""
+        pid = self.spawner_pid()
+        assert pid, f"{self.name} has no spawner\n{self.story()}"
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def jobs_alive(self) -> list[int]:
+        """Processes of jobs started from this data directory, by any of its spawners."""
+        with suppress(FileNotFoundError):
+            folder = os.stat(self.paths.spawner)
+            return with_environment(f"DIANA_RUN={folder.st_dev}-{folder.st_ino}:".encode())
+        return []
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """What an operator would read, by name."""
+        for path in (self.output, self.paths.node_log, self.paths.spawner / "spawner.log"):
+            with suppress(FileNotFoundError):
+                yield path.name, path.read_text(errors="replace")
+
+    def story(self) -> str:
+        return "\n".join(f"--- {self.name}: {name}\n{text[-4000:]}" for name, text in self.texts() if text)
+
+    def complaints(self) -> list[str]:
+        """Lines no operator should have to see in runs like these."""
+        bad = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|never awaited|was destroyed")
+        return [
+            f"{self.name} {name}: {line}"
+            for name, text in self.texts()
+            for line in text.splitlines()
+            if bad.search(line)
+        ]
+
+
+class Grid:
+    """Sites of one VO that know each other by address."""
+
+    def __init__(self) -> None:
+        # Not below pytest's folder: its names are long, and a data directory's socket must be reachable as it is.
+        self.root = Path(tempfile.mkdtemp(prefix="diana-e2e-"))
+        self.mark = self.root.name
+        self.sites: dict[str, Site] = {}
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.may_complain = False
+
+    # --- making and starting -----------------------------------------------------------------------------
+
+    def add(self, name: str, slots: int = 4, *, vo: Site | None = None, own_vo: bool = False) -> Site:
+        """A site that is not started yet. It joins the VO of the first, of `vo`, or makes its own."""
+        site = Site(name, self.root / name, free_port(), self.mark)
+        first = None if own_vo else vo or next(iter(self.sites.values()), None)
+        init_site(site.data, name, None, first.data if first else None, slots, site.address)
+        self.sites[name] = site
+        return site
+
+    def join(self) -> None:
+        """Write into each site's configuration the addresses of all the others."""
+        for site in self.sites.values():
+            config = load_config(site.paths.config)
+            peers = tuple(other.address for other in self.sites.values() if other is not site)
+            write_config(site.paths.config, msgspec.structs.replace(config, peers=peers, zeroconf=False))
+
+    def settings(self, **changes: object) -> None:
+        """The same for every site, before it starts."""
+        for site in self.sites.values():
+            config = load_config(site.paths.config)
+            settings: Settings = msgspec.structs.replace(config.settings, **changes)
+            write_config(site.paths.config, msgspec.structs.replace(config, settings=settings))
+
+    def start(self) -> None:
+        """All sites, until each sees all others alive."""
+        for site in self.sites.values():
+            site.launch()
+        for site in self.sites.values():
+            site.ready()
+        self.meet()
+
+    def meet(self, within_s: float = MEET_S) -> None:
+        for site in self.sites.values():
+            with site.client() as client:
+                until(
+                    lambda c=client: self._all_alive(c), f"{site.name} sees all sites\n{self.story()}", within_s, 0.05
+                )  # type: ignore[misc]
+
+    def _all_alive(self, client: Client) -> bool:
+        seen = {site.site for site in client.sites() if site.state == "alive"}
+        return seen >= set(self.sites)
+
+    # --- ending ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End all that lives; AssertionError for what would not end or for what the nodes complained about."""
+        faults: list[str] = []
+        for site in self.sites.values():
+            if site.process is not None and site.process.poll() is None:
+                site.process.send_signal(signal.SIGCONT)
+                site.process.send_signal(signal.SIGTERM)
+        for site in self.sites.values():
+            if site.process is not None and site.process.returncode is None:
+                try:
+                    code = site.process.wait(STOP_S)
+                    if code:
+                        faults.append(f"{site.name} ended with {code} at SIGTERM\n{site.story()}")
+                except subprocess.TimeoutExpired:
+                    site.kill()
+                    faults.append(f"{site.name} did not end at SIGTERM\n{site.story()}")
+        for _ in range(100):
+            living = self.living()
+            if not living:
+                break
+            for pid in living:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        else:
+            faults.append(f"still alive: {living}")
+        if not self.may_complain:
+            faults += [line for site in self.sites.values() for line in site.complaints()]
+        shutil.rmtree(self.root, ignore_errors=True)
+        assert not faults, "\n".join(faults)
+
+    def living(self) -> list[int]:
+        """Whatever this grid started or caused to be started."""
+        own = with_environment(f"{_MARK}={self.mark}\0".encode())
+        return sorted({*own, *(pid for site in self.sites.values() for pid in site.jobs_alive())})
+
+    def story(self) -> str:
+        return "\n".join(site.story() for site in self.sites.values())
+
+    def run(self, site: Site, *words: str, within_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+        """A `diana` command of its own, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "diana.cli", *words],
+            env=site.environment(),
+            text=True,
+            capture_output=True,
+            timeout=within_s,
+            check=False,
+        )
+
+
+class Start(NamedTuple):
+    """One real start of a job's program."""
+
+    index: int
+    attempt: int
+    pid: int
+    site: str
+
+
+class Starts:
+    """A file into which every job appends `INDEX ATTEMPT PID` as its first act: what really was started."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def job(self, jobs: int, then: Sequence[str] = ("sleep", "0.02"), **group: object) -> dict[str, object]:
+        """A job file, as a dict, whose jobs write their line and then become `then`."""
+        script = 'echo "$DIANA_INDEX $DIANA_ATTEMPT $$ $DIANA_SITE" >> "$STARTS"; exec "$@"'
+        return {
+            "group": {
+                "command": ["sh", "-c", script, "job", *then],
+                "environment": {"STARTS": str(self.path)},
+                **group,
+            },
+            "sweep": {"array": f"0-{jobs - 1}"},
+            "resources": {"work": 0.03},
+        }
+
+    def count(self) -> int:
+        return self.path.read_bytes().count(b"\n")
+
+    def wait_for(self, count: int, within_s: float = 60.0) -> None:
+        until(lambda: self.count() >= count, f"{count} starts (there are {self.count()})", within_s, 0.005)
+
+    def all(self) -> list[Start]:
+        """In the order in which they happened."""
+        out = []
+        for line in self.path.read_text().splitlines():
+            index, attempt, pid, site = line.split()
+            out.append(Start(int(index), int(attempt), int(pid), site))
+        return out
+
+    def doubled(self) -> dict[int, list[Start]]:
+        """The starts of jobs that were started more than once."""
+        by_index: dict[int, list[Start]] = {}
+        for start in self.all():
+            by_index.setdefault(start.index, []).append(start)
+        return {index: starts for index, starts in by_index.items() if len(starts) > 1}
+
+    def sites(self) -> set[str]:
+        return {start.site for start in self.all()}
+
+
+def outcomes(client: Client, group: str) -> Mapping[int, str]:
+    """Outcome by index; AssertionError for an index with two results."""
+    out: dict[int, str] = {}
+    for result in client.results(group):
+        assert result.index not in out, f"{result.job} has two results"
+        out[result.index] = result.outcome
+    return out

@@ -1,0 +1,113 @@
+"""The whole path with real nodes: submit, place, hand over, run, results; cancel; the promises of `submit` itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.errors import UsageError
+from tests.e2e.grid import Grid, Starts, outcomes, until
+
+pytestmark = pytest.mark.e2e
+
+
+def test_five_jobs_over_two_sites_have_their_results_once(grid: Grid) -> None:
+    alpha, beta = grid.add("alpha", 2), grid.add("beta", 2)
+    grid.join()
+    grid.start()
+    with alpha.client() as client:
+        accepted = client.submit(
+            {
+                "group": {"command": ["sh", "-c", "echo job {x} of {group}; exit $(({x} == 3))"]},
+                "sweep": {"x": "0-4"},
+                "resources": {"work": 5},
+            }
+        )
+        status = client.wait(accepted.group, timeout_s=30)
+        assert (status.state, status.done, status.failed) == ("failed", 4, 1), status
+        assert outcomes(client, accepted.group) == {0: "DONE", 1: "DONE", 2: "DONE", 3: "FAILED", 4: "DONE"}
+        assert {share.site for share in status.shares} == {alpha.name, beta.name}
+        logs: dict[str, bytes] = {}
+        for chunk in client.logs(accepted.group):
+            assert not chunk.error, chunk
+            logs[chunk.job] = logs.get(chunk.job, b"") + chunk.data
+        assert logs == {f"{accepted.group}.{i}": f"job {i} of {accepted.group}\n".encode() for i in range(5)}
+
+
+def test_a_group_that_was_accepted_survives_a_kill_at_the_moment_submit_returned(grid: Grid, starts: Starts) -> None:
+    alpha, _ = grid.add("alpha"), grid.add("beta")
+    grid.join()
+    grid.start()
+    with alpha.client() as client:
+        group = client.submit(starts.job(50)).group
+        alpha.kill()
+    alpha.start()
+    with alpha.client() as client:
+        assert [status.group for status in client.status()] == [group]
+        status = client.wait(group, timeout_s=30)
+        assert (status.state, status.done) == ("done", 50), status
+        assert outcomes(client, group) == dict.fromkeys(range(50), "DONE")
+    assert len(starts.all()) == 50 and not starts.doubled()
+
+
+def test_the_same_key_gives_one_group_also_across_a_kill(grid: Grid, starts: Starts) -> None:
+    alpha = grid.add("alpha")
+    grid.start()
+    job = starts.job(20)
+    with alpha.client() as client:
+        group = client.submit(job, key="nightly").group
+        assert client.submit(job, key="nightly").group == group
+        alpha.kill()
+    alpha.start()
+    with alpha.client() as client:
+        assert client.submit(job, key="nightly").group == group
+        with pytest.raises(UsageError, match="nightly"):
+            client.submit(starts.job(21), key="nightly")
+        assert client.wait(group, timeout_s=30).done == 20
+        assert client.submit(job, key="nightly").group == group
+        assert len(client.status()) == 1
+    assert len(starts.all()) == 20 and not starts.doubled()
+
+
+def test_cancelling_a_running_group_ends_its_processes_at_every_site(grid: Grid, starts: Starts) -> None:
+    alpha = grid.add("alpha")
+    grid.add("beta")
+    grid.add("gamma")
+    grid.join()
+    grid.start()
+    job = starts.job(300, then=["sleep", "300"])
+    job["resources"] = {"work": 300}
+    with alpha.client() as client:
+        group = client.submit(job).group
+        starts.wait_for(12)
+        assert starts.sites() == {"alpha", "beta", "gamma"}
+        assert sum(len(site.jobs_alive()) for site in grid.sites.values()) == 12
+        assert client.cancel(group) == 300
+        status = client.wait(group, timeout_s=30)
+        assert (status.state, status.cancelled, status.done) == ("cancelled", 300, 0), status
+    for site in grid.sites.values():
+        until(lambda s=site: not s.jobs_alive(), f"no job is left at {site.name}", 1.0)  # type: ignore[misc]
+    assert len(starts.all()) == 12
+
+
+def test_a_graceful_stop_leaves_jobs_running_and_a_restart_takes_them_up_again(grid: Grid, starts: Starts) -> None:
+    alpha, beta = grid.add("alpha"), grid.add("beta")
+    grid.join()
+    grid.start()
+    job = starts.job(16, then=["sleep", "4"])
+    job["resources"] = {"work": 4}
+    with alpha.client() as client:
+        group = client.submit(job).group
+        starts.wait_for(8)
+    before = {site.name: site.jobs_alive() for site in grid.sites.values()}
+    assert all(len(pids) == 4 for pids in before.values()), before
+    spawners = {site.name: site.spawner_pid() for site in grid.sites.values()}
+    for site in (beta, alpha):
+        assert site.terminate() == 0
+    assert {site.name: site.jobs_alive() for site in grid.sites.values()} == before
+    grid.start()
+    assert {site.name: site.spawner_pid() for site in grid.sites.values()} == spawners
+    with alpha.client() as client:
+        status = client.wait(group, timeout_s=30)
+        assert (status.state, status.done) == ("done", 16), status
+        assert outcomes(client, group) == dict.fromkeys(range(16), "DONE")
+    assert len(starts.all()) == 16 and not starts.doubled()
