@@ -105,8 +105,9 @@ def _wait(args: argparse.Namespace) -> int:
     end_s = time.monotonic() + args.timeout if args.timeout else None
     worst = 0
     with client(args) as node:
-        for group in args.groups:
-            left_s = None if end_s is None else max(0.001, end_s - time.monotonic())
+        for number, group in enumerate(args.groups):
+            # The first gets the time as it was asked for, so that the line about its end says the same.
+            left_s = args.timeout if end_s is None or not number else max(0.001, end_s - time.monotonic())
             worst = max(worst, follow(node, group, left_s, as_json=args.json, quiet=args.quiet))
     return worst
 

@@ -117,7 +117,7 @@ def _follow(client: Client, group: str, progress: Progress) -> GroupStatus:
 def _result(client: Client, status: GroupStatus, samples: list[Sample], folder: Path) -> dict[str, Any]:
     """The content of `result.json`, which is written; the picture too."""
     started_s = time.monotonic()
-    tally = Tally(status.submitted_wall_s)
+    tally = Tally(status.jobs, status.submitted_wall_s)
     for chunk in client.result_chunks(status.group):
         tally.add(chunk)
     explained = client.explain(status.group)

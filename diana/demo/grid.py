@@ -20,10 +20,12 @@ from diana.client import Client
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.node.setup import init_site
 
+# fmt: off
 NAMES = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi"
-    " psi omega"
-).split()
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+    "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+)
+# fmt: on
 START_S = 45.0
 STOP_S = 8.0
 """A node that has not stopped by then is killed."""

@@ -51,7 +51,7 @@ def write_job(folder: Path, samples: list[Sample], outputs: Path) -> Path:
         command=json.dumps(f"{_braced(python)} -I -S histogram.py events.dat hist-{{sample}}-{{part}}.json"),
         sweep=_sweep(folder, samples),
         outputs=json.dumps(str(outputs)),
-        merge=json.dumps(f"{python} -I -S {merge_program} histogram.json"),
+        merge=json.dumps(f"{_braced(python)} -I -S {_braced(merge_program)} histogram.json"),
     )
     path = folder / "job.toml"
     path.write_text(text, encoding="utf-8")

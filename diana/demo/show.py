@@ -17,6 +17,15 @@ LINE_EVERY_S = 1.0
 BAR = 24
 
 
+def by_site(status: GroupStatus) -> dict[str, list[int]]:
+    """[jobs, staging, queued, running, done] of each site, over all its subgroups; the merge is one of the home's."""
+    out: dict[str, list[int]] = {}
+    for share in sorted(status.shares, key=lambda share: share.site):
+        numbers = [share.jobs, share.staging, share.queued, share.running, share.done]
+        out[share.site] = [a + b for a, b in zip(out.get(share.site, [0] * 5), numbers, strict=True)]
+    return out
+
+
 class Progress:
     """Goes to standard error when standard output is for JSON. A context: the live table ends with it."""
 
@@ -39,8 +48,8 @@ class Progress:
             self._live.update(self._table(status), refresh=True)
         elif status.final or time.monotonic() - self._last_s >= LINE_EVERY_S:
             self._last_s = time.monotonic()
-            shares = ", ".join(f"{share.site} {share.done}" for share in status.shares)
-            self.tell(f"{status.done}/{status.jobs} done, {status.running} running, {status.state} ({shares})")
+            done = ", ".join(f"{site} {numbers[-1]}" for site, numbers in by_site(status).items())
+            self.tell(f"{status.done}/{status.jobs} done, {status.running} running, {status.state} ({done})")
 
     def end(self) -> None:
         if self._live is not None:
@@ -53,10 +62,9 @@ class Progress:
         for name in ("slots", "jobs", "staging", "queued", "running", "done"):
             table.add_column(name, justify="right")
         table.add_column("", min_width=BAR)
-        shares = {share.site: share for share in status.shares}
+        shares = by_site(status)
         for site, slots in self._slots.items():
-            share = shares.get(site)
-            numbers = [0] * 5 if share is None else [share.jobs, share.staging, share.queued, share.running, share.done]
+            numbers = shares.get(site, [0] * 5)
             full = round(BAR * numbers[4] / numbers[0]) if numbers[0] else 0
             bar = f"[blue]{'━' * full}[/blue][dim]{'━' * (BAR - full)}[/dim]"
             table.add_row(site, str(slots), *(str(number) if number else "·" for number in numbers), bar)

@@ -9,9 +9,11 @@ from diana.wire.client_messages import ResultsChunk
 
 
 class Tally:
-    """Takes chunks of results. Times are seconds after `submitted_s`; the demo's sites share one clock."""
+    """Takes chunks of results of a group of `jobs`. Times are seconds after `submitted_s`; the demo's sites share one
+    clock."""
 
-    def __init__(self, submitted_s: float) -> None:
+    def __init__(self, jobs: int, submitted_s: float) -> None:
+        self._jobs = jobs
         self._submitted_s = submitted_s
         self._ends: Counter[int] = Counter()
         self._done_at: dict[int, str] = {}
@@ -24,6 +26,9 @@ class Tally:
         for index, outcome, started, ended in zip(
             chunk.indices, chunk.outcomes, chunk.started_s, chunk.ended_s, strict=True
         ):
+            if index >= self._jobs:
+                # The merge command, which runs as one job more.
+                continue
             self._ends[index] += 1
             if outcome != "DONE":
                 continue

@@ -93,6 +93,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         bytes_moved=group.bytes_moved,
         shares=tuple(shares),
         note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.note,
+        outputs_to=group.spec.outputs.to,
     )
 
 

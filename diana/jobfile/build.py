@@ -266,8 +266,9 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Na
         raise ValueError("outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect")
     if out.to and not collect:
         raise ValueError("outputs.to: there is nothing to gather; name the jobs' files in outputs.collect")
-    if any("\0" in word for word in merge):
-        raise ValueError("outputs.merge: holds a NUL character; remove it")
+    for word in merge:
+        # It runs once for the whole group, so no swept value has a meaning there.
+        Names(frozenset()).check(word, "outputs.merge")
     return Outputs(collect=collect, to=out.to, merge=merge)
 
 

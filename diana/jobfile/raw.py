@@ -100,7 +100,7 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = ""
     merge: Annotated[
         str | list[str],
-        Meta(description="Command run once in the folder of the gathered outputs, when all jobs are done."),
+        Meta(description="Command run once in the folder of the gathered outputs, when all jobs are done. Template."),
     ] = ""
 
 

@@ -70,6 +70,6 @@ def authorise(principal: Principal, action: Action, owner: str | None = None) ->
     who = f"{principal.role} {principal.name}".strip()
     if scope is None:
         return f"{who} may not {action}"
-    if scope is Scope.OWN and owner != principal.name:
+    if scope is Scope.OWN and (not principal.name or owner != principal.name):
         return f"{who} may not {action} what belongs to {owner or 'nobody'}"
     return ""

@@ -10,10 +10,12 @@ import numpy as np
 from diana.model.decision import PlannedPart
 from diana.model.indexset import IndexSet
 from diana.policy.cost import Floats, Grid
+from diana.policy.allotment import allot
 from diana.policy.demand import Block, Demand
 
 CHUNKS_PER_SITE = 16
-"""How finely a block of like jobs is dealt out; more is closer to the fluid optimum and slower."""
+"""How finely a group is dealt out; more is closer to the fluid optimum and slower. A chunk is of one block, so there
+are at most this many per site and one more per block, however many jobs."""
 
 
 class Deal:
@@ -41,7 +43,7 @@ class Deal:
         self.work_s[s] += jobs * self.demand.work_s
         if needs:
             share = self._share(block, jobs, s)
-            self.stage_s[s] += (self.table.fetch_s[needs, s] * share).sum()
+            self.stage_s[s] += _times(self.table.fetch_s[needs, s], share).sum()
             self.bytes_in[s] += (self.table.missing_bytes[needs, s] * share).sum()
             self.readers[needs, s] += jobs
         self.dealt[number][s] = self.dealt[number].get(s, 0) + jobs
@@ -60,10 +62,19 @@ class Deal:
         stage = self.stage_s
         if needs:
             new = jobs / len(block.indices) if block.divisible else (self.readers[needs] == 0)
-            stage = stage + (self.table.fetch_s[needs] * new).sum(axis=0)
+            stage = stage + _times(self.table.fetch_s[needs], new).sum(axis=0)
         run = np.maximum((self.work_s + jobs * self.demand.work_s) / self.capacity, self.floor_s)
         ends: Floats = np.maximum(self.table.wait_s, stage) + run + self.table.network_s
         return ends
+
+    def limit(self) -> None:
+        """The sites share the group's `max_parallel`: each runs what it is allotted, not the whole of it."""
+        used = [int(s) for s in np.flatnonzero(self.work_s)]
+        most = self.demand.max_parallel
+        if most and len(used) <= most:
+            jobs = [round(self.work_s[s] / self.demand.work_s) for s in used]
+            lanes = np.minimum(self.table.lanes[used], allot(most, jobs))
+            self.capacity[used] = lanes * self.table.speed[used]
 
     def ends(self) -> Floats:
         """(S,) when each site ends; 0 where nothing was dealt."""
@@ -101,9 +112,18 @@ class Deal:
         return out
 
 
-def _chunks(block: Block, sites: int) -> Iterator[int]:
+def _times(seconds: Floats, share: Floats | float) -> Floats:
+    """Nothing of something that never arrives takes no time."""
+    out: Floats = np.where(share, seconds, 0.0) * share
+    return out
+
+
+def _step(deal: Deal) -> int:
+    return max(1, ceil(len(deal.demand.indices) / (CHUNKS_PER_SITE * len(deal.table.sites))))
+
+
+def _chunks(block: Block, step: int) -> Iterator[int]:
     left = len(block.indices)
-    step = max(1, ceil(left / (CHUNKS_PER_SITE * sites)))
     while left:
         yield min(step, left)
         left -= min(step, left)
@@ -122,9 +142,10 @@ def deal_in_turns(deal: Deal) -> Deal:
     for block, at in zip(deal.blocks, where, strict=True):
         totals[at] = totals.get(at, 0) + len(block.indices)
     before: dict[object, int] = dict.fromkeys(totals, 0)
+    step = _step(deal)
     order: list[tuple[bool, float, int, int]] = []
     for number, (block, at) in enumerate(zip(deal.blocks, where, strict=True)):
-        for jobs in _chunks(block, len(deal.table.sites)):
+        for jobs in _chunks(block, step):
             order.append((not _has_data(deal, number), before[at] / totals[at], number, jobs))
             before[at] += jobs
     for _, _, number, jobs in sorted(order):
@@ -135,7 +156,7 @@ def deal_in_turns(deal: Deal) -> Deal:
 def deal_to_the_data(deal: Deal) -> Deal:
     """Each block with data to the site that has most of it, the others to where they end first; then chunks move from
     the last site to end to where they end first, lightest data first, as long as that lowers the end."""
-    sites = len(deal.table.sites)
+    step = _step(deal)
     numbers = sorted(range(len(deal.blocks)), key=lambda n: (not _has_data(deal, n), n))
     for number in numbers:
         if _has_data(deal, number):
@@ -143,21 +164,20 @@ def deal_to_the_data(deal: Deal) -> Deal:
             near = np.where(fetch <= fetch.min(), deal.ends_with(number, len(deal.blocks[number].indices)), np.inf)
             deal.give(number, len(deal.blocks[number].indices), int(np.argmin(near)))
         else:
-            for jobs in _chunks(deal.blocks[number], sites):
+            for jobs in _chunks(deal.blocks[number], step):
                 deal.give(number, jobs, int(np.argmin(deal.ends_with(number, jobs))))
-    steps = {n: next(_chunks(b, sites)) for n, b in enumerate(deal.blocks)}
-    for _ in range(sum(-(-len(b.indices) // steps[n]) for n, b in enumerate(deal.blocks))):
-        if not _move_one(deal, numbers, steps):
+    for _ in range(sum(ceil(len(b.indices) / step) for b in deal.blocks)):
+        if not _move_one(deal, numbers, step):
             break
     return deal
 
 
-def _move_one(deal: Deal, numbers: Sequence[int], steps: dict[int, int]) -> bool:
+def _move_one(deal: Deal, numbers: Sequence[int], step: int) -> bool:
     """Move one chunk away from the last site to end, if some site takes it and still ends earlier."""
     ends = deal.ends()
     last = int(np.argmax(ends))
     for number in reversed(numbers):
-        jobs = min(deal.dealt[number].get(last, 0), steps[number])
+        jobs = min(deal.dealt[number].get(last, 0), step)
         if jobs:
             there = deal.ends_with(number, jobs)
             there[last] = np.inf

@@ -109,7 +109,7 @@ def _by_holders(demand: Demand, fine: Sequence[Block]) -> list[Block]:
         together.setdefault(where, []).append(block)
     return [
         Block(
-            indices=IndexSet.of(i for b in some for i in b.indices),
+            indices=IndexSet.union(b.indices for b in some),
             needs=tuple(sorted({n for b in some for n in b.needs})),
             divisible=True,
         )

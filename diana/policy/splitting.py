@@ -15,6 +15,8 @@ from diana.policy.dealing import Deal, deal_in_turns, deal_to_the_data
 from diana.policy.demand import Candidate, Demand, blocks
 
 MAX_ROWS = 64
+_SAME_S = 1e-9
+"""Ends closer than this are equal: sums of floats in another order are no reason to split."""
 
 
 class PlacedPart(msgspec.Struct, frozen=True):
@@ -40,7 +42,8 @@ def decide(demand: Demand, candidates: Sequence[Candidate], now: float) -> Plan:
     best = feasible[0]
     split = _split(demand, candidates)
     split_s = max(part.predicted_end_s for part, _ in split)
-    if split_s < best.total_s and len(split) > 1:
+    allowed = not demand.max_parallel or len(split) <= demand.max_parallel
+    if split_s < best.total_s - _SAME_S and len(split) > 1 and allowed:
         reason = (
             f"split over {len(split)} sites ends after {split_s:.3g} s, whole at {best.site} after {best.total_s:.3g} s"
         )
@@ -59,7 +62,7 @@ def _why(feasible: Sequence[SiteCost], split_s: float) -> str:
     best = feasible[0]
     if len(feasible) == 1:
         return f"{best.site} is the only site that can take it; ends after {best.total_s:.3g} s"
-    if split_s < inf and split_s >= best.total_s:
+    if split_s < inf and split_s >= best.total_s - _SAME_S:
         return f"whole at {best.site} ends after {best.total_s:.3g} s; splitting it would not end earlier"
     return f"whole at {best.site} ends after {best.total_s:.3g} s"
 
@@ -90,6 +93,8 @@ def _split(demand: Demand, candidates: Sequence[Candidate]) -> list[tuple[Planne
     table = cost.grid(demand, candidates)
     some = blocks(demand)
     deals = [deal_in_turns(Deal(demand, table, some)), deal_to_the_data(Deal(demand, table, some))]
+    for deal in deals:
+        deal.limit()
     return min(deals, key=lambda d: (round(d.makespan_s(), 9), d.moved_bytes())).parts()
 
 
@@ -100,17 +105,3 @@ def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[Place
             head, indices = indices.take(limit)
             out.append(PlacedPart(site, head))
     return out
-
-
-def allot(max_parallel: int, sizes: Sequence[int]) -> list[int]:
-    """Share `max_parallel` over parts of these sizes, at least 1 each, in proportion; all 0 when there is no limit.
-
-    With more parts than `max_parallel` the sum exceeds it: callers keep the number of parts below.
-    """
-    if not max_parallel:
-        return [0] * len(sizes)
-    total = sum(sizes)
-    shares = [max(1, max_parallel * size // total) for size in sizes]
-    while sum(shares) > max_parallel and max(shares) > 1:
-        shares[shares.index(max(shares))] -= 1
-    return shares

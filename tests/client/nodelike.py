@@ -96,7 +96,9 @@ class Book:
             case CancelJobs():
                 self.cancelled.append(event)
                 refusal = self._refusal(event.principal, event.group)
-                return refusal or views.Ok(self.groups[event.group].jobs if event.indices is None else len(event.indices))
+                return refusal or views.Ok(
+                    self.groups[event.group].jobs if event.indices is None else len(event.indices)
+                )
             case AddDataset():
                 self.datasets.append(event)
                 return views.Ok()
@@ -112,7 +114,9 @@ class Book:
                     return views.Explanation(group=group, decisions=(), achieved_s=-1.0)
                 return self.groups[group] if what == "group" else views.Ok()
             case Ask(what="info"):
-                return views.Info(site=HOME, db_uuid="u", generation=3, groups=len(self.groups), queued_jobs=0, running_jobs=0)
+                return views.Info(
+                    site=HOME, db_uuid="u", generation=3, groups=len(self.groups), queued_jobs=0, running_jobs=0
+                )
             case Ask(what="sites"):
                 return views.Sites(())
             case Ask(what="datasets"):
@@ -166,7 +170,9 @@ class Book:
 class Nodelike:
     """Everything but an engine, on the running loop."""
 
-    def __init__(self, root: Path, *, limits: Limits | None = None, caller: Callable[[int], Principal] | None = None) -> None:
+    def __init__(
+        self, root: Path, *, limits: Limits | None = None, caller: Callable[[int], Principal] | None = None
+    ) -> None:
         self.data = DataDir(root)
         root.mkdir(parents=True, exist_ok=True)
         self.stopped = asyncio.Event()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -108,7 +108,9 @@ def test_local_files_a_job_names_are_uploaded_from_beside_it(client: Client, nod
     assert node.book.submitted[0].spec.inputs[0].source == f"blob:{sha256}"
 
 
-def test_a_local_file_that_is_missing_is_named_and_nothing_submitted(client: Client, node: InThread, tmp_path: Path) -> None:
+def test_a_local_file_that_is_missing_is_named_and_nothing_submitted(
+    client: Client, node: InThread, tmp_path: Path
+) -> None:
     job = tmp_path / "job.toml"
     job.write_text('[group]\ncommand = ["cat", "x"]\n[[inputs]]\nurl = "no/such"\npath = "x"\n')
     with pytest.raises(errors.UsageError, match="no/such"):
@@ -125,7 +127,11 @@ def test_a_fifo_in_a_files_place_is_refused_not_waited_for(client: Client, tmp_p
 
 
 def test_an_output_folder_that_cannot_be_written_is_refused(client: Client, node: InThread) -> None:
-    for folder, why in ((f"{node.node.data.root}/keys", "data directory"), ("/proc/1/x", "may not write|no folder"), ("/etc/passwd/x", "no folder")):
+    for folder, why in (
+        (f"{node.node.data.root}/keys", "data directory"),
+        ("/proc/1/x", r"may not write|no folder"),
+        ("/etc/passwd/x", "no folder"),
+    ):
         with pytest.raises(errors.UsageError, match=why):
             client.submit({"group": {"command": ["/bin/true"]}, "outputs": {"collect": ["o"], "to": folder}})
     assert not node.book.submitted
@@ -224,8 +230,17 @@ def test_logs_are_stretches_of_segments_newest_attempt_first(client: Client, nod
     node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 4)
     for batch, (index, attempt, text) in enumerate([(2, 1, b"old"), (2, 2, b"new"), (0, 1, b"zero"), (1, 1, b"")]):
         segment, offset = node.node.write_log("alpha-1", f"s{batch % 2}", text)
-        node.book.keep("alpha-1", batch, facts("alpha", [index], attempts=[attempt], log_segments=[segment], log_offsets=[offset],
-                       log_lengths=[len(text)], outcomes=[int(Outcome.FAILED if index == 2 else Outcome.DONE)], log_truncated=[index == 2]))  # fmt: skip
+        chunk = facts(
+            "alpha",
+            [index],
+            attempts=[attempt],
+            outcomes=[int(Outcome.FAILED if index == 2 else Outcome.DONE)],
+            log_segments=[segment],
+            log_offsets=[offset],
+            log_lengths=[len(text)],
+            log_truncated=[index == 2],
+        )
+        node.book.keep("alpha-1", batch, chunk)
     assert log_text(client, "alpha-1.2") == {"alpha-1.2": b"new"}
     assert [c.truncated for c in client.logs("alpha-1.2")] == [False, True]
     logs = log_text(client, "alpha-1")
@@ -315,7 +330,9 @@ def test_output_names_and_links_that_leave_the_folder_are_refused(
     assert not any(path.is_file() for path in tmp_path.glob("out/**/*"))
 
 
-def test_a_link_in_the_clients_folder_does_not_lead_the_writer_out(client: Client, node: InThread, tmp_path: Path) -> None:
+def test_a_link_in_the_clients_folder_does_not_lead_the_writer_out(
+    client: Client, node: InThread, tmp_path: Path
+) -> None:
     gathered(node, "alpha-1", {"sub/one.txt": b"1"}, final=True)
     (tmp_path / "out").mkdir()
     (tmp_path / "elsewhere").mkdir()
@@ -362,11 +379,19 @@ def test_a_user_sees_only_groups_of_their_own(tmp_path: Path) -> None:
         with Client(tmp_path / "alpha") as other:
             assert other.status() == ()
             assert other.info().principal == "bob@lab"
-            for attempt in (
-                lambda: other.status([group]), lambda: other.cancel(group), lambda: other.explain(group), lambda: other.wait(group),
-                lambda: list(other.results(group)), lambda: list(other.logs(group)), lambda: other.fetch(group, tmp_path / "o"),
-                lambda: list(other.logs(f"{group}.0")), lambda: other.cancel(f"{group}.0"), lambda: list(other.as_completed([group])),
-            ):  # fmt: skip
+            attempts: list[Callable[[], object]] = [
+                lambda: other.status([group]),
+                lambda: other.cancel(group),
+                lambda: other.cancel(f"{group}.0"),
+                lambda: other.explain(group),
+                lambda: other.wait(group),
+                lambda: list(other.results(group)),
+                lambda: list(other.logs(group)),
+                lambda: list(other.logs(f"{group}.0")),
+                lambda: other.fetch(group, tmp_path / "o"),
+                lambda: list(other.as_completed([group])),
+            ]
+            for attempt in attempts:
                 with pytest.raises(errors.Denied):
                     attempt()
         assert node.book.groups[group].owner == "alice@lab"

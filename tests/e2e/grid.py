@@ -38,6 +38,8 @@ MEET_S = 20.0
 _MARK = "DIANA_E2E_GRID"
 _ports = random.Random(os.getpid())
 
+_BAD = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|never awaited|was destroyed")
+
 T = TypeVar("T")
 
 
@@ -93,7 +95,6 @@ class Site:
         self.output = data.parent / f"{name}.out"
         self.process: subprocess.Popen[bytes] | None = None
         self._mark = mark
-        self._mended_log = ""
 
     def command(self, *more: str) -> list[str]:
         return [sys.executable, "-m", "diana.cli", "node", "--data", str(self.data), "--no-zeroconf", *more]
@@ -180,14 +181,14 @@ class Site:
         return "\n".join(f"--- {self.name}: {name}\n{text[-4000:]}" for name, text in self.texts() if text)
 
     def complaints(self) -> list[str]:
-        """Lines no operator should have to see in runs like these."""
-        bad = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|never awaited|was destroyed")
-        return [
-            f"{self.name} {name}: {line}"
-            for name, text in self.texts()
-            for line in text.splitlines()
-            if bad.search(line)
-        ]
+        """Lines no operator should have to see in runs like these; on its standard output a node says one line."""
+        found = []
+        for name, text in self.texts():
+            said = re.compile(r"diana [0-9.]+: site ") if name == self.output.name else re.compile(r"[0-9-]{10} ")
+            for line in text.splitlines():
+                if _BAD.search(line) or not said.match(line):
+                    found.append(f"{self.name} {name}: {line}")
+        return found
 
 
 class Grid:

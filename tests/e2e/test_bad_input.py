@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +11,24 @@ from pathlib import Path
 import pytest
 
 from diana.adapters import certificates
+from diana.client import Client
 from diana.node.setup import init_site, init_user
+from tests.e2e.grid import Grid
 
 pytestmark = pytest.mark.e2e
 DIANA = [sys.executable, "-m", "diana.cli"]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Path]:
+    """The data directory of a node that runs; the same for all tests here, since nothing may change it."""
+    made = Grid()
+    try:
+        alpha = made.add("alpha", 2)
+        alpha.start()
+        yield alpha.data
+    finally:
+        made.close()
 
 
 def run(data: Path, verb: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -31,33 +44,9 @@ def refused(ended: subprocess.CompletedProcess[str], code: int, *says: str) -> N
         assert words in ended.stderr, ended.stderr
 
 
-def started(data: Path) -> subprocess.Popen[str]:
-    node = subprocess.Popen(
-        [*DIANA, "node", "--data", str(data), "--no-zeroconf"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    until_s = time.monotonic() + 30
-    while run(data, "sites").returncode != 0:
-        assert node.poll() is None and time.monotonic() < until_s, node.stdout and node.stdout.read()
-    return node
-
-
-def stopped(node: subprocess.Popen[str]) -> None:
-    node.terminate()
-    node.wait(30)
-    assert node.stdout is not None
-    node.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    data = tmp_path_factory.mktemp("alpha")
-    init_site(data / "data", "alpha", slots=2, listen="127.0.0.1:0")
-    node = started(data / "data")
-    yield data / "data"
-    stopped(node)
+def address_of(data: Path) -> str:
+    with Client(data) as client:
+        return client.info().address
 
 
 @pytest.mark.parametrize(
@@ -101,7 +90,7 @@ def test_what_no_site_can_take_is_exit_code_3(site: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_named_and_the_first_node_lives_on(site: Path, tmp_path: Path) -> None:
-    address = run(site, "sites", "--json") and info(site).address
+    address = address_of(site)
     init_site(tmp_path / "beta", "beta", listen=address)
     refused(run(tmp_path / "beta", "node"), 2, address)
     assert run(site, "sites").returncode == 0
@@ -110,13 +99,6 @@ def test_a_port_that_is_taken_is_named_and_the_first_node_lives_on(site: Path, t
 def test_a_second_node_on_the_same_data_directory_is_refused(site: Path) -> None:
     refused(run(site, "node"), 4, str(site))
     assert run(site, "sites").returncode == 0
-
-
-def info(data: Path):  # type: ignore[no-untyped-def]
-    from diana.client import Client
-
-    with Client(data=data) as client:
-        return client.info()
 
 
 def test_an_expired_site_certificate_is_refused_at_start(site: Path, tmp_path: Path) -> None:
@@ -134,7 +116,7 @@ def test_an_expired_user_certificate_is_refused(site: Path, tmp_path: Path) -> N
     for name in ("user.key", "user.pem"):
         (credential / name).unlink()
     certificates.issue_user(site / "keys", "ann", credential, valid_days=1, wall_s=time.time() - 30 * 86400)
-    words = ["status", "--credential", str(credential), "--address", info(site).address]
+    words = ["status", "--credential", str(credential), "--address", address_of(site)]
     ended = subprocess.run([*DIANA, *words], capture_output=True, text=True, timeout=60, check=False)
     refused(ended, ended.returncode, "certificate")
     assert ended.returncode in (2, 4)
@@ -145,8 +127,7 @@ def test_a_node_that_is_not_running_is_exit_code_4(site: Path, tmp_path: Path) -
     refused(run(tmp_path / "delta", "submit", "--", "true"), 4, "diana node --data")
 
 
-def test_initialising_twice_changes_nothing(site: Path, tmp_path: Path) -> None:
+def test_initialising_twice_changes_nothing(site: Path) -> None:
     before = (site / "site.toml").read_bytes()
     refused(run(site, "init", "other"), 2, "initialised already")
     assert (site / "site.toml").read_bytes() == before
-    shutil.rmtree(tmp_path, ignore_errors=True)

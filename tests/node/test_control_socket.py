@@ -85,7 +85,7 @@ async def test_the_kernel_says_who_calls(node: Nodelike, caller: Caller) -> None
 
 async def test_the_uid_comes_from_the_connection_not_from_its_words(tmp_path: Path) -> None:
     listener = bind(tmp_path / "c" / "s")
-    reader, writer = await asyncio.open_unix_connection(str(tmp_path / "c" / "s"))
+    _, writer = await asyncio.open_unix_connection(str(tmp_path / "c" / "s"))
     taken, _ = await asyncio.get_running_loop().sock_accept(listener)
     assert peer_uid(taken) == os.getuid()
     taken.close()
@@ -113,7 +113,9 @@ async def test_a_half_sent_frame_ends_the_connection_in_time(caller: Caller, sen
     assert await caller.is_closed()
 
 
-@pytest.mark.parametrize("sent", [b"", b"garbage", b"[1,2]", b'{"method":7}', b"\xff\xfe", b'{"method":"Info"', b"null"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"garbage", b"[1,2]", b'{"method":7}', b"\xff\xfe", b'{"method":"Info"', b"null"]
+)
 async def test_garbage_is_answered_and_ends_the_connection(caller: Caller, sent: bytes) -> None:
     caller.writer.write(frames.frame(sent))
     assert await caller.failure()

@@ -292,7 +292,8 @@ class LocalLrm:
         wire.send(Hello(VERSION, self._term, self._site, self._slots))
         try:
             greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
-            await wire.lost
+            # Shielded: `close` waits for the same future after this task was cancelled.
+            await asyncio.shield(wire.lost)
             greeting.cancel()
         except asyncio.CancelledError:
             if self._wire is not wire:

@@ -174,6 +174,9 @@ class Runner:
     def exited(self, pidfd: int) -> None:
         """A leader is gone. What is left of its group is killed while its number is still surely its own."""
         job = self.running.pop(pidfd)
+        # A child between vfork and exec still holds a copy of every descriptor, so that closing one does not take it
+        # out of the poll; its number, used again, would then bring this exit to another job.
+        self._epoll.unregister(pidfd)
         now = boot_s()
         record = job.claim.record
         if job.adopted:

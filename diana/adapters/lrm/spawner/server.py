@@ -118,6 +118,8 @@ class Server:
         fd = link.sock.fileno()
         if fd >= 0:
             self._links.pop(fd, None)
+            # See Runner.exited: closing alone may leave it in the poll.
+            self._epoll.unregister(fd)
             link.sock.close()
         if self.current is link:
             self.current = None
