@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from diana.client import Client
@@ -32,7 +33,13 @@ class BenchSite:
     def __exit__(self, *exc: object) -> None:
         if self._node is not None:
             self.stop()
+        self._end_spawner()
         self.client.close()
+
+    def _end_spawner(self) -> None:
+        """It outlives its node by design; a benchmark leaves nothing behind. Its jobs were cancelled before."""
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            os.kill(int((self.data / "spawner" / "lock").read_text()), signal.SIGTERM)
 
     def start(self, wait_s: float = 120.0) -> float:
         """Seconds from starting the process to its first answer."""

@@ -70,6 +70,8 @@ def overview() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb. Never raises for a user's mistake; see `_FOOT` for the exit codes."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # gRPC would write lines of its own to stderr for every refused handshake; what they mean, we say ourselves.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         code = _dispatch(words)
         sys.stdout.flush()

@@ -16,18 +16,13 @@ if TYPE_CHECKING:
 
 
 class FolderWriter:
-    """Feed it the chunks of a Fetch in order. `close` removes what is not whole.
+    """Feed it the chunks of a Fetch in order; the first one makes the folder. `close` removes what is not whole.
 
     A name never leads outside the folder, not even through a link that stands there.
     """
 
     def __init__(self, folder: StrPath) -> None:
         self._folder = Path(folder)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"folder {folder}: {error.strerror}; choose another") from None
-        self._root = self._folder.resolve()
         self._name = ""
         self._part: Path | None = None
         self._file: BinaryIO | None = None
@@ -46,7 +41,9 @@ class FolderWriter:
             if chunk.last:
                 self._finish(chunk)
         except OSError as error:
-            raise UsageError(f"{self._folder / chunk.name}: {error.strerror}; nothing was left half-written") from None
+            raise UsageError(
+                f"{self._folder / chunk.name}: {error.strerror}; choose another folder or mend this one"
+            ) from None
 
     def _begin(self, name: str) -> None:
         parts = name.split("/")
@@ -54,7 +51,7 @@ class FolderWriter:
             raise DianaError(f"the node sent an output named {name!r}, which leaves the folder")
         target = self._folder.joinpath(*parts)
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.parent.resolve().is_relative_to(self._root):
+        if not target.parent.resolve().is_relative_to(self._folder.resolve()):
             raise UsageError(f"{target}: a link leads out of {self._folder}; remove it")
         self._name = name
         self._part = target.parent / f".{target.name}.{os.getpid()}.part"

@@ -36,17 +36,17 @@ def run_demo(out: Path, sites: int, jobs: int, keep: bool, json_output: bool) ->
     folder = fresh_folder(out)
     grid = Grid(folder / "sites", sites)
     progress = Progress(json_output, {site.name: site.slots for site in grid.sites})
-    kept = False
+    ended = False
     with _terminated_as_interrupt():
         try:
             result = _run(grid, folder, jobs, progress)
-            kept = keep
+            ended = True
         finally:
             progress.end()
-            if not kept:
-                _clear(grid, folder)
+            if not (ended and keep):
+                _clear(grid, folder, keep_logs=not (ended and _good(result)))
     _report(result, folder, progress)
-    if kept:
+    if keep:
         progress.line(grid.hint())
     if json_output:
         print(json.dumps(result, indent=2))
@@ -67,11 +67,14 @@ def _terminated_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _clear(grid: Grid, folder: Path) -> None:
-    """Everything but the evidence. A second Ctrl-C must not leave nodes behind, so it waits."""
+def _clear(grid: Grid, folder: Path, keep_logs: bool) -> None:
+    """Everything but the evidence, to which what the nodes wrote belongs when something went wrong. A second Ctrl-C
+    must not leave nodes behind, so it waits."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         grid.stop()
+        if keep_logs:
+            grid.save_logs(folder / "logs")
         shutil.rmtree(folder / "sites", ignore_errors=True)
         shutil.rmtree(folder / "input", ignore_errors=True)
     finally:
@@ -92,13 +95,13 @@ def _run(grid: Grid, folder: Path, jobs: int, progress: Progress) -> dict[str, A
     group = client.submit(job).group
     progress.tell(f"submitted {job.name} at {grid.home.name}: group {group}, {jobs} jobs")
     status = _follow(client, group, progress)
-    return _result(client, status, samples, folder)
+    return _result(client, grid.home.name, status, samples, folder)
 
 
 def _register(grid: Grid, samples: list[Sample]) -> None:
     by_name = {site.name: site for site in grid.sites}
     for sample in samples:
-        site = by_name[sample.name.removeprefix("collisions-")]
+        site = by_name[sample.site]
         grid.client(site).add_dataset(sample.name, sample.files)
     grid.wait_until_known({sample.name for sample in samples})
 
@@ -114,7 +117,7 @@ def _follow(client: Client, group: str, progress: Progress) -> GroupStatus:
     return last
 
 
-def _result(client: Client, status: GroupStatus, samples: list[Sample], folder: Path) -> dict[str, Any]:
+def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample], folder: Path) -> dict[str, Any]:
     """The content of `result.json`, which is written; the picture too."""
     started_s = time.monotonic()
     tally = Tally(status.jobs, status.submitted_wall_s)
@@ -123,12 +126,13 @@ def _result(client: Client, status: GroupStatus, samples: list[Sample], folder: 
     explained = client.explain(status.group)
     merged = _merged(folder / "outputs" / "histogram.json")
     counts, events = count_directly([path for sample in samples for path in sample.files])
+    inputs = [(sample.site, path.stat().st_size) for sample in samples for path in sample.files]
     matches = merged.get("counts") == counts and merged.get("events") == events
     result: dict[str, Any] = {
         "jobs": status.jobs,
         "done": tally.done(),
         "sites": dict(sorted(tally.jobs_at().items())),
-        "bytes_moved": status.bytes_moved,
+        "bytes_moved": tally.bytes_moved(home, inputs, (folder / "histogram.py").stat().st_size),
         "histogram_matches": matches,
         "makespan_s": round(status.last_end_s, 3),
         "wait_s": spread(tally.wait_s),

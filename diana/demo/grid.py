@@ -157,6 +157,14 @@ class Grid:
         self._nodes.clear()
         end_processes_of(self.folder)
 
+    def save_logs(self, folder: Path) -> None:
+        """Copies of what each node wrote, as NAME-node.log and NAME-stdout.log."""
+        folder.mkdir(exist_ok=True)
+        for site in self.sites:
+            for name in ("node.log", "stdout.log"):
+                with contextlib.suppress(OSError):
+                    shutil.copyfile(site.data / name, folder / f"{site.name}-{name}")
+
     def hint(self) -> str:
         pids = " ".join(str(node.pid) for node in self._nodes.values())
         return (

@@ -16,10 +16,14 @@ SEED = 20061
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """A dataset: its name and its files, which live at one site."""
+    """A dataset and the site its files live at. Job k reads the k-th file of all samples in their order."""
 
-    name: str
+    site: str
     files: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        return f"collisions-{self.site}"
 
 
 def make_samples(folder: Path, sites: list[str], jobs: int) -> list[Sample]:
@@ -35,7 +39,7 @@ def make_samples(folder: Path, sites: list[str], jobs: int) -> list[Sample]:
             generate.write_file(path, SEED, made)
             made += 1
         if files:
-            samples.append(Sample(f"collisions-{site}", files))
+            samples.append(Sample(site, files))
     return samples
 
 
@@ -85,7 +89,7 @@ merge = {merge}
 
 def _sweep(folder: Path, samples: list[Sample]) -> str:
     """The product when all samples have equally many files, else a CSV file with a row per file."""
-    sites = [sample.name.removeprefix("collisions-") for sample in samples]
+    sites = [sample.site for sample in samples]
     counts = {len(sample.files) for sample in samples}
     if len(counts) == 1:
         last = counts.pop() - 1

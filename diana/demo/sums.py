@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from diana.wire.client_messages import ResultsChunk
@@ -17,12 +18,16 @@ class Tally:
         self._submitted_s = submitted_s
         self._ends: Counter[int] = Counter()
         self._done_at: dict[int, str] = {}
+        self._output_bytes: Counter[str] = Counter()
         self._times: dict[str, list[tuple[float, float]]] = {}
         self.wait_s: list[float] = []
         self.run_s: list[float] = []
         self.turnaround_s: list[float] = []
 
     def add(self, chunk: ResultsChunk) -> None:
+        for file in chunk.outputs:
+            if file.index < self._jobs:
+                self._output_bytes[chunk.site] += file.size_bytes
         for index, outcome, started, ended in zip(
             chunk.indices, chunk.outcomes, chunk.started_s, chunk.ended_s, strict=True
         ):
@@ -45,6 +50,14 @@ class Tally:
 
     def repeated(self) -> int:
         return sum(count > 1 for count in self._ends.values())
+
+    def bytes_moved(self, home: str, inputs: Sequence[tuple[str, int]], program_bytes: int) -> int:
+        """What had to cross from site to site: input files read elsewhere than where they live (`inputs`: site and size
+        of each job's), the program for every other site, and the outputs on their way home."""
+        away = {site for site in self._done_at.values() if site != home}
+        staged = sum(inputs[index][1] for index, site in self._done_at.items() if inputs[index][0] != site)
+        gathered = sum(size for site, size in self._output_bytes.items() if site != home)
+        return staged + len(away) * program_bytes + gathered
 
     def jobs_at(self) -> dict[str, int]:
         return dict(Counter(self._done_at.values()))

@@ -17,7 +17,7 @@ def check_complete(core: Context, group: Group) -> None:
         return
     if any(subgroup.open_jobs() for subgroup in group.subgroups.values()):
         return
-    all_done = len(group.done) == group.jobs
+    all_done = len(group.done) == group.jobs and not group.not_gathered
     if group.spec.outputs.merge and not group.merge and all_done:
         _merge(core, group)
         return
@@ -31,12 +31,15 @@ def check_complete(core: Context, group: Group) -> None:
 def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
     if group.merge == "failed":
         return "failed", f"the merge command failed: {group.note}" if group.note else "the merge command failed"
+    if group.merge in ("cancelled", "held"):
+        how = "was cancelled" if group.merge == "cancelled" else "ended without a trace"
+        return group.merge, f"the merge command {how}"
     if all_done:
         return "done", ""
     note = "the merge command was not run: not every job is done" if group.spec.outputs.merge else ""
     if len(group.held):
         return "held", note
-    if len(group.failed):
+    if len(group.failed) or group.not_gathered:
         return "failed", note
     return "cancelled", note
 

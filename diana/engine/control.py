@@ -6,6 +6,7 @@ from diana.engine import execution, handover
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import CancelJobs
+from diana.engine.messages import Abort
 from diana.engine.records import ControlIssued, ControlTaken
 from diana.engine.state import Group, Step, Subgroup
 from diana.model.indexset import IndexSet
@@ -61,6 +62,7 @@ def _cancel_in(core: Context, group: Group, subgroup: Subgroup, indices: IndexSe
         )
     )
     if subgroup.step is Step.OFFERED:
+        core.send(subgroup.site, Abort(subgroup=subgroup.part, epoch=subgroup.epoch))
         handover.take_back(core, group, subgroup, "cancelled")
     elif subgroup.site == core.site:
         custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
@@ -75,6 +77,6 @@ def _cancel_in(core: Context, group: Group, subgroup: Subgroup, indices: IndexSe
                 )
             )
             execution.cancel(core, custody, indices)
-    elif not subgroup.unreachable:
+    else:
         handover.send_control(core, subgroup)
     return count

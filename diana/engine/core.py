@@ -102,8 +102,11 @@ class Engine:
             case ev.JobsEnded():
                 execution.on_jobs_ended(core, event)
             case ev.Received():
-                core.view.heard(event.sender, core.now)
-                self._received(event.sender, event.message)
+                if event.sender == core.site:
+                    core.warn("a peer speaks by this site's name")
+                else:
+                    core.view.heard(event.sender, core.now)
+                    self._received(event.sender, event.message)
             case ev.StageDone():
                 self._stage_done(event)
             case ev.SubmitGroup():
@@ -234,8 +237,14 @@ class Engine:
             if group.state and core.now - group.closed_s > settings.keep_s:
                 core.persist(records.GroupExpired(group=name))
                 core.emit(fx.DropGroup(name))
+        dropped: list[GroupId] = []
         for key in sorted(core.state.tombstones):
             tombstone = core.state.tombstones[key]
             if core.now - tombstone.at_s > settings.tombstone_s:
                 core.persist(records.TombstoneExpired(subgroup=key[0], epoch=key[1]))
-                core.emit(fx.DropGroup(group_of(key[0])))
+                dropped.append(group_of(key[0]))
+        here = {group_of(part) for part, _ in (*core.state.tombstones, *core.state.custodies)}
+        for name in dict.fromkeys(dropped):
+            # Facts and logs are kept per group: the last part to go takes them along.
+            if name not in here:
+                core.emit(fx.DropGroup(name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import msgspec
 
 from diana.engine import execution, load, staging
@@ -63,8 +65,12 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
         case Prepare():
             if custody is None:
                 _take(core, sender, message)
-            else:
+            elif (custody.spec_bytes, custody.indices) == (message.spec, message.indices):
                 _say_prepared(core, custody)
+            else:
+                # An origin that lost its journal names new work like old work that still stands here.
+                why = "other work of this name stands here"
+                core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
         case Commit():
             _commit(core, sender, message, custody)
         case Abort():
@@ -135,14 +141,17 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         return why
     try:
         spec = decode_spec(message.spec)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return f"the spec cannot be read: {error}"
+    need = spec.resources
     if not message.indices or not len(message.files) == len(message.sources) == len(message.readers):
         return "the offer is malformed"
+    if need.processors < 1 or not 0 <= need.work_s < inf or message.max_parallel < 0:
+        return "the spec asks for less than nothing"
     asked = QuoteRequest(
         quote=0,
-        processors=spec.resources.processors,
-        memory_bytes=spec.resources.memory_bytes,
+        processors=need.processors,
+        memory_bytes=need.memory_bytes,
         jobs=len(message.indices),
         refs=(),
     )

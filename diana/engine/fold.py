@@ -5,9 +5,25 @@ from __future__ import annotations
 from typing import assert_never
 
 from diana.engine import records as r
-from diana.engine.state import Custody, CustodyKey, Group, Outgoing, PeerMemory, SiteState, Step, Subgroup, Tombstone
+from diana.engine.state import (
+    Custody,
+    CustodyKey,
+    Group,
+    Outgoing,
+    Past,
+    PeerMemory,
+    SiteState,
+    Step,
+    Subgroup,
+    Tombstone,
+)
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+
+SKIPPED_GROUPS = 1_000_000
+"""Group numbers left out after a restore."""
+REMEMBERED = 64
+"""Placements per group remembered after they were taken back."""
 
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
@@ -77,12 +93,21 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
 def _opened(state: SiteState, record: r.Opened) -> None:
     state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
     if record.restored:
-        for custody in state.custodies.values():
-            custody.on_hold = True
-        for group in state.groups.values():
-            for subgroup in group.subgroups.values():
-                if subgroup.open_jobs():
-                    subgroup.unreachable = "this site's store was restored from a backup"
+        _hold_everything(state, "this site's store was restored from a backup")
+
+
+def _hold_everything(state: SiteState, reason: str) -> None:
+    """What is not over may have gone on since the backup: nothing of it is started or placed by itself."""
+    # Ids given since the backup may stand at peers and in users' notes.
+    state.next_group += SKIPPED_GROUPS
+    for custody in state.custodies.values():
+        custody.on_hold = True
+    for group in state.groups.values():
+        if not group.state:
+            group.on_hold = reason
+        for subgroup in group.subgroups.values():
+            if subgroup.open_jobs():
+                subgroup.unreachable = reason
 
 
 def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
@@ -156,11 +181,16 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
     group = state.groups[group_of(record.subgroup)]
     if isinstance(record, r.ResultStale):
         group.stale_results += record.jobs
+        past = group.past[record.subgroup]
+        past.batches = past.batches | IndexSet.span(record.batch, record.batch + 1)
         return
     if isinstance(record, r.OutputsGathered):
-        group.gathers.remove(r.facts_key(record.subgroup, record.epoch, record.batch))
+        key = r.facts_key(record.subgroup, record.epoch, record.batch)
+        group.gathers.remove(key)
         group.bytes_moved += record.bytes_moved
-        group.note = record.error or group.note
+        if record.error:
+            group.not_gathered.append(key)
+            group.note = record.error
         return
     subgroup = group.subgroups[record.subgroup]
     match record:
@@ -173,6 +203,9 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.TakenBack():
             del group.subgroups[record.subgroup]
             group.unplaced = group.unplaced | subgroup.indices
+            group.past[record.subgroup] = Past(site=subgroup.site)
+            if len(group.past) > REMEMBERED:
+                del group.past[next(iter(group.past))]
         case r.PartUnreachable():
             subgroup.unreachable = record.reason
         case r.ControlIssued():
@@ -194,7 +227,8 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     if record.has_outputs:
         group.gathers.append(r.facts_key(record.subgroup, record.epoch, record.batch))
     if subgroup.indices.bounds[:1] == (group.jobs,):
-        group.merge = "done" if record.done else "failed"
+        ends = (("done", record.done), ("cancelled", record.cancelled), ("held", record.held))
+        group.merge = next((name for name, jobs in ends if jobs), "failed")
         group.note = record.note or group.note
         return
     group.done.add_set(record.done)

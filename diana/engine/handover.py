@@ -32,6 +32,8 @@ from diana.engine.records import (
 from diana.engine.state import Group, Step, Subgroup
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.policy.authorise import Action, authorise
 
 REFUSED_S = 30.0
 """A site that refused part of a group is no candidate for it for this long."""
@@ -83,8 +85,9 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
         _about_nothing_current(core, sender, message)
         return
     group, subgroup = found
-    if subgroup.site != sender:
-        core.warn(f"{sender} speaks of {message.subgroup}, which is placed at {subgroup.site}")
+    why = authorise(Principal.peer(sender), Action.REPORT, subgroup.site)
+    if why:
+        core.warn(f"{message.subgroup}: {why}")
         return
     match message:
         case Prepared():
@@ -94,7 +97,10 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
                 core.avoid.setdefault(group.group, {})[sender] = core.now + REFUSED_S
                 take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
         case Aborted():
-            take_back(core, group, subgroup, f"{sender} dropped the offer")
+            if subgroup.acked:
+                core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
+            else:
+                take_back(core, group, subgroup, f"{sender} dropped the offer")
         case Committed():
             if subgroup.step is Step.COMMITTED and not subgroup.acked:
                 core.persist(CommitAcked(subgroup=subgroup.part, epoch=subgroup.epoch))
@@ -123,12 +129,24 @@ def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> No
         core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
     elif isinstance(message, Result):
         group = core.state.groups.get(group_of(message.subgroup))
-        if group is not None and group.subgroups.get(message.subgroup) is None:
-            jobs = len(message.facts.indices) + len(message.cancelled)
-            core.persist(ResultStale(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, jobs=jobs))
-        core.count("stale_results")
+        if group is not None and not _put_aside(core, group, sender, message):
+            return
         ack = ResultAck(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, outputs_taken=True)
         core.send(sender, ack)
+
+
+def _put_aside(core: Context, group: Group, sender: SiteId, message: Result) -> bool:
+    """Count a late result once; False if the sender never had that part."""
+    past = group.past.get(message.subgroup)
+    why = authorise(Principal.peer(sender), Action.REPORT, past.site if past else None)
+    if past is None or why:
+        core.warn(f"{message.subgroup} epoch {message.epoch}: {why}")
+        return False
+    if message.batch not in past.batches:
+        jobs = len(message.facts.indices) + len(message.cancelled)
+        core.persist(ResultStale(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, jobs=jobs))
+        core.count("stale_results")
+    return True
 
 
 def _prepared(core: Context, subgroup: Subgroup, message: Prepared) -> None:
@@ -137,7 +155,7 @@ def _prepared(core: Context, subgroup: Subgroup, message: Prepared) -> None:
         core.settle(("offer", subgroup.part))
         core.timers.cancel(("offer-over", subgroup.part))
         _send_commit(core, subgroup)
-    elif not subgroup.acked:
+    elif not subgroup.acked and not subgroup.unreachable:
         _send_commit(core, subgroup)
 
 
@@ -145,14 +163,16 @@ def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> Non
     """The destination's database does not know the transfer."""
     if subgroup.step is Step.OFFERED:
         take_back(core, group, subgroup, f"{subgroup.site} does not know the offer")
-    elif not subgroup.unreachable and not subgroup.finished and message.db_uuid != subgroup.db_uuid:
-        mark_unreachable(core, group, subgroup, f"{subgroup.site} lost its database")
+    elif subgroup.unreachable:
+        core.settle(("control", subgroup.part))
+    elif subgroup.open_jobs():
+        what = "lost its database" if message.db_uuid != subgroup.db_uuid else "came back with an older database"
+        mark_unreachable(core, group, subgroup, f"{subgroup.site} {what}")
 
 
 def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
     core.persist(PartUnreachable(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
-    for kind in ("commit", "control"):
-        core.settle((kind, subgroup.part))
+    core.settle(("commit", subgroup.part))
     core.notify(group.group)
 
 
@@ -192,7 +212,7 @@ def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
 
 def offer_over(core: Context, part: SubgroupId) -> None:
     found = find(core, part)
-    if found and found[1].step is Step.OFFERED:
+    if found and found[1].step is Step.OFFERED and not found[1].unreachable:
         group, subgroup = found
         core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
         core.send(subgroup.site, Abort(subgroup=part, epoch=subgroup.epoch))
@@ -206,12 +226,13 @@ def resend(core: Context, part: SubgroupId) -> None:
         return
     group, subgroup = found
     if subgroup.step is Step.OFFERED:
-        _send_prepare(core, group, subgroup)
-    elif not subgroup.unreachable:
-        if not subgroup.acked:
-            _send_commit(core, subgroup)
-        if subgroup.control_acked < subgroup.control_seq:
-            send_control(core, subgroup)
+        if not subgroup.unreachable:
+            _send_prepare(core, group, subgroup)
+        return
+    if not subgroup.acked and not subgroup.unreachable:
+        _send_commit(core, subgroup)
+    if subgroup.control_acked < subgroup.control_seq:
+        send_control(core, subgroup)
 
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:

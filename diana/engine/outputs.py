@@ -12,7 +12,8 @@ from diana.model.facts import FactsKey
 from diana.model.ids import SiteId, SubgroupId, group_of
 
 GIVE_UP_AFTER = 40
-"""Tries to bring one batch home, with growing pauses (about ten minutes), before its loss is stated."""
+"""Tries to bring one batch home from a site in reach, with growing pauses (about ten minutes), before the group is
+called failed for want of it."""
 
 
 def begin(core: Context, group: Group, key: FactsKey, source: SiteId) -> None:
@@ -35,7 +36,7 @@ def on_gathered(core: Context, event: StageDone) -> None:
     if group is None or key not in group.gathers:
         return
     timer = ("gather", key.subgroup, str(key.epoch), str(key.batch))
-    if event.error and core.tries.get(timer, 0) < GIVE_UP_AFTER:
+    if event.error and (core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
         core.waiting_notes[group.group] = event.error
         core.back_off(timer)
         core.notify(group.group)
@@ -47,12 +48,21 @@ def on_gathered(core: Context, event: StageDone) -> None:
             subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=event.bytes_moved, error=event.error
         )
     )
-    if source == core.site:
+    if event.error:
+        # The executing site keeps the files: whoever mends what was wrong can still fetch them by hand.
+        core.count("batches_not_gathered")
+    elif source == core.site:
         core.emit(DropOutputs(key))
     else:
         core.send(source, ResultAck(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, outputs_taken=True))
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def _in_reach(core: Context, source: SiteId) -> bool:
+    """A site that is away for a while has not lost its files."""
+    peer = core.view.peers.get(source)
+    return source == core.site or (peer is not None and peer.up)
 
 
 def gather_again(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:

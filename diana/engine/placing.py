@@ -7,6 +7,7 @@ and a submission that was not answered yet never was.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from diana.engine import handover, load, staging
 from diana.engine.context import Context
@@ -16,10 +17,13 @@ from diana.engine.manifest import Manifest
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.records import GroupPlaced, GroupSubmitted, Part
 from diana.engine.state import Group
+from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, group_id, subgroup_id
 from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
 from diana.model.spec import GroupSpec, encode_spec
 from diana.policy import splitting
+from diana.policy.allotment import allot
 from diana.policy.authorise import Action, authorise
 from diana.policy.demand import Candidate, Demand
 
@@ -53,11 +57,16 @@ class Draft:
 
 
 def submit(core: Context, event: SubmitGroup) -> None:
+    why = authorise(event.principal, Action.PLAN if event.plan_only else Action.SUBMIT)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    # What stands already is answered also by a site that takes nothing new.
+    if event.key and not event.plan_only and _known_key(core, event):
+        return
     refusal = _refuse(core, event)
     if refusal:
         core.reply(Reply(event.request, refusal))
-        return
-    if event.key and not event.plan_only and _known_key(core, event):
         return
     draft = Draft(core.ticket(), event.spec, IndexSet.span(0, event.jobs), event.refs)
     draft.submit, draft.requests = event, [event.request]
@@ -68,15 +77,14 @@ def submit(core: Context, event: SubmitGroup) -> None:
 
 
 def _refuse(core: Context, event: SubmitGroup) -> Refusal | None:
-    why = authorise(event.principal, Action.PLAN if event.plan_only else Action.SUBMIT)
-    if why:
-        return Refusal(code="denied", text=why)
     if core.low_room and not event.plan_only:
         return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
     if event.jobs < 1:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
         return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
+    if event.spec.outputs.merge and core.state.settings.slots < 1:
+        return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
     if event.jobs + load.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
         return Refusal(code="retry", text=f"{core.site} holds its limit of {limit} jobs; try later", retry_after_s=30.0)
@@ -154,7 +162,9 @@ def _accept(core: Context, draft: Draft) -> Group:
 def replace(core: Context, group: Group) -> None:
     """Place what is unplaced of the group, unless that is under way."""
     core.timers.cancel(("place", group.group))
-    if group.state or not group.unplaced or any(d.group == group.group for d in core.drafts.values()):
+    if group.state or group.on_hold or not group.unplaced or not _parallel_left(group, group.spec):
+        return
+    if any(d.group == group.group for d in core.drafts.values()):
         return
     draft = Draft(core.ticket(), group.spec, group.unplaced, group.refs)
     draft.group = group.group
@@ -202,12 +212,16 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
             continue
         if names & set(summary.datasets):
             holders.add(site)
-        if summary.accepting and summary.slots and _allowed(draft.spec, site):
+        if summary.accepting and summary.slots and summary.speed > 0 and _allowed(draft.spec, site):
             waits.append((summary.work_ahead_s / (summary.slots * summary.speed), site))
     return sorted(holders | {site for _, site in sorted(waits)[:SHORT_LIST]})
 
 
 def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
+    why = authorise(Principal.peer(sender), Action.QUOTE)
+    if why:
+        core.warn(why)
+        return
     core.send(sender, load.quote(core, message))
 
 
@@ -234,7 +248,7 @@ def _decide(core: Context, draft: Draft) -> None:
     del core.drafts[draft.number]
     core.timers.cancel(("quotes", str(draft.number)))
     group = core.state.groups.get(draft.group) if draft.group else None
-    if draft.group and (group is None or group.state):
+    if draft.group and (group is None or group.state or not _parallel_left(group, draft.spec)):
         return
     # Jobs may have been cancelled while the quotes came in.
     indices = group.unplaced & draft.indices if group else draft.indices
@@ -244,30 +258,41 @@ def _decide(core: Context, draft: Draft) -> None:
     if manifest.missing:
         _give_up(core, draft, group, Refusal(code="usage", text=manifest.missing_line()))
         return
-    plan = _plan(core, draft, indices, manifest)
+    parallel = _parallel_left(group, draft.spec)
+    plan = _plan(core, draft, indices, manifest, parallel)
     if draft.submit and draft.submit.plan_only:
         body = DecisionMade(plan.decision) if plan.parts else _unplaceable(plan)
         core.reply(Reply(draft.submit.request, body))
     elif not plan.parts:
         _give_up(core, draft, group, _unplaceable(plan))
     else:
-        _place(core, group or _accept(core, draft), plan, manifest)
+        # What finds no room under max_parallel now is placed when a part is over.
+        parts = plan.parts[:parallel] if draft.spec.max_parallel else plan.parts
+        _place(core, group or _accept(core, draft), plan.decision, parts, manifest)
 
 
-def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest) -> splitting.Plan:
+def _parallel_left(group: Group | None, spec: GroupSpec) -> int:
+    """How many jobs may yet run at once beside those of the parts that stand; 1 where there is no limit."""
+    if not spec.max_parallel:
+        return 1
+    held = sum(s.max_parallel for s in group.subgroups.values() if s.open_jobs()) if group else 0
+    return max(0, spec.max_parallel - held)
+
+
+def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, parallel: int) -> splitting.Plan:
     spec = draft.spec
     settings = core.state.settings
     demand = Demand(
         indices=indices,
         processors=spec.resources.processors,
-        work_s=(spec.resources.work_s or settings.default_work_s) * spec.resources.processors,
+        work_s=spec.resources.work_s or settings.default_work_s,
         needs=manifest.needs(indices),
         max_subgroup=min(spec.max_subgroup or settings.max_subgroup, settings.max_subgroup),
-        max_parallel=spec.max_parallel,
+        max_parallel=parallel if spec.max_parallel else 0,
     )
     candidates = [_candidate(core, draft, site, manifest) for site in _everyone(core, draft)]
     plan = splitting.decide(demand, candidates, core.now)
-    if spec.max_parallel and len(plan.parts) > spec.max_parallel:
+    if spec.max_parallel and len(plan.parts) > parallel:
         best = plan.decision.candidates[0].site
         plan = splitting.decide(demand, [c for c in candidates if c.site == best], core.now)
     return plan
@@ -292,7 +317,9 @@ def _candidate(core: Context, draft: Draft, site: SiteId, manifest: Manifest) ->
         silent = f"no answer for {core.now - peer.last_heard_s:.0f} s" if not peer.up else "gave no quote in time"
         return Candidate(site=site, rejected=silent)
     refused_until = core.avoid.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
-    rejected = quote.rejected or ("refused part of this group just now" if refused_until > core.now else "")
+    rejected = quote.rejected or _unusable(quote, draft.spec)
+    if refused_until > core.now:
+        rejected = rejected or "refused part of this group just now"
     links = {link.site: link.bytes_per_s for link in quote.links if link.bytes_per_s > 0}
     peer_view = core.view.peers.get(site)
     return Candidate(
@@ -305,6 +332,13 @@ def _candidate(core: Context, draft: Draft, site: SiteId, manifest: Manifest) ->
         rtt_s=0.0 if home or peer_view is None or peer_view.rtt_s is None else peer_view.rtt_s,
         fetch_bytes_per_s={holder: links.get(holder, default) for holder in manifest.holders() if holder != site},
     )
+
+
+def _unusable(quote: Quote, spec: GroupSpec) -> str:
+    """A quote is a peer's word: nothing is divided by what it says before this was asked."""
+    if quote.slots < spec.resources.processors:
+        return f"has {quote.slots} processors, a job needs {spec.resources.processors}"
+    return "" if 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf else "gave a quote that makes no sense"
 
 
 def _unplaceable(plan: splitting.Plan) -> Refusal:
@@ -323,10 +357,13 @@ def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal)
     core.notify(group.group)
 
 
-def _place(core: Context, group: Group, plan: splitting.Plan, manifest: Manifest) -> None:
-    shares = splitting.allot(group.spec.max_parallel, [len(p.indices) for p in plan.parts])
+def _place(
+    core: Context, group: Group, decision: Decision, chosen: tuple[splitting.PlacedPart, ...], manifest: Manifest
+) -> None:
+    parallel = _parallel_left(group, group.spec) if group.spec.max_parallel else 0
+    shares = allot(parallel, [len(p.indices) for p in chosen])
     parts = []
-    for at, (placed, share) in enumerate(zip(plan.parts, shares, strict=True)):
+    for at, (placed, share) in enumerate(zip(chosen, shares, strict=True)):
         files, sources, readers = manifest.for_part(placed.site, placed.indices)
         parts.append(
             Part(
@@ -341,7 +378,7 @@ def _place(core: Context, group: Group, plan: splitting.Plan, manifest: Manifest
             )
         )
     core.waiting_notes.pop(group.group, None)
-    core.persist(GroupPlaced(group=group.group, decision=plan.decision, parts=tuple(parts)))
+    core.persist(GroupPlaced(group=group.group, decision=decision, parts=tuple(parts)))
     for part in parts:
         if part.site == core.site:
             staging.begin(core, core.state.custodies[(part.subgroup, part.epoch)])

@@ -92,7 +92,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         last_end_s=group.last_end_s,
         bytes_moved=group.bytes_moved,
         shares=tuple(shares),
-        note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.note,
+        note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.on_hold or group.note,
         outputs_to=group.spec.outputs.to,
     )
 
@@ -102,10 +102,12 @@ def _state(group: Group, running: int, unreachable: int) -> str:
         return group.state
     if group.merge == "running":
         return "merging"
-    if running or group.finished():
-        return "running"
-    if unreachable:
+    if unreachable and unreachable == group.jobs - group.finished():
         return "unreachable"
+    if running or (group.finished() and not group.on_hold):
+        return "running"
+    if group.on_hold:
+        return "held"
     return "placing" if len(group.unplaced) == group.jobs else "queued"
 
 

@@ -25,19 +25,22 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
             return
         accept(core, group, subgroup, batch, message.facts, message.cancelled, keep=True)
         core.settle(("commit", subgroup.part))
-    taken = facts_key(subgroup.part, subgroup.epoch, batch) not in group.gathers
+    key = facts_key(subgroup.part, subgroup.epoch, batch)
+    taken = key not in group.gathers and key not in group.not_gathered
     core.send(subgroup.site, ResultAck(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, outputs_taken=taken))
 
 
 def _nonsense(group: Group, subgroup: Subgroup, facts: Facts, cancelled: IndexSet) -> str:
     indices = IndexSet.of(facts.indices)
+    if not indices and not cancelled:
+        return "a batch of nothing"
+    if facts.site != subgroup.site:
+        return f"facts of {facts.site}"
     if len(indices) != len(facts.indices):
         return "one job twice in a batch"
     if not (indices | cancelled).issubset(subgroup.indices) or not indices.isdisjoint(cancelled):
         return "jobs it was not given"
-    if group.merge == "running":
-        return ""
-    if any(group.settled(i) for i in facts.indices) or any(group.settled(i) for i, _ in cancelled.ranges()):
+    if group.settled(indices | cancelled):
         return "jobs that have a result"
     return ""
 
@@ -91,6 +94,9 @@ def accept(
     if not subgroup.open_jobs():
         core.settle(("control", subgroup.part))
         core.progress.pop(subgroup.part, None)
+        if group.unplaced:
+            # Its share of max_parallel is free for jobs that waited for it.
+            core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
 

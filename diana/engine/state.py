@@ -59,6 +59,13 @@ class Subgroup(msgspec.Struct, kw_only=True):
         return len(self.indices) - self.finished
 
 
+class Past(msgspec.Struct, kw_only=True):
+    """O: a placement that was taken back, and which of its batches arrived all the same."""
+
+    site: SiteId
+    batches: IndexSet = IndexSet()
+
+
 class Group(msgspec.Struct, kw_only=True, dict=True):
     """O: a bulk group as accepted from its user."""
 
@@ -76,6 +83,10 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     epoch: int = 0
     """Rises with every offer."""
     subgroups: dict[SubgroupId, Subgroup] = {}
+    past: dict[SubgroupId, Past] = {}
+    """The latest placements that were taken back."""
+    on_hold: str = ""
+    """Why nothing more of it is placed; empty: it is."""
     done: FinishedSet = msgspec.field(default_factory=FinishedSet)
     failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
     cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
@@ -83,8 +94,10 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     decisions: list[Decision] = []
     gathers: list[FactsKey] = []
     """Batches whose outputs are not here yet."""
+    not_gathered: list[FactsKey] = []
+    """Batches given up; their executing sites keep the files."""
     merge: str = ""
-    """Empty, running, done or failed."""
+    """Empty, running, done, failed, cancelled or held."""
     merge_spec: bytes = b""
     first_start_s: float = -1.0
     last_end_s: float = -1.0
@@ -102,8 +115,9 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     def finished(self) -> int:
         return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
 
-    def settled(self, index: int) -> bool:
-        return index in self.done or index in self.failed or index in self.cancelled or index in self.held
+    def settled(self, indices: IndexSet) -> bool:
+        """Whether any of them has its result."""
+        return any(kind.overlaps(indices) for kind in (self.done, self.failed, self.cancelled, self.held))
 
 
 class Outgoing(msgspec.Struct, kw_only=True):

@@ -12,6 +12,8 @@ from itertools import pairwise
 
 import msgspec
 
+LARGEST = 1 << 53
+"""No index from outside is larger, so that counts stay counts everywhere."""
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8
 _ZERO = bytes(_CHUNK_BYTES)
@@ -55,8 +57,8 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
     def checked(bounds: Iterable[int]) -> IndexSet:
         """From bounds a peer or a user sent; ValueError when they are no index set."""
         b = tuple(bounds)
-        if len(b) % 2 or (b and b[0] < 0) or any(x >= y for x, y in pairwise(b)):
-            raise ValueError("index set bounds must be an even number of strictly rising integers >= 0")
+        if len(b) % 2 or (b and not 0 <= b[0] <= b[-1] <= LARGEST) or any(x >= y for x, y in pairwise(b)):
+            raise ValueError(f"index set bounds must be an even number of strictly rising integers, 0 to {LARGEST}")
         return IndexSet(b)
 
     @staticmethod
@@ -188,14 +190,6 @@ class FinishedSet:
                 self._count += (new ^ had).bit_count()
                 chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
 
-    def discard_set(self, indices: IndexSet) -> None:
-        for index in indices:
-            key, bit = divmod(index, CHUNK)
-            chunk = self._chunks.get(key)
-            if chunk is not None and chunk[bit >> 3] & (1 << (bit & 7)):
-                chunk[bit >> 3] &= ~(1 << (bit & 7)) & 0xFF
-                self._count -= 1
-
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False
@@ -215,6 +209,17 @@ class FinishedSet:
                     low = byte & -byte
                     yield base + at * 8 + low.bit_length() - 1
                     byte ^= low
+
+    def overlaps(self, indices: IndexSet) -> bool:
+        """Whether any of `indices` is a member; costs chunks, not indices."""
+        for start, stop in indices.ranges():
+            for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
+                chunk = self._chunks.get(key)
+                if chunk is not None:
+                    low, high = max(start - key * CHUNK, 0), min(stop - key * CHUNK, CHUNK)
+                    if (int.from_bytes(chunk, "little") >> low) & ((1 << (high - low)) - 1):
+                        return True
+        return False
 
     def within(self, indices: IndexSet) -> IndexSet:
         """The members that lie in `indices`, as ranges."""

@@ -173,7 +173,8 @@ def _add_by_factor(readers: _Readers, template: Template, parameters: Parameters
     """Fix the digits the template names; the free digits faster than all of them make a run of neighbours, the
     slower free ones repeat it."""
     used, free = parameters.factors(template.names)
-    run = used[-1].stride
+    # A digit with one value only decides nothing; were it to set the run, neighbours would come apart.
+    run = min((factor.stride for factor in used if factor.size > 1), default=parameters.size)
     offsets = [0]
     for factor in free:
         if factor.stride > run:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import uuid
 from collections.abc import Mapping
@@ -47,8 +46,6 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     opened = OpenDataDir(data)
     try:
         _log_to(paths.node_log)
-        # gRPC would write a line to stderr for every stranger's handshake; what matters stands in our own log.
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         LocalLrm.launch(paths)
         return asyncio.run(_serve(opened, config, overrides or {}))
     finally:

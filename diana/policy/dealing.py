@@ -9,8 +9,8 @@ import numpy as np
 
 from diana.model.decision import PlannedPart
 from diana.model.indexset import IndexSet
-from diana.policy.cost import Floats, Grid
 from diana.policy.allotment import allot
+from diana.policy.cost import Floats, Grid
 from diana.policy.demand import Block, Demand
 
 CHUNKS_PER_SITE = 16

@@ -170,7 +170,7 @@ def test_watch_shows_changes_a_few_times_a_second_and_the_last_one(client: Clien
 
 def test_wait_gives_up_when_told_to(client: Client, node: InThread) -> None:
     node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 1)
-    with pytest.raises(errors.WaitTimedOut, match="alpha-1 is running after 0.2 s"):
+    with pytest.raises(errors.WaitTimedOut, match=r"alpha-1 is running after 0\.2 s"):
         client.wait("alpha-1", timeout_s=0.2)
     assert client.status("alpha-1")[0].state == "running"
 
@@ -292,6 +292,10 @@ def test_fetch_copies_outputs_verified_and_by_pattern(client: Client, node: InTh
     assert [p.name for p in client.fetch("alpha-1", tmp_path / "some", "*.txt")] == ["one.txt", "three.txt"]
     with pytest.raises(errors.UsageError, match="no outputs that match"):
         client.fetch("alpha-1", tmp_path / "none", "*.png")
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.UsageError, match=r"file/one.*choose another folder"):
+        client.fetch("alpha-1", tmp_path / "file" / "one")
 
 
 def test_a_gathered_file_that_changed_is_not_handed_out_and_nothing_stays_half_written(

@@ -36,4 +36,4 @@ def grid() -> Iterator[Grid]:
 
 @pytest.fixture
 def starts(grid: Grid) -> Starts:
-    return Starts(grid.root / "starts")
+    return Starts(grid)

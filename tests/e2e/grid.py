@@ -43,14 +43,14 @@ _BAD = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|neve
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T], what: str, within_s: float, every_s: float = 0.02) -> T:
+def until(look: Callable[[], T], what: str | Callable[[], str], within_s: float, every_s: float = 0.02) -> T:
     """The first true value of `look`; AssertionError naming `what` when the time is over."""
     end = time.monotonic() + within_s
     while True:
         if found := look():
             return found
         if time.monotonic() > end:
-            raise AssertionError(f"not within {within_s:g} s: {what}")
+            raise AssertionError(f"not within {within_s:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(every_s)
 
 
@@ -116,20 +116,25 @@ class Site:
             )
 
     def ready(self) -> None:
-        until(self._answers, f"{self.name} answers\n{self.story()}", START_S)
+        until(self._answers, lambda: f"{self.name} answers\n{self.story()}", START_S)
 
     def start(self) -> None:
         self.launch()
         self.ready()
 
     def _answers(self) -> bool:
+        self.assert_runs()
         assert self.process is not None
-        assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}\n{self.story()}"
         try:
             with self.client() as client:
                 return client.info().pid == self.process.pid
         except DianaError:
             return False
+
+    def assert_runs(self) -> None:
+        """A node that ended although nobody ended it fails the test at once."""
+        assert self.process is not None
+        assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}\n{self.story()}"
 
     def client(self) -> Client:
         return Client(self.data)
@@ -235,15 +240,15 @@ class Grid:
         self.meet()
 
     def meet(self, within_s: float = MEET_S) -> None:
+        until(self._all_alive, lambda: f"all sites see each other\n{self.story()}", within_s, 0.05)
+
+    def _all_alive(self) -> bool:
         for site in self.sites.values():
             with site.client() as client:
-                until(
-                    lambda c=client: self._all_alive(c), f"{site.name} sees all sites\n{self.story()}", within_s, 0.05
-                )  # type: ignore[misc]
-
-    def _all_alive(self, client: Client) -> bool:
-        seen = {site.site for site in client.sites() if site.state == "alive"}
-        return seen >= set(self.sites)
+                seen = {other.site for other in client.sites() if other.state == "alive"}
+            if not seen >= set(self.sites):
+                return False
+        return True
 
     # --- ending ------------------------------------------------------------------------------------------
 
@@ -275,7 +280,10 @@ class Grid:
             faults.append(f"still alive: {living}")
         if not self.may_complain:
             faults += [line for site in self.sites.values() for line in site.complaints()]
-        shutil.rmtree(self.root, ignore_errors=True)
+        if os.environ.get("DIANA_KEEP"):
+            print(f"kept: {self.root}")
+        else:
+            shutil.rmtree(self.root, ignore_errors=True)
         assert not faults, "\n".join(faults)
 
     def living(self) -> list[int]:
@@ -310,9 +318,10 @@ class Start(NamedTuple):
 class Starts:
     """A file into which every job appends `INDEX ATTEMPT PID` as its first act: what really was started."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.touch()
+    def __init__(self, grid: Grid) -> None:
+        self.path = grid.root / "starts"
+        self.path.touch()
+        self._grid = grid
 
     def job(self, jobs: int, then: Sequence[str] = ("sleep", "0.02"), **group: object) -> dict[str, object]:
         """A job file, as a dict, whose jobs write their line and then become `then`."""
@@ -331,7 +340,12 @@ class Starts:
         return self.path.read_bytes().count(b"\n")
 
     def wait_for(self, count: int, within_s: float = 60.0) -> None:
-        until(lambda: self.count() >= count, f"{count} starts (there are {self.count()})", within_s, 0.005)
+        def enough() -> bool:
+            for site in self._grid.sites.values():
+                site.assert_runs()
+            return self.count() >= count
+
+        until(enough, lambda: f"{count} starts\n{self._grid.story()}", within_s, 0.005)
 
     def all(self) -> list[Start]:
         """In the order in which they happened."""

@@ -92,7 +92,7 @@ def test_what_no_site_can_take_is_exit_code_3(site: Path) -> None:
 def test_a_port_that_is_taken_is_named_and_the_first_node_lives_on(site: Path, tmp_path: Path) -> None:
     address = address_of(site)
     init_site(tmp_path / "beta", "beta", listen=address)
-    refused(run(tmp_path / "beta", "node"), 2, address)
+    refused(run(tmp_path / "beta", "node"), 2, address.rpartition(":")[2], "taken")
     assert run(site, "sites").returncode == 0
 
 

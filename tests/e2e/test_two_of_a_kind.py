@@ -45,14 +45,14 @@ def test_a_taken_port_is_refused_in_one_line(grid: Grid) -> None:
         taken.bind((host, int(port)))
         taken.listen()
         line = refused_line(grid, alpha)
-    assert alpha.address in line
+    assert port in line and host in line
     alpha.start()
 
 
 def test_two_nodes_do_not_share_a_port(grid: Grid) -> None:
     alpha, beta = grid.add("alpha"), grid.add("beta")
     alpha.start()
-    assert alpha.address in refused_line(grid, beta, "--listen", alpha.address)
+    assert alpha.address.rpartition(":")[2] in refused_line(grid, beta, "--listen", alpha.address)
 
 
 def test_a_site_of_another_vo_is_refused_and_never_shows(grid: Grid) -> None:

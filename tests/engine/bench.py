@@ -1,44 +1,32 @@
 """A bench for engines: several sites, an instant network, a store in memory and an LRM played by the test.
 
-Not the simulator: no chance, no delays; each test moves time and ends jobs itself.
+Not the simulator: no chance, no delays; each test moves time, ends jobs and decides the fate of each message itself.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records
 from diana.engine.core import Engine
+from diana.engine.state import Group
+from diana.engine.surroundings import Journal
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal, Role
+from diana.model.principal import Principal
 from diana.model.settings import Settings
-from diana.model.spec import GroupSpec, Resources, Sweep, Axis
-from diana.ports import Journal
+from diana.model.spec import GroupSpec
+from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, facts_of, no_facts
 
-ALICE = Principal(Role.USER, "alice@vo")
-BOB = Principal(Role.USER, "bob@vo")
-OPERATOR = Principal(Role.OPERATOR, "root@vo")
-
-
-class TrustingKeyring:
-    def authorise(self, owner: str, group: GroupId, spec: bytes) -> ms.Authorisation:
-        return ms.Authorisation(
-            owner=owner, spec_sha256="", group=group, expires_wall_s=1e12, signer="site:x", certificate=b"", signature=b""
-        )
-
-    def check(self, authorisation: ms.Authorisation, spec: bytes) -> str:
-        return ""
-
-
-def spec(jobs: int = 1, *, work_s: float = 1.0, **more: object) -> GroupSpec:
-    axes = (Axis(name="n", start=0, stop=jobs),)
-    resources = more.pop("resources", Resources(work_s=work_s))
-    return GroupSpec(argv=("true",), sweep=Sweep(axes=axes), resources=resources, **more)  # type: ignore[arg-type]
+Post = tuple[SiteId, SiteId, ms.Message]
+Fate = Callable[["Grid", int, Post], str]
+"""Given the number of a message: `deliver`, `lose`, `twice`, `later` (to the end of the queue) or `mute` (its
+receiver makes its records durable, then crashes before anything else leaves)."""
 
 
 class Site:
@@ -46,68 +34,98 @@ class Site:
         self.grid = grid
         self.name = SiteId(name)
         self.settings = Settings(slots=slots, **settings)  # type: ignore[arg-type]
+        self.db_uuid = f"db-{name}"
+        self.keyring = PlainKeyring()
         self.stored: list[bytes] = []
         self.facts: dict[FactsKey, Facts] = {}
         self.replies: dict[int, object] = {}
-        self.running: dict[ev.Run, None] = {}
-        self.ended: dict[ev.Run, None] = {}
+        self.running: dict[ev.Run, fx.Start] = {}
+        self.ended: dict[ev.Run, Outcome] = {}
         self.started: list[ev.Run] = []
         self.staging: list[fx.StageIn] = []
         self.gathers: list[fx.Gather] = []
         self.kills: list[fx.Kill] = []
         self.warnings: list[str] = []
+        self.trace: list[fx.Effect] = []
+        """Every effect since the test last cleared it."""
+        self.outputs: Sequence[str] = ()
         self.session = 0
         self.boots = 0
-        self.stage_at_once = True
+        self.stage_at_once = self.gather_at_once = True
         self.boot()
 
-    def boot(self, db_uuid: str | None = None) -> None:
+    # --- life --------------------------------------------------------------------------------------
+
+    def boot(self, *, restored: bool = False) -> None:
+        """Start a new engine on what is durable; LRM and peers are not told yet."""
         self.boots += 1
         journal = Journal(snapshot=None, seq=len(self.stored), at_s=self.grid.now, records=list(self.stored))
-        self.engine = Engine.restore(journal, site=self.name, keyring=TrustingKeyring(), now=self.grid.now)
-        self.db_uuid = db_uuid or f"db-{self.name}"
-        self.run(self.engine.start(self.settings, boot_nonce=f"{self.name}{self.boots}", db_uuid=self.db_uuid))
+        self.engine = Engine.restore(journal, site=self.name, keyring=self.keyring, now=self.grid.now)
+        nonce = f"{self.name}{self.boots}"
+        self.run(self.engine.start(self.settings, boot_nonce=nonce, db_uuid=self.db_uuid, restored=restored))
+
+    def restart(self, *, restored: bool = False) -> None:
+        """Crash now and come back: the LRM kept its runs, the peers see a new boot."""
+        self.staging.clear()
+        self.gathers.clear()
+        self.boot(restored=restored)
+        self.lrm_ready()
+        for peer in self.grid.sites.values():
+            if peer is not self:
+                self.grid.meet(self, peer)
 
     def lrm_ready(self) -> None:
         self.session += 1
-        known = tuple(self.running) + tuple(self.ended)
+        known = (*self.running, *self.ended)
         self.handle(ev.LrmReady(session=self.session, slots=self.settings.slots, known=known))
+        for run, outcome in list(self.ended.items()):
+            self.tell([run], outcome)
 
     def hello(self) -> ms.Hello:
         return ms.Hello(
-            site=self.name, protocol=1, release="t", capabilities=(), db_uuid=self.db_uuid,
-            generation=self.engine.generation, boot_nonce=f"{self.name}{self.boots}", term=0, data_address="",
+            site=self.name,
+            protocol=1,
+            release="t",
+            capabilities=(),
+            db_uuid=self.db_uuid,
+            generation=self.engine.generation,
+            boot_nonce=f"{self.name}{self.boots}",
+            term=0,
+            data_address="",
         )
 
-    def handle(self, event: ev.Event) -> None:
-        self.run(self.engine.handle(event, self.grid.now))
+    # --- events and effects --------------------------------------------------------------------------
+
+    def handle(self, event: ev.Event) -> list[fx.Effect]:
+        effects = self.engine.handle(event, self.grid.now)
+        self.run(effects)
+        return effects
 
     def run(self, effects: list[fx.Effect]) -> None:
+        self.keep(effects)
+        self.release(effects)
+
+    def keep(self, effects: list[fx.Effect]) -> None:
+        """One transaction."""
+        self.trace += effects
         for effect in effects:
             match effect:
                 case fx.Persist(record):
                     self.stored.append(records.encode(record))
                 case fx.KeepFacts(key, facts):
-                    self.facts[key] = facts
+                    self.facts.setdefault(key, facts)
+
+    def release(self, effects: list[fx.Effect]) -> None:
         for effect in effects:
             match effect:
                 case fx.Send(to, message):
                     self.grid.post(self.name, to, message)
-                case fx.SendResult(to, key, cancelled):
-                    facts = self.facts.get(key) or no_facts(self.name)
-                    self.grid.post(
-                        self.name, to,
-                        ms.Result(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, facts=facts, cancelled=cancelled),
-                    )
+                case fx.SendResult():
+                    self.grid.post(self.name, effect.to, self._result(effect))
                 case fx.Reply(request, body):
                     self.replies[request] = body
                 case fx.Start():
-                    if effect.session == self.session:
-                        attempts = dict(effect.attempts)
-                        for index in effect.indices:
-                            run = ev.Run(effect.subgroup, effect.epoch, index, attempts.get(index, 1))
-                            self.running[run] = None
-                            self.started.append(run)
+                    self._claim(effect)
                 case fx.ForgetRuns(runs):
                     for run in runs:
                         self.ended.pop(run, None)
@@ -119,9 +137,28 @@ class Site:
                     self.kills.append(effect)
                 case fx.Warn(text):
                     self.warnings.append(text)
-        if self.stage_at_once:
-            while self.staging:
-                self.handle(ev.StageDone(ticket=self.staging.pop(0).ticket, bytes_moved=1))
+        while self.stage_at_once and self.staging:
+            self.handle(ev.StageDone(ticket=self.staging.pop(0).ticket, bytes_moved=1))
+        while self.gather_at_once and self.gathers:
+            self.handle(ev.StageDone(ticket=self.gathers.pop(0).ticket, bytes_moved=1))
+
+    def _result(self, effect: fx.SendResult) -> ms.Result:
+        key = effect.key
+        facts = self.facts.get(key) or no_facts(self.name)
+        return ms.Result(
+            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, facts=facts, cancelled=effect.cancelled
+        )
+
+    def _claim(self, start: fx.Start) -> None:
+        if start.session != self.session:
+            return
+        attempts = dict(start.attempts)
+        for index in start.indices:
+            run = ev.Run(start.subgroup, start.epoch, index, attempts.get(index, 1))
+            self.running[run] = start
+            self.started.append(run)
+
+    # --- jobs ------------------------------------------------------------------------------------------
 
     def end(self, count: int = 10**9, outcome: Outcome = Outcome.DONE) -> int:
         """End up to `count` running jobs; how many."""
@@ -129,50 +166,121 @@ class Site:
         by_transfer: dict[tuple[str, int], list[ev.Run]] = {}
         for run in some:
             del self.running[run]
-            self.ended[run] = None
+            self.ended[run] = outcome
             by_transfer.setdefault((run.subgroup, run.epoch), []).append(run)
         for runs in by_transfer.values():
             self.tell(runs, outcome)
         return len(some)
 
+    def obey_kills(self) -> None:
+        """What the LRM does with orders to kill: the runs end, cancelled."""
+        while self.kills:
+            kill = self.kills.pop(0)
+            for run in list(self.running):
+                if (run.subgroup, run.epoch) == (kill.subgroup, kill.epoch) and run.index in kill.indices:
+                    del self.running[run]
+                    self.ended[run] = Outcome.CANCELLED
+                    self.tell([run], Outcome.CANCELLED)
+
     def tell(self, runs: list[ev.Run], outcome: Outcome = Outcome.DONE) -> None:
-        facts = facts_of(self.name, runs, outcome, self.grid.now)
+        outputs = self.outputs if outcome is Outcome.DONE else ()
+        facts = facts_of(self.name, runs, outcome, self.grid.now, outputs)
         self.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=facts))
 
-    def submit(self, wanted: GroupSpec, jobs: int, request: int = 1, who: Principal = ALICE, **more: object) -> object:
-        event = ev.SubmitGroup(
-            request=request, principal=who, key=more.pop("key", ""), spec=wanted, jobs=jobs,  # type: ignore[arg-type]
-            refs=more.pop("refs", ()), wall_s=0.0, **more,  # type: ignore[arg-type]
+    # --- clients -----------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        wanted: GroupSpec,
+        jobs: int,
+        request: int = 1,
+        *,
+        who: Principal = ALICE,
+        key: str = "",
+        refs: tuple[tuple[str, IndexSet], ...] = (),
+        plan_only: bool = False,
+        settle: bool = True,
+    ) -> object:
+        self.handle(
+            ev.SubmitGroup(
+                request=request,
+                principal=who,
+                key=key,
+                spec=wanted,
+                jobs=jobs,
+                refs=refs,
+                wall_s=0.0,
+                plan_only=plan_only,
+            )
         )
-        self.handle(event)
-        self.grid.settle()
+        if settle:
+            self.grid.settle()
         return self.replies.get(request)
+
+    def cancel(
+        self, group: str, indices: IndexSet | None = None, who: Principal = ALICE, settle: bool = True
+    ) -> object:
+        self.handle(ev.CancelJobs(request=998, principal=who, group=GroupId(group), indices=indices))
+        if settle:
+            self.grid.settle()
+        return self.replies.pop(998)
 
     def ask(self, what: str, group: str | None = None, who: Principal = OPERATOR) -> object:
         self.handle(ev.Ask(request=999, principal=who, what=what, group=GroupId(group) if group else None))
         return self.replies.pop(999)
 
+    def group(self, name: str) -> Group:
+        return self.engine.core.state.groups[GroupId(name)]
+
+    def records(self, kind: type[records.Record] | None = None) -> list[records.Record]:
+        """The journal, or those of one kind."""
+        every = [records.decode(stored) for stored in self.stored]
+        return [r for r in every if kind is None or isinstance(r, kind)]
+
 
 class Grid:
-    def __init__(self, **slots: int) -> None:
+    def __init__(self, settings: dict[str, object] | None = None, **slots: int) -> None:
+        """`Grid(alpha=4, beta=2)`: sites that have met, each with an LRM; `settings` are for all of them."""
         self.now = 1000.0
-        self.post_box: deque[tuple[SiteId, SiteId, ms.Message]] = deque()
+        self.post_box: deque[Post] = deque()
         self.cut: set[str] = set()
+        self.delivered = 0
+        self.fate: Fate | None = None
         self.sites: dict[SiteId, Site] = {}
         for name, count in slots.items():
-            self.sites[SiteId(name)] = Site(self, name, count)
+            self.sites[SiteId(name)] = Site(self, name, count, **(settings or {}))
         for site in self.sites.values():
             site.lrm_ready()
-        self.connect()
+        every = list(self.sites.values())
+        for at, a in enumerate(every):
+            for b in every[at + 1 :]:
+                self.meet(a, b)
+        self.settle()
+        self.delivered = 0
 
-    def __getattr__(self, name: str) -> Site:
+    def __getitem__(self, name: str) -> Site:
         return self.sites[SiteId(name)]
 
-    def connect(self) -> None:
-        for a in self.sites.values():
-            for b in self.sites.values():
-                if a is not b:
-                    a.handle(ev.PeerUp(b.hello()))
+    def meet(self, a: Site, b: Site) -> None:
+        if a.name not in self.cut and b.name not in self.cut:
+            a.handle(ev.PeerUp(b.hello()))
+            b.handle(ev.PeerUp(a.hello()))
+
+    def part(self, name: str) -> None:
+        """Cut a site off: messages are lost, streams end."""
+        self.cut.add(name)
+        for site in self.sites.values():
+            if site.name == name:
+                for peer in self.sites:
+                    site.handle(ev.PeerDown(peer))
+            else:
+                site.handle(ev.PeerDown(SiteId(name)))
+
+    def heal(self, name: str) -> None:
+        self.cut.discard(name)
+        for site in self.sites.values():
+            if site.name != name:
+                self.meet(self[name], site)
         self.settle()
 
     def post(self, sender: SiteId, to: SiteId, message: ms.Message) -> None:
@@ -180,10 +288,24 @@ class Grid:
             self.post_box.append((sender, to, message))
 
     def settle(self) -> None:
-        """Deliver everything that is under way."""
+        """Deliver everything that is under way, each message as its fate wants."""
         while self.post_box:
-            sender, to, message = self.post_box.popleft()
-            self.sites[to].handle(ev.Received(sender, message))
+            self.deliver_one()
+
+    def deliver_one(self) -> None:
+        letter = self.post_box.popleft()
+        self.delivered += 1
+        fate = self.fate(self, self.delivered, letter) if self.fate else "deliver"
+        sender, to, message = letter
+        site = self.sites[to]
+        if fate == "later":
+            self.post_box.append(letter)
+        elif fate == "mute":
+            site.keep(site.engine.handle(ev.Received(sender, message), self.now))
+            site.restart()
+        elif fate != "lose":
+            for _ in range(2 if fate == "twice" else 1):
+                site.handle(ev.Received(sender, message))
 
     def pass_time(self, seconds: float) -> None:
         """Move time on, waking engines when they asked to be."""
@@ -198,30 +320,25 @@ class Grid:
             self.settle()
         self.now = end
 
-    def finish(self, rounds: int = 10_000) -> None:
-        """End jobs as they start until nothing runs anywhere."""
+    def finish(self, rounds: int = 200) -> None:
+        """End jobs as they start until all groups everywhere are final."""
         for _ in range(rounds):
-            if not sum(site.end() for site in self.sites.values()):
-                self.pass_time(1.0)
-                if not any(site.running for site in self.sites.values()):
-                    return
+            for site in self.sites.values():
+                site.obey_kills()
+                site.end()
             self.settle()
-            self.pass_time(0.1)
+            if self.all_final():
+                return
+            self.pass_time(1.0)
+        raise AssertionError(f"not final after {rounds} rounds: {self.story()}")
 
+    def all_final(self) -> bool:
+        states = [s.engine.core.state for s in self.sites.values()]
+        return all(g.state for s in states for g in s.groups.values()) and not any(s.custodies for s in states)
 
-def facts_of(site: SiteId, runs: list[ev.Run], outcome: Outcome, now: float) -> Facts:
-    count = len(runs)
-    return Facts(
-        site=site, indices=[r.index for r in runs], attempts=[r.attempt for r in runs], outcomes=[int(outcome)] * count,
-        exit_codes=[0] * count, started_s=[now] * count, ended_s=[now] * count, cpu_s=[0.0] * count,
-        max_rss_bytes=[0] * count, log_segments=[""] * count, log_offsets=[0] * count, log_lengths=[0] * count,
-        log_truncated=[False] * count,
-    )
+    def claims(self) -> Counter[tuple[str, int]]:
+        """How often each (group, index) was given a processor, over all sites."""
+        return Counter((run.subgroup.partition("/")[0], run.index) for s in self.sites.values() for run in s.started)
 
-
-def no_facts(site: SiteId) -> Facts:
-    return facts_of(site, [], Outcome.DONE, 0.0)
-
-
-def whole(jobs: int) -> IndexSet:
-    return IndexSet.span(0, jobs)
+    def story(self) -> str:
+        return "; ".join(f"{s.name}: {s.ask('groups')}" for s in self.sites.values())

@@ -1,0 +1,173 @@
+"""A site's LRM as its conformance suite sees it: orders in, events out, and the accidents that befall it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.adapters.lrm.local import LocalLrm
+from diana.engine.effects import Kill, Start
+from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
+from diana.model.spec import Axis, GroupSpec, Sweep
+
+ALPHA = SiteId("alpha")
+SUBGROUP = SubgroupId("alpha-1/0")
+
+
+class Told(NamedTuple):
+    """One end as it was told."""
+
+    run: Run
+    outcome: Outcome
+    exit_code: int
+    error: str
+    segment: str
+    offset: int
+    length: int
+    truncated: bool
+
+
+def told(event: JobsEnded) -> list[Told]:
+    facts = event.facts
+    errors = {error.index: error.text for error in facts.errors}
+    return [
+        Told(
+            Run(event.subgroup, event.epoch, index, facts.attempts[k]),
+            Outcome(facts.outcomes[k]),
+            facts.exit_codes[k],
+            errors.get(index, ""),
+            facts.log_segments[k],
+            facts.log_offsets[k],
+            facts.log_lengths[k],
+            facts.log_truncated[k],
+        )
+        for k, index in enumerate(facts.indices)
+    ]
+
+
+def shell(script: str, **more: object) -> GroupSpec:
+    """A large sweep of one shell command."""
+    more.setdefault("sweep", Sweep(axes=(Axis(name="n", stop=10_000),)))
+    return GroupSpec(argv=("/bin/sh", "-c", script), **more)  # type: ignore[arg-type]
+
+
+class RealSite:
+    """The embedded LRM with its spawner, over a data directory of its own."""
+
+    def __init__(self, root: Path, slots: int = 2) -> None:
+        self.data = DataDir(root)
+        for folder in (self.data.spawner, self.data.logs_root, root / "slots", root / "jobs"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.slots = slots
+        self.events: list[Event] = []
+        self.lrm = self._new()
+
+    def _new(self) -> LocalLrm:
+        return LocalLrm(self.data, ALPHA, self.slots, self.events.append, time.monotonic)
+
+    # --- what every LRM is asked -----------------------------------------------------------------------
+
+    async def up(self) -> None:
+        LocalLrm.launch(self.data)
+        await self.lrm.connect()
+
+    def start(self, spec: GroupSpec, *indices: int, attempt: int = 1, directory: str = "", session: int = 0) -> None:
+        self.lrm.start(
+            Start(
+                session=session or self.ready().session,
+                subgroup=SUBGROUP,
+                epoch=1,
+                owner="u@vo",
+                spec=spec,
+                indices=IndexSet.of(indices),
+                attempts=tuple((index, attempt) for index in indices) if attempt != 1 else (),
+                directory=directory,
+            )
+        )
+
+    def kill(self, *indices: int) -> None:
+        self.lrm.kill(Kill(subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+
+    def forget(self, *ends: Told) -> None:
+        self.lrm.forget(tuple(end.run for end in ends))
+
+    async def until(self, happened: Callable[[], bool], within_s: float = 10.0) -> None:
+        by_s = time.monotonic() + within_s
+        while not happened():
+            assert time.monotonic() < by_s, f"did not happen within {within_s} s; events: {self.events}"
+            await asyncio.sleep(0.005)
+
+    async def ended(self, count: int, within_s: float = 10.0) -> list[Told]:
+        """The ends of at least `count` different runs."""
+        await self.until(lambda: len({end.run for end in self.ends()}) >= count, within_s)
+        return self.ends()
+
+    def ends(self) -> list[Told]:
+        return [end for event in self.events if isinstance(event, JobsEnded) for end in told(event)]
+
+    def by_index(self) -> dict[int, Told]:
+        return {end.run.index: end for end in self.ends()}
+
+    def ready(self) -> LrmReady:
+        """The inventory that holds now."""
+        return [event for event in self.events if isinstance(event, LrmReady)][-1]
+
+    def readies(self) -> int:
+        return sum(isinstance(event, LrmReady) for event in self.events)
+
+    def losses(self) -> int:
+        return sum(isinstance(event, LrmLost) for event in self.events)
+
+    async def restart_node(self) -> None:
+        """The node dies and comes back; its LRM lives on."""
+        await self.lrm.close()
+        self.lrm = self._new()
+        await self.lrm.connect()
+
+    async def lose_lrm(self) -> None:
+        """The LRM's own process is killed; gives back when a successor has reported."""
+        before = self.readies()
+        os.kill(self.spawner_pid(), signal.SIGKILL)
+        await self.until(lambda: self.readies() > before)
+
+    async def down(self) -> None:
+        self.kill(*range(2000))
+        await asyncio.sleep(0.05)
+        pid = self.spawner_pid()
+        await self.lrm.close(stop_spawner=True)
+        if _is_spawner(pid):
+            os.kill(pid, signal.SIGKILL)
+
+    # --- what only the real one has --------------------------------------------------------------------
+
+    def spawner_pid(self) -> int:
+        return int((self.data.spawner / "lock").read_text() or 0)
+
+    def log(self, end: Told) -> str:
+        with (self.data.logs_root / end.segment).open("rb") as file:
+            file.seek(end.offset)
+            return file.read(end.length).decode()
+
+
+def _is_spawner(pid: int) -> bool:
+    try:
+        return b"diana.adapters.lrm.spawner" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in (b"Z", b"X")

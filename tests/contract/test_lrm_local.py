@@ -1,0 +1,302 @@
+"""The embedded LRM alone: processes, directories, logs, outputs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from diana.engine.events import JobsEnded
+from diana.model.facts import Outcome, OutputFile
+from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, Table
+from diana.model.sweep import encode_rows
+from tests.contract.lrm_builders import SUBGROUP, RealSite, alive, shell
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[RealSite]:
+    site = RealSite(tmp_path / "data")
+    await site.up()
+    yield site
+    await site.down()
+
+
+def outputs(site: RealSite) -> list[OutputFile]:
+    return [file for event in site.events if isinstance(event, JobsEnded) for file in event.facts.outputs]
+
+
+def staged(site: RealSite, name: str, content: bytes) -> Path:
+    path = site.data.staged(SUBGROUP) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+async def test_a_command_that_is_not_there_is_named_with_the_path_searched(site: RealSite) -> None:
+    site.start(GroupSpec(argv=("no-such-command", "x")), 7)
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.NOT_STARTED, 127)
+    assert "alpha-1.7" in end.error and "'no-such-command'" in end.error and os.environ["PATH"] in end.error
+    assert "\n" not in end.error
+
+
+async def test_a_file_that_may_not_be_executed_or_is_no_program_is_named(site: RealSite, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("echo no first line")
+    site.start(GroupSpec(argv=(str(plain),)), 0)
+    await site.ended(1)
+    plain.chmod(0o755)
+    site.start(GroupSpec(argv=(str(plain),)), 1)
+    await site.ended(2)
+    assert "may not be executed" in site.by_index()[0].error
+    assert "no program" in site.by_index()[1].error
+
+
+async def test_a_job_gets_a_clean_environment_and_its_names(
+    site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CANARY_SECRET", "of the node")
+    spec = GroupSpec(
+        argv=("env",), environment=(("DIANA_JOB", "forged"), ("E", "{e}{{}}")), sweep=_sweep("e", "a", "b")
+    )
+    site.start(spec, 1, attempt=2)
+    (end,) = await site.ended(1)
+    env = dict(line.split("=", 1) for line in site.log(end).splitlines())
+    assert env["E"] == "b{}"
+    assert {name: env[f"DIANA_{name}"] for name in ("JOB", "GROUP", "INDEX", "ATTEMPT", "EPOCH", "SITE", "SLOT")} == {
+        "JOB": "alpha-1.1",
+        "GROUP": "alpha-1",
+        "INDEX": "1",
+        "ATTEMPT": "2",
+        "EPOCH": "1",
+        "SITE": "alpha",
+        "SLOT": "0",
+    }
+    assert env["DIANA_PROCESSORS"] == "1" and env["TMPDIR"] == str(site.data.slot(0))
+    assert "CANARY_SECRET" not in env and "PYTHONPATH" not in env
+
+
+def _sweep(name: str, *values: str) -> Sweep:
+    return Sweep(axes=(Axis(name=name, values=values),))
+
+
+async def test_a_hostile_argument_never_meets_a_shell(site: RealSite, tmp_path: Path) -> None:
+    nasty = f"; touch {tmp_path}/owned $(touch {tmp_path}/owned)\n`touch {tmp_path}/owned`"
+    site.start(GroupSpec(argv=("printf", "%s", "{x}"), sweep=_sweep("x", nasty)), 0)
+    (end,) = await site.ended(1)
+    assert site.log(end) == nasty
+    assert not (tmp_path / "owned").exists()
+
+
+async def test_a_nul_in_an_argument_is_an_error_of_that_job(site: RealSite) -> None:
+    site.start(GroupSpec(argv=("echo", "{x}"), sweep=_sweep("x", "a\0b", "c")), 0, 1)
+    await site.ended(2)
+    assert site.by_index()[0].outcome is Outcome.NOT_STARTED
+    assert site.by_index()[1].outcome is Outcome.DONE
+
+
+async def test_cancel_reaps_the_process_group_and_what_left_it(site: RealSite, tmp_path: Path) -> None:
+    # One child in the group, one that left session and parent, and one that also wiped its environment.
+    pids = tmp_path / "pids"
+    script = (
+        f"sleep 60 & echo $! >> {pids}; "
+        f"setsid sh -c 'echo $$ >> {pids}; exec sleep 60' & "
+        f"env -i setsid sh -c '(trap \"\" TERM; echo $$ >> {pids}; exec /bin/sleep 60)' & sleep 60"
+    )
+    site.start(shell(script), 0)
+    await site.until(lambda: pids.exists() and len(pids.read_text().split()) == 3)
+    site.kill(0)
+    await site.ended(1)
+    assert [pid for pid in map(int, pids.read_text().split()) if alive(pid)] == []
+
+
+async def test_what_a_finished_job_left_running_dies_before_the_slot_is_used_again(
+    site: RealSite, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    site.start(shell(f"(setsid sh -c 'echo $$ >> {pids}; exec sleep 60' &) ; while [ ! -s {pids} ]; do :; done"), 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.DONE
+    assert not alive(int(pids.read_text()))
+
+
+async def test_a_job_that_ignores_term_is_killed_after_the_grace(site: RealSite, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    site.start(shell(f"trap '' TERM; touch {ready}; while :; do sleep 0.1; done"), 0)
+    await site.until(ready.exists)
+    site.kill(0)
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.CANCELLED, 137)
+
+
+async def test_a_log_is_cut_at_its_limit_and_says_so(site: RealSite) -> None:
+    site.start(shell("head -c 5000 /dev/zero | tr '\\0' x", log_limit_bytes=1000), 0)
+    site.start(shell("echo next"), 1)
+    await site.ended(2)
+    end = site.by_index()[0]
+    assert end.truncated and end.outcome is Outcome.DONE
+    assert site.log(end) == "x" * 1000 + "\n[diana: output cut after 1000 bytes]\n"
+    assert site.log(site.by_index()[1]) == "next\n"
+
+
+async def test_a_job_that_keeps_writing_is_cut_while_it_runs(site: RealSite) -> None:
+    site.start(shell("while :; do echo 0123456789012345678901234567890123456789; done", log_limit_bytes=1000), 0)
+    log = site.data.logs("alpha-1") / "0-1.log"  # type: ignore[arg-type]
+    await site.until(log.exists)
+    await asyncio.sleep(0.7)
+    sizes = []
+    for _ in range(40):
+        sizes.append(log.stat().st_size)
+        await asyncio.sleep(0.01)
+    assert min(sizes) < max(sizes)
+    site.kill(0)
+    (end,) = await site.ended(1)
+    assert end.truncated and end.length < 1100
+
+
+async def test_a_full_segment_rolls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIANA_SEGMENT_BYTES", "100")
+    site = RealSite(tmp_path / "data", slots=1)
+    await site.up()
+    site.start(shell("printf %060d $DIANA_INDEX"), *range(5))
+    ends = await site.ended(5)
+    assert [end.segment.rsplit("/")[-1] for end in ends] == ["0-1.log", "0-1.log", "0-2.log", "0-2.log", "0-3.log"]
+    assert [int(site.log(end)) for end in ends] == [0, 1, 2, 3, 4]
+    await site.down()
+
+
+async def test_the_scratch_directory_is_empty_for_every_job(site: RealSite) -> None:
+    dirty = "ls -A; mkdir -p a/b; touch a/b/c x; ln -s / root; chmod 000 a; [ $PWD = $TMPDIR ]"
+    site.start(shell(dirty), *range(6))
+    ends = await site.ended(6)
+    assert {end.outcome for end in ends} == {Outcome.DONE}
+    assert [site.log(end) for end in ends] == [""] * 6
+
+
+async def test_outputs_are_collected_hashed_and_the_directory_goes(site: RealSite) -> None:
+    spec = shell(
+        "mkdir out; echo $DIANA_INDEX > out/n; echo same > same.txt", outputs=Outputs(collect=("out/n", "same.txt"))
+    )
+    site.start(spec, 0, 1)
+    await site.ended(2)
+    assert {end.outcome for end in site.ends()} == {Outcome.DONE}
+    assert sorted(file.name for file in outputs(site)) == ["0/out/n", "0/same.txt", "1/out/n", "1/same.txt"]
+    for file in outputs(site):
+        content = (site.data.collected(SUBGROUP, 1) / file.name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.size_bytes, file.sha256)
+    assert not site.data.job(SUBGROUP, 1, 0).exists()
+
+
+async def test_outputs_are_told_the_same_again_after_a_crash_of_the_node(site: RealSite) -> None:
+    site.start(shell("echo {index} > {index}.txt", outputs=Outputs(collect=("{index}.txt",))), 0, 1)
+    await site.ended(2)
+    first = sorted(outputs(site), key=lambda file: file.index)
+    site.events.clear()
+    await site.restart_node()
+    await site.ended(2)
+    assert sorted(outputs(site), key=lambda file: file.index) == first and [file.name for file in first] == [
+        "0.txt",
+        "1.txt",
+    ]
+
+
+async def test_an_output_that_is_missing_or_no_file_fails_the_staging(site: RealSite) -> None:
+    collect = Outputs(collect=("out{index}",))
+    site.start(shell("true", outputs=collect), 0)
+    site.start(shell("ln -s /etc/passwd out1", outputs=collect), 1)
+    site.start(shell("mkfifo out2", outputs=collect), 2)
+    await site.ended(3)
+    assert {end.outcome for end in site.ends()} == {Outcome.STAGING_FAILED}
+    assert "out0" in site.by_index()[0].error and "alpha-1.0" in site.by_index()[0].error
+    assert "no regular file" in site.by_index()[1].error and "no regular file" in site.by_index()[2].error
+    assert outputs(site) == []
+
+
+async def test_an_output_path_that_leaves_the_directory_starts_nothing(site: RealSite, tmp_path: Path) -> None:
+    spec = shell(f"touch {tmp_path}/ran", outputs=Outputs(collect=("{x}",)), sweep=_sweep("x", "../up", "/abs", "ok"))
+    site.start(spec, 0, 1)
+    await site.ended(2)
+    assert {end.outcome for end in site.ends()} == {Outcome.NOT_STARTED}
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_inputs_are_linked_and_executables_run(site: RealSite) -> None:
+    sha = hashlib.sha256(b"tool").hexdigest()
+    staged(site, "dataset/events/part-1", b"payload")
+    staged(site, f"blob/{sha}", b"#!/bin/sh\ncat in/one all/part-1\n").chmod(0o444)
+    inputs = (
+        InputFile(source="dataset:events/part-{p}", path="in/one"),
+        InputFile(source="dataset:events", path="all"),
+        InputFile(source=f"blob:{sha}", path="tool", executable=True),
+    )
+    site.start(GroupSpec(argv=("./tool",), inputs=inputs, sweep=_sweep("p", "1", "2")), 0, 1)
+    await site.ended(2)
+    assert site.by_index()[0].outcome is Outcome.DONE
+    assert site.log(site.by_index()[0]) == "payloadpayload"
+    assert site.by_index()[1].outcome is Outcome.STAGING_FAILED
+    assert "dataset:events/part-2" in site.by_index()[1].error
+
+
+async def test_own_output_files_are_kept_also_when_the_job_fails(site: RealSite) -> None:
+    site.start(shell("echo out; echo err >&2; exit 1", stdout="o/{index}.out", stderr="{index}.err"), 4)
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.segment) == (Outcome.FAILED, "")
+    kept = {file.name: (site.data.collected(SUBGROUP, 1) / file.name).read_text() for file in outputs(site)}
+    assert kept == {"o/4.out": "out\n", "4.err": "err\n"}
+
+
+async def test_a_script_group_runs_its_script_with_rendered_arguments(site: RealSite) -> None:
+    script = "#!/bin/sh\necho script $1 ${0##*/}\n"
+    site.start(GroupSpec(script=script, argv=("{x}",), sweep=_sweep("x", "a", "b")), 0, 1)
+    await site.ended(2)
+    assert [site.log(site.by_index()[i]) for i in (0, 1)] == ["script a script\n", "script b script\n"]
+
+
+async def test_rows_of_a_table_reach_their_jobs(site: RealSite) -> None:
+    rows = [[f"left {k}", "x" * (k % 700)] for k in range(3000)]
+    blob = encode_rows(rows)
+    sha = hashlib.sha256(blob).hexdigest()
+    staged(site, f"blob/{sha}", blob)
+    table = Table(columns=("a", "b"), rows=3000, blob=sha, size_bytes=len(blob))
+    site.start(GroupSpec(argv=("echo", "{a}", "{b}"), sweep=Sweep(table=table)), 2999, 0, 64, 1500)
+    await site.ended(4)
+    for index in (2999, 0, 64, 1500):
+        assert site.log(site.by_index()[index]) == " ".join(rows[index]) + "\n"
+
+
+async def test_a_merge_command_runs_in_the_folder_it_is_given(site: RealSite, tmp_path: Path) -> None:
+    site.start(shell("pwd", outputs=Outputs(collect=("never",))), 0, directory=str(tmp_path))
+    (end,) = await site.ended(1)
+    assert (end.outcome, site.log(end)) == (Outcome.DONE, f"{tmp_path}\n")
+
+
+async def test_a_memory_limit_stops_a_job_that_wants_more(site: RealSite) -> None:
+    grab = shutil.which("python3") or "python3"
+    spec = GroupSpec(
+        argv=(grab, "-c", "import time; time.sleep(0.05); bytearray(512 << 20)"),
+        resources=Resources(memory_bytes=256 << 20),
+    )
+    site.start(spec, 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.FAILED and "MemoryError" in site.log(end)
+
+
+async def test_an_idle_spawner_goes_when_asked_and_a_busy_one_stays(site: RealSite) -> None:
+    site.start(shell("sleep 0.3"), 0)
+    await asyncio.sleep(0.1)
+    pid = site.spawner_pid()
+    await site.lrm.close(stop_spawner=True)
+    assert alive(pid)
+    await site.restart_node()
+    assert {end.outcome for end in await site.ended(1)} == {Outcome.DONE}
+    await site.lrm.close(stop_spawner=True)
+    await site.until(lambda: not alive(pid))
+    await site.restart_node()
+    assert site.spawner_pid() != pid
+    assert {run.index for run in site.ready().known} == {0}

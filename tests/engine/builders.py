@@ -1,0 +1,117 @@
+"""Values the engine's tests are made of: principals, specs, facts, a keyring that trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from diana.engine import effects as fx
+from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.model.data import DataFile, Dataset
+from diana.model.facts import Facts, JobError, Outcome, OutputFile
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal, Role
+from diana.model.spec import Axis, GroupSpec, Outputs, Resources, Sweep
+from diana.policy.statement import spec_hash
+
+ALICE = Principal(Role.USER, "alice@vo")
+BOB = Principal(Role.USER, "bob@vo")
+OPERATOR = Principal(Role.OPERATOR, "root@vo")
+
+
+class PlainKeyring:
+    """Signs by saying so and believes it; the hash of the spec is compared."""
+
+    def authorise(self, owner: str, group: GroupId, spec: bytes) -> ms.Authorisation:
+        return authorisation(owner, group, spec)
+
+    def check(self, authorisation: ms.Authorisation, spec: bytes) -> str:
+        return "" if authorisation.spec_sha256 == spec_hash(spec) else "the authorisation is for another spec"
+
+
+def authorisation(owner: str, group: GroupId, spec: bytes) -> ms.Authorisation:
+    return ms.Authorisation(
+        owner=owner,
+        spec_sha256=spec_hash(spec),
+        group=group,
+        expires_wall_s=1e12,
+        signer="site:x",
+        certificate=b"",
+        signature=b"",
+    )
+
+
+def spec(
+    jobs: int = 1,
+    *,
+    work_s: float = 1.0,
+    processors: int = 1,
+    collect: Sequence[str] = (),
+    merge: Sequence[str] = (),
+    sites: Sequence[str] = (),
+    **more: object,
+) -> GroupSpec:
+    return GroupSpec(
+        argv=("true",),
+        sweep=Sweep(axes=(Axis(name="n", start=0, stop=jobs),)),
+        resources=Resources(work_s=work_s, processors=processors),
+        outputs=Outputs(collect=tuple(collect), merge=tuple(merge)),
+        sites=tuple(sites),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def whole(jobs: int) -> IndexSet:
+    return IndexSet.span(0, jobs)
+
+
+def facts_of(
+    site: SiteId, runs: Sequence[ev.Run], outcome: Outcome, now: float, outputs: Sequence[str] = (), error: str = ""
+) -> Facts:
+    count = len(runs)
+    return Facts(
+        site=site,
+        indices=[r.index for r in runs],
+        attempts=[r.attempt for r in runs],
+        outcomes=[int(outcome)] * count,
+        exit_codes=[0 if outcome is Outcome.DONE else 1] * count,
+        started_s=[now] * count,
+        ended_s=[now] * count,
+        cpu_s=[0.0] * count,
+        max_rss_bytes=[0] * count,
+        log_segments=[""] * count,
+        log_offsets=[0] * count,
+        log_lengths=[0] * count,
+        log_truncated=[False] * count,
+        outputs=[OutputFile(r.index, f"{r.index}.{name}", 1, "0" * 64) for r in runs for name in outputs],
+        errors=[JobError(r.index, error) for r in runs if error],
+    )
+
+
+def no_facts(site: SiteId) -> Facts:
+    return facts_of(site, [], Outcome.DONE, 0.0)
+
+
+def result(
+    site: str, subgroup: str, indices: Sequence[int], *, epoch: int = 1, batch: int = 0, cancelled: Sequence[int] = ()
+) -> ms.Result:
+    """As an executing site would send it; also what a forger would."""
+    runs = [ev.Run(SubgroupId(subgroup), epoch, i, 1) for i in indices]
+    facts = facts_of(SiteId(site), runs, Outcome.DONE, 1000.0)
+    cut = IndexSet.of(cancelled)
+    return ms.Result(subgroup=SubgroupId(subgroup), epoch=epoch, batch=batch, facts=facts, cancelled=cut)
+
+
+def dataset(name: str, *files: str, size_bytes: int = 1000) -> Dataset:
+    some = tuple(DataFile(f"dataset:{name}/{f}", size_bytes, f"{hash_of(name, f)}") for f in sorted(files))
+    return Dataset(name=name, files=some)
+
+
+def hash_of(*parts: str) -> str:
+    return spec_hash("/".join(parts).encode())
+
+
+def kinds(effects: Sequence[fx.Effect]) -> list[str]:
+    """Effects by name, records by theirs: what a trace of one event reads like."""
+    return [type(e.record if isinstance(e, fx.Persist) else e).__name__ for e in effects]

@@ -1,0 +1,248 @@
+"""Every mistake gets one line: what, where, the mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.errors import UsageError
+from tests.jobfile.builders import Blobs, parse
+
+OK = '[group]\ncommand = "echo hi"\n'
+AXIS = 'group.command = "echo {x}"\nsweep.x = [1, 2]\n'
+
+LINES: list[tuple[str, str]] = [
+    ("", "job: empty; a job file needs at least [group] with a command"),
+    (
+        "[group]\nname = 'x'",
+        'job: group.command: missing; write what to run, such as command = "./sim {x}" (or script, or executable)',
+    ),
+    ("[group]\ncomand = 'x'", "job: group.comand: unknown key; did you mean 'command'?"),
+    ("[grop]\n", "job: grop: unknown key; did you mean 'group'?"),
+    (
+        OK + "[outputs]\nzzz = 1",
+        "job: outputs.zzz: unknown key; known: collect, merge, to",
+    ),
+    (OK + "max_parallel = 'many'", "job: group.max_parallel: want a whole number, got the text 'many'"),
+    (OK + "max_parallel = '5'", "job: group.max_parallel: want a whole number, got the text '5'; leave out the quotes"),
+    (OK + "max_parallel = true", "job: group.max_parallel: want a whole number, got true"),
+    (OK + "max_parallel = -1", "job: group.max_parallel: -1 is too small; want at least 0"),
+    (OK + "name = 3", "job: group.name: want text, got the number 3; quote it"),
+    (OK + "sites = 'alpha'", "job: group.sites: want a list, got the text 'alpha'"),
+    (OK + "sites = ['alpha', 3]", "job: group.sites[1]: want text, got the number 3; quote it"),
+    (
+        OK + "sites = ['Al']",
+        "job: group.sites: site id 'Al': want 1 to 40 lower-case letters, digits and inner hyphens, a letter first",
+    ),
+    (
+        OK + "sites = ['a']\nnot_sites = ['a']",
+        "job: group.not_sites: leaves out every site of group.sites; keep at least one",
+    ),
+    (OK + "on_crash = 'reru'", "job: group.on_crash: want 'hold' or 'rerun', got the text 'reru'; did you mean 'rerun'?"),
+    (OK + "environment = [1]", "job: group.environment: want a table of names and values, got a list"),
+    (OK + "environment = {A = [1]}", "job: group.environment.A: want text or a whole number or a number or true or false, got a list"),
+    (
+        OK + "environment = {'A=' = 1}",
+        "job: group.environment.A=: no variable's name; want letters, digits and underscores",
+    ),
+    (OK + "[resources]\ncpus = 0", "job: resources.cpus: 0 is too small; want at least 1"),
+    (OK + "[resources]\ncpus = 2\nprocessors = 3", "job: resources.processors: 3 beside cpus = 2; they are one thing, keep one"),
+    (
+        OK + "[resources]\nmemory = '8 gigs'",
+        "job: resources.memory: '8 gigs' is no size; write a number and a unit, such as \"500M\" or \"8G\"",
+    ),
+    (
+        OK + "[resources]\ntime = '30'",
+        "job: resources.time: '30' is no duration; write units, such as \"90s\", \"30m\" or \"1h30m\", or \"1:30:00\"",
+    ),
+    (OK + "[resources]\ntime = -3", "job: resources.time: -3 is out of range; want 0 to 1000000000 seconds"),
+    (OK + "[sweep]\n", "job: sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out"),
+    (OK + "[sweep]\nx = []", "job: sweep.x: empty; write at least one value"),
+    (OK + "[sweep]\nx = ''", 'job: sweep.x: \'\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values'),
+    (OK + "[sweep]\nx = '9-1'", "job: sweep.x: '9-1' runs backwards and is empty; write the smaller number first"),
+    (OK + "[sweep]\nx = '1-9:0'", "job: sweep.x: '1-9:0': a step of 0; write a step of at least 1"),
+    (OK + "[sweep]\nx = 5", "job: sweep.x: want text or a list, got the number 5; quote it"),
+    (OK + "[sweep]\nx = [[1]]", "job: sweep.x[0]: want text or a whole number or a number or true or false or a table of names and values, got a list"),
+    (
+        OK + "[sweep]\nx = [{a = 1}]",
+        "job: sweep.x: a list of tables; want plain values (tables of values are named `rows`)",
+    ),
+    (OK + "[sweep]\nindex = [1]", "job: sweep.index: every job has {index} already; choose another name"),
+    (OK + "[sweep]\n'a b' = [1]", "job: sweep.a b: no name; want letters, digits and underscores, a letter first"),
+    (
+        OK + "[sweep]\narray = '1-9%0'",
+        "job: sweep.array: '0' after % is no number of jobs at once; write one of at least 1",
+    ),
+    (
+        OK + "[sweep]\nx = '1-1000000'\ny = '1-1000000'",
+        "job: sweep: 1000000000000 jobs; at most 1000000000 make one group, submit it in pieces",
+    ),
+    (OK + "[sweep]\nrows = []", "job: sweep.rows: empty; write at least one row"),
+    (OK + "[sweep]\nrows = [1]", "job: sweep.rows: want tables of names and values, such as [{x = 1, y = 2}]"),
+    (OK + "[sweep]\nrows = [{a = 1}, {b = 1}]", "job: sweep.rows[1]: want the same names as the first row: a"),
+    (OK + "[sweep]\nrows = [{a = 1}]\na = [1]", "job: sweep.a: also a column of the rows; rename one of them"),
+    (OK + "[sweep]\nrows = [{a = 1}]\nfrom = 'p'", "job: sweep.rows: written beside sweep.from; keep one of them"),
+    (
+        "[group]\ncommand = 'echo {sed}'\n[sweep]\nseed = [1, 2]",
+        "job: group.command: unknown placeholder {sed}; did you mean {seed}? known: {group}, {index}, {seed};"
+        " write {{sed}} for the text itself",
+    ),
+    (
+        "[group]\ncommand = 'echo {'",
+        "job: group.command: a lone '{' at character 1; write {{ and }} for braces, {name} for a value",
+    ),
+    ("[group]\ncommand = \"echo 'a\"", "job: group.command: no closing quotation; close the quotation, or write a list of words"),
+    ("[group]\ncommand = '  '", "job: group.command: empty; write a program and its arguments"),
+    (
+        "[group]\ncommand = 'a | b'",
+        "job: group.command: '|' needs a shell and there is none; write a script, or a list: [\"sh\", \"-c\", \"...\"]",
+    ),
+    (OK + "executable = '/bin/x'", "job: group.executable: written beside group.command; keep one of them"),
+    (OK + "arguments = ['x']", "job: group.arguments: belongs to executable or script; write the arguments into command"),
+    (
+        "[group]\nscript = 'a\\nb'\n".replace("'", '"'),
+        'job: group.script: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line',
+    ),
+    (OK + "stdout = '/abs'", "job: group.stdout: '/abs': absolute; write a path below the job's directory"),
+    (OK + "stdout = 'a/../../b'", "job: group.stdout: 'a/../../b': leaves the job's directory; write a path below it"),
+    (OK + "stdout = 'a//b'", "job: group.stdout: 'a//b': no plain path of a file; write names between single slashes"),
+    (
+        OK + "stdout = 'o'\nstderr = 'o'",
+        "job: group.stderr: the same file as group.stdout; name another, or join them in the command",
+    ),
+    (OK + "[[inputs]]\npath = 'x'", "job: inputs[0].url: missing; write it"),
+    (
+        "inputs = ['a', {url = 'b', pth = 'c'}]\n" + OK,
+        "job: inputs[1].pth: unknown key; did you mean 'path'?",
+    ),
+    (
+        OK + "[[inputs]]\nurl = 's3://b/x'",
+        "job: inputs[0].url: 's3://b/x': s3: is not understood; want dataset:NAME, dataset:NAME/FILE or a local path",
+    ),
+    (
+        AXIS + "inputs = ['data/{x}.csv']",
+        "job: inputs[0].url: a local file's name cannot vary by job; register the files as a dataset"
+        " (diana datasets add NAME PATH) and write dataset:NAME/FILE",
+    ),
+    (
+        OK + "[[inputs]]\nurl = 'dataset:a/{group}'",
+        "job: inputs[0].url: {group} is not known when data is placed; name it otherwise",
+    ),
+    (
+        OK + "[[inputs]]\nurl = 'data/'",
+        "job: inputs[0].url: 'data/' is no file; name a file, or register the folder as a dataset",
+    ),
+    (
+        "inputs = ['dataset:a/x', 'dataset:b/x']\n" + OK,
+        "job: inputs[1].path: 'x' is that of inputs[0] too; give it another path",
+    ),
+    (
+        AXIS + "outputs.collect = 'out.csv'",
+        "job: outputs.collect: 'out.csv' is the same file for all 2 jobs; put {index} into its name",
+    ),
+    (
+        AXIS + "sweep.y = [1, 2]\noutputs.collect = 'out-{x}.csv'",
+        "job: outputs.collect: 'out-{x}.csv' is the same file for jobs 0 and 1 (out-1.csv); put {index} into its name",
+    ),
+    (
+        AXIS + "sweep.y = '1-500000'\noutputs.collect = 'out-{x}.csv'",
+        "job: outputs.collect: 'out-{x}.csv' may be the same file for several jobs; end its name in '-{index}'",
+    ),
+    (
+        AXIS + "outputs.collect = ['{x}', 'a', 'a']",
+        "job: outputs.collect: names one file twice; remove one of them",
+    ),
+    (
+        OK + "[outputs]\ncollect = 'x'\nto = 'results'",
+        "job: outputs.to: 'results': want an absolute folder at the submitter's site, such as /home/me/results",
+    ),
+    (OK + "[outputs]\nto = '/r'", "job: outputs.to: there is nothing to gather; name the jobs' files in outputs.collect"),
+    (OK + "[outputs]\nmerge = 'cat'", "job: outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect"),
+    (
+        AXIS + "outputs = {collect = '{x}', merge = 'cat {x}'}",
+        "job: outputs.merge: unknown placeholder {x}; known: {group}, {index}; write {{x}} for the text itself",
+    ),
+    ("group = 3", "job: group: want a table of keys and values, got the number 3"),
+    ("[group]\ncommand = ", "job: line 2, column 11: Invalid value; mend the TOML there"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), LINES)
+def test_a_mistake_is_one_line_with_its_mend(text: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "line"),
+    [
+        ("group:\n  command: [a\n", "yaml", "job: line 3, column 1: did not find expected ',' or ']'; mend the YAML there"),
+        ("group: {command: a}\ngroup: {}\n", "yaml", "job: line 2, column 1: key 'group' is written twice; mend the YAML there"),
+        ("- a", "yaml", "job: want a table of keys (group, sweep, ...) at the top; got a list"),
+        ("group: {name: !!python/name:os.system x}", "yaml", None),
+        ("group: {command: 2024-01-01}", "yaml", "job: group.command: want text or a list, got a date"),
+        ('{"group":\n {"command" "x"}}', "json", "job: line 2, column 13: Expecting ':' delimiter; mend the JSON there"),
+        ("[" * 100_000, "json", "job: no JSON that can be read; mend it"),
+        ("x", "ini", "job: format 'ini' is not understood; want one of toml, yaml, json, script"),
+        ('{"group": {"command": ["a\\u0000"]}}', "json", "job: group.command: holds a NUL character; remove it"),
+        ('{"group": {"command": ["a"]}, "sweep": {"x": ["\\u0000"]}}', "json", "job: sweep.x: a value holds a NUL character; remove it"),
+    ],
+)
+def test_other_formats_name_the_line_too(text: str, format: str, line: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text, format)
+    if line is not None:
+        assert str(caught.value) == line
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_name_the_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(b"[group]\nname = '\xff'")
+    assert str(caught.value) == "job: line 2: not UTF-8 text; save the file as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", "job: p.csv: no rows; want a first line of names, then one line per job"),
+        (b"a,b\n", "job: p.csv: no rows; want a first line of names, then one line per job"),
+        (b"a,b\n1,2\n3\n", "job: p.csv: line 3: 1 values; the first line names 2"),
+        (b"a,a\n1,2\n", "job: p.csv: line 1: 'a' stands twice; rename one of them"),
+        (
+            b"a,b c\n1,2\n",
+            "job: p.csv: line 1: 'b c' cannot name a value; want letters, digits and underscores, a letter first,"
+            " and neither index nor group",
+        ),
+        (b'a\n"x\n', "job: p.csv: line 2: unexpected end of data; mend the CSV there"),
+        (b"a\n\xff\n", "p.csv: line 2: not UTF-8 text; save the file as UTF-8"),
+        (b"a\n\x00\n", None),
+    ],
+)
+def test_a_bad_table_names_its_line(content: bytes, line: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse('group.command = "e {a}"\nsweep.from = "p.csv"', files={"p.csv": content})
+    if line is not None:
+        assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"nam": "x"}, "job: option nam: unknown; did you mean 'name'?"),
+        ({"max_parallel": "few"}, "job: group.max_parallel: want a whole number, got the text 'few'"),
+        ({"array": "x"}, 'job: sweep.array: \'x\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values'),
+        ({"group.foo": "x"}, "job: option group.foo: unknown; did you mean 'group.sites'?"),
+    ],
+)
+def test_a_bad_option_is_named(options: dict[str, str], line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(OK, options=options)
+    assert str(caught.value).startswith(line.partition(";")[0])
+
+
+def test_nothing_is_kept_of_a_file_with_a_mistake_in_its_last_line() -> None:
+    blobs = Blobs()
+    with pytest.raises(UsageError):
+        parse('sweep.rows = [{a = 1}]\ngroup.command = "e {b}"', blobs=blobs)
+    assert blobs.kept == {}
