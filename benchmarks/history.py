@@ -1,6 +1,7 @@
 """A store as a busy site has it: a million jobs known, half of them finished in random order, 1 % failed.
 
-Written with the engine's own records into a real node's journal, since running them would take the benchmark minutes.
+Jobs start in order of their index, some ten thousand run at once, and any of these may end next. Written with the
+engine's own records into a real node's journal, since running them would take the benchmark minutes.
 """
 
 from __future__ import annotations
@@ -17,29 +18,36 @@ from diana.model.layout import DataDir
 from diana.ports import Batch
 
 BATCH = 5_000
+RUNNING = 10_000
 FIRST = 1_000
 """Indices below are left to the node, which has started some of them."""
 
 
 def finish_at_random(data: Path, site: SiteId, group: GroupId, jobs: int, seed: int = 1) -> int:
-    """Gives half the jobs of a group placed whole at home their results, while its node is down; how many."""
-    order = random.Random(seed).sample(range(FIRST, jobs), jobs // 2)
+    """Gives half the jobs of a group placed whole at home their results, while its node is down; how many. Those that
+    were running then come back as jobs nobody knows the end of."""
+    rng = random.Random(seed)
+    running: list[int] = []
     store = SqliteStore(DataDir(data).journal)
     try:
         store.load()
-        for number, start in enumerate(range(0, len(order), BATCH)):
-            store.commit(_batch(site, group, number, sorted(order[start : start + BATCH])))
+        for number, start in enumerate(range(FIRST, FIRST + jobs // 2 + RUNNING, BATCH)):
+            running += range(start, start + BATCH)
+            rng.shuffle(running)
+            count = BATCH if len(running) > RUNNING else 0
+            ended, running = sorted(running[:count]), running[count:]
+            store.commit(_batch(site, group, number, IndexSet.span(start, start + BATCH), ended))
     finally:
         store.close()
-    return len(order)
+    return start + BATCH - FIRST - len(running)
 
 
-def _batch(site: SiteId, group: GroupId, number: int, indices: list[int]) -> Batch:
+def _batch(site: SiteId, group: GroupId, number: int, started: IndexSet, indices: list[int]) -> Batch:
     subgroup = subgroup_id(group, 0)
     ended = IndexSet.of(indices)
     failed = IndexSet.of(index for index in indices if index % 100 == 0)
     lines: tuple[records.Record, ...] = (
-        records.RunsStarted(subgroup=subgroup, epoch=1, indices=ended),
+        records.RunsStarted(subgroup=subgroup, epoch=1, indices=started),
         records.RunsEnded(subgroup=subgroup, epoch=1, batch=number, ended=ended),
         records.ResultAccepted(
             subgroup=subgroup,

@@ -35,15 +35,16 @@ def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> st
 
 def _rendered_clash(templates: Iterable[Template], parameters: Parameters) -> str | None:
     seen: dict[str, int] = {}
+    # The group's name is not known yet; NUL stands for it, which no value holds.
     for index in range(parameters.size):
-        values = {**parameters.of(index), "index": str(index), "group": ""}
+        values = {**parameters.of(index), "index": str(index), "group": "\0"}
         for template in templates:
             name = template.render(values)
             if name in seen:
                 who = (
                     "twice the same file" if seen[name] == index else f"the same file for jobs {seen[name]} and {index}"
                 )
-                return f"{template.text!r} is {who} ({name}); put {{index}} into its name"
+                return f"{template.text!r} is {who} ({name.replace(chr(0), '{group}')}); put {{index}} into its name"
             seen[name] = index
     return None
 

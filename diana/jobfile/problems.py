@@ -111,6 +111,8 @@ def _wrong(value: Any, kind: inspect.Type, path: str) -> str:
     where = path or "the file"
     want = wanted(kind)
     hint = "; quote it" if isinstance(plain(kind), inspect.StrType) and isinstance(value, int | float) else ""
+    if path.startswith("sweep.") and "[" not in path:
+        hint = '; write a range "1-100" or a list [1, 2]'
     if isinstance(plain(kind), inspect.IntType) and isinstance(value, str) and value.isdecimal():
         hint = "; leave out the quotes"
     return f"{where}: want {want}, got {got(value)}{hint}"

@@ -43,17 +43,20 @@ def _toml(text: str, source: str) -> Any:
     try:
         return tomllib.loads(text) or None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{source}: {_toml_place(str(error))}; mend the TOML there") from None
+        raise UsageError(f"{source}: {_toml_place(str(error), text)}; mend the TOML there") from None
     except RecursionError:
         raise UsageError(f"{source}: nested too deeply; a job file has two levels") from None
 
 
-def _toml_place(text: str) -> str:
+def _toml_place(error: str, text: str) -> str:
     """`Invalid value (at line 3, column 8)` -> `line 3, column 8: Invalid value`."""
-    what, found, place = text.rpartition(" (at ")
+    what, found, place = error.rpartition(" (at ")
     if not found:
-        return text
-    return f"{place.rstrip(')')}: {what}"
+        return error
+    place = place.rstrip(")")
+    if place == "end of document":
+        place = f"line {len(text.splitlines())}, at its end"
+    return f"{place}: {what}"
 
 
 def _json(text: str, source: str) -> Any:

@@ -76,7 +76,10 @@ async def _serve(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str
         node = _Node(opened, config, overrides)
         await node.start(stack)
         print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
-        return await node.serve()
+        _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
+        code = await node.serve()
+        _log.info("site %s stops; jobs that run, run on", config.site)
+        return code
 
 
 class _Node:

@@ -69,5 +69,7 @@ class Intake:
         """Until there is an event, or the time is over."""
         if self._events:
             return
+        # Not wait_for: before Python 3.12 it loses a cancellation that meets an event, and the node would never stop.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._waiting.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._waiting.wait()

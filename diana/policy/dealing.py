@@ -56,14 +56,16 @@ class Deal:
         share: Floats = ((had + jobs) > 0).astype(float) - (had > 0)
         return share
 
-    def ends_with(self, number: int, jobs: int) -> Floats:
-        """(S,) when each site would end if it were dealt these jobs too."""
+    def ends_with(self, number: int, jobs: int, floor_s: Floats | None = None) -> Floats:
+        """(S,) when each site would end if it were dealt these jobs too; `floor_s`: no run is shorter."""
         block, needs = self.blocks[number], list(self.blocks[number].needs)
         stage = self.stage_s
         if needs:
             new = jobs / len(block.indices) if block.divisible else (self.readers[needs] == 0)
             stage = stage + _times(self.table.fetch_s[needs], new).sum(axis=0)
-        run = np.maximum((self.work_s + jobs * self.demand.work_s) / self.capacity, self.floor_s)
+        run = np.maximum(
+            (self.work_s + jobs * self.demand.work_s) / self.capacity, self.floor_s if floor_s is None else floor_s
+        )
         ends: Floats = np.maximum(self.table.wait_s, stage) + run + self.table.network_s
         return ends
 
@@ -150,15 +152,13 @@ def deal_in_turns(deal: Deal) -> Deal:
             before[at] += jobs
     for _, _, number, jobs in sorted(order):
         deal.give(number, jobs, int(np.argmin(deal.ends_with(number, jobs))))
-    return deal
+    return _even_out(deal, step)
 
 
 def deal_to_the_data(deal: Deal) -> Deal:
-    """Each block with data to the site that has most of it, the others to where they end first; then chunks move from
-    the last site to end to where they end first, lightest data first, as long as that lowers the end."""
+    """Each block with data to the site that has most of it, the others to where they end first."""
     step = _step(deal)
-    numbers = sorted(range(len(deal.blocks)), key=lambda n: (not _has_data(deal, n), n))
-    for number in numbers:
+    for number in _data_first(deal):
         if _has_data(deal, number):
             fetch = deal.table.fetch_s[list(deal.blocks[number].needs)].sum(axis=0)
             near = np.where(fetch <= fetch.min(), deal.ends_with(number, len(deal.blocks[number].indices)), np.inf)
@@ -166,9 +166,23 @@ def deal_to_the_data(deal: Deal) -> Deal:
         else:
             for jobs in _chunks(deal.blocks[number], step):
                 deal.give(number, jobs, int(np.argmin(deal.ends_with(number, jobs))))
-    for _ in range(sum(ceil(len(b.indices) / step) for b in deal.blocks)):
-        if not _move_one(deal, numbers, step):
-            break
+    return _even_out(deal, step)
+
+
+def _data_first(deal: Deal) -> list[int]:
+    return sorted(range(len(deal.blocks)), key=lambda n: (not _has_data(deal, n), n))
+
+
+def _even_out(deal: Deal, step: int) -> Deal:
+    """Chunks move from the last site to end to where they end first, lightest data first, as long as that lowers the
+    end; then smaller ones, down to a single job."""
+    numbers = _data_first(deal)
+    moves = sum(ceil(len(b.indices) / step) for b in deal.blocks)
+    while step:
+        while moves and _move_one(deal, numbers, step):
+            moves -= 1
+        step //= 2
+        moves = len(deal.table.sites)
     return deal
 
 
@@ -179,7 +193,7 @@ def _move_one(deal: Deal, numbers: Sequence[int], step: int) -> bool:
     for number in reversed(numbers):
         jobs = min(deal.dealt[number].get(last, 0), step)
         if jobs:
-            there = deal.ends_with(number, jobs)
+            there = deal.ends_with(number, jobs, deal.least_s)
             there[last] = np.inf
             s = int(np.argmin(there))
             if there[s] < ends[last] - 1e-9:

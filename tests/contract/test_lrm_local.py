@@ -160,15 +160,47 @@ async def test_a_job_that_keeps_writing_is_cut_while_it_runs(site: RealSite) -> 
     assert end.truncated and end.length < 1100
 
 
-async def test_a_full_segment_rolls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIANA_SEGMENT_BYTES", "100")
+async def test_a_full_segment_rolls_also_for_a_successor(tmp_path: Path) -> None:
     site = RealSite(tmp_path / "data", slots=1)
     await site.up()
-    site.start(shell("printf %060d $DIANA_INDEX"), *range(5))
-    ends = await site.ended(5)
-    assert [end.segment.rsplit("/")[-1] for end in ends] == ["0-1.log", "0-1.log", "0-2.log", "0-2.log", "0-3.log"]
-    assert [int(site.log(end)) for end in ends] == [0, 1, 2, 3, 4]
+    site.start(shell("head -c $((64 << 20)) /dev/zero", log_limit_bytes=80 << 20), 0)
+    site.start(shell("echo $DIANA_INDEX"), 1, 2)
+    await site.ended(3)
+    await site.lose_lrm()
+    site.start(shell("echo $DIANA_INDEX"), 3)
+    await site.ended(4)
+    ends = site.by_index()
+    assert [ends[i].segment for i in range(4)] == ["alpha-1/0-1.log", *["alpha-1/0-2.log"] * 3]
+    assert (ends[0].length, ends[0].truncated) == (64 << 20, False)
+    assert [site.log(ends[i]) for i in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
     await site.down()
+
+
+async def test_a_job_that_deletes_its_scratch_directory_harms_no_other(site: RealSite) -> None:
+    site.start(shell("rmdir $TMPDIR || exit 9"), *range(4))
+    await site.ended(4)
+    site.start(shell("touch $TMPDIR/x && ls"), *range(4, 8))
+    await site.ended(8)
+    assert {end.outcome for end in site.ends()} == {Outcome.DONE}
+
+
+async def test_a_second_attempt_gets_a_directory_of_its_own(site: RealSite) -> None:
+    spec = shell("touch here; ls; exit $((2 - DIANA_ATTEMPT))", own_directory=True)
+    for attempt in (1, 2):
+        site.start(spec, 0, attempt=attempt)
+        await site.ended(attempt)
+    assert [(end.outcome, site.log(end)) for end in site.ends()] == [
+        (Outcome.FAILED, "here\n"),
+        (Outcome.DONE, "here\n"),
+    ]
+
+
+async def test_orders_that_need_the_disk_keep_their_order_and_a_cancel_finds_them(site: RealSite) -> None:
+    site.start(shell("sleep 0.2", own_directory=True), *range(600))
+    site.start(shell("true"), 600)
+    site.kill(*range(601))
+    await site.ended(601)
+    assert {end.outcome for end in site.ends()} == {Outcome.CANCELLED}
 
 
 async def test_the_scratch_directory_is_empty_for_every_job(site: RealSite) -> None:

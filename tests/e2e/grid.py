@@ -100,7 +100,7 @@ class Site:
         return [sys.executable, "-m", "diana.cli", "node", "--data", str(self.data), "--no-zeroconf", *more]
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, _MARK: self._mark, "PYTHONPATH": str(REPO)}
+        return {**os.environ, _MARK: self._mark, "PYTHONPATH": str(REPO), "PYTHONFAULTHANDLER": "1"}
 
     def launch(self) -> None:
         """Start the process; `ready` waits for it."""
@@ -145,6 +145,12 @@ class Site:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def abort(self) -> None:
+        """End a node that hangs; where its threads stood goes to its output."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGABRT)
+        self.process.wait()
+
     def terminate(self) -> int:
         """SIGTERM; its exit code."""
         assert self.process is not None
@@ -152,6 +158,7 @@ class Site:
         try:
             return self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
+            self.abort()
             raise AssertionError(f"{self.name} does not stop within {STOP_S:g} s\n{self.story()}") from None
 
     def spawner_pid(self) -> int:
@@ -204,8 +211,6 @@ class Grid:
         self.root = Path(tempfile.mkdtemp(prefix="diana-e2e-"))
         self.mark = self.root.name
         self.sites: dict[str, Site] = {}
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.may_complain = False
 
     # --- making and starting -----------------------------------------------------------------------------
 
@@ -266,7 +271,7 @@ class Grid:
                     if code:
                         faults.append(f"{site.name} ended with {code} at SIGTERM\n{site.story()}")
                 except subprocess.TimeoutExpired:
-                    site.kill()
+                    site.abort()
                     faults.append(f"{site.name} did not end at SIGTERM\n{site.story()}")
         for _ in range(100):
             living = self.living()
@@ -278,8 +283,7 @@ class Grid:
             time.sleep(0.02)
         else:
             faults.append(f"still alive: {living}")
-        if not self.may_complain:
-            faults += [line for site in self.sites.values() for line in site.complaints()]
+        faults += [line for site in self.sites.values() for line in site.complaints()]
         if os.environ.get("DIANA_KEEP"):
             print(f"kept: {self.root}")
         else:

@@ -7,6 +7,7 @@ import socket
 import time
 from pathlib import Path
 
+import grpc
 import msgspec
 import pytest
 
@@ -15,6 +16,7 @@ from diana.errors import Denied, DianaError, Unreachable
 from diana.node.config import load_config
 from diana.node.config_text import write_config
 from diana.node.setup import init_user
+from diana.wire.tls import server_name
 from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes
 
 pytestmark = pytest.mark.e2e
@@ -67,6 +69,9 @@ def test_a_site_of_another_vo_is_refused_and_never_shows(grid: Grid) -> None:
         mallory.start()
         grid.start()
         time.sleep(2.0)
+        with pytest.raises(grpc.RpcError) as refusal:
+            _dial_as(mallory, alpha)
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
         for site, names in ((alpha, {"alpha", "beta"}), (beta, {"alpha", "beta"}), (mallory, {"mallory"})):
             with site.client() as client:
                 assert {seen.site for seen in client.sites()} == names
@@ -114,6 +119,17 @@ def test_a_user_of_another_vo_is_refused_over_tls(grid: Grid) -> None:
     _claim_site(trusting, "other", "alpha")
     with Client(credential=trusting, address=alpha.address) as client, pytest.raises(DianaError):
         client.info()
+
+
+def _dial_as(stranger: Site, site: Site) -> None:
+    """Open a peer stream with the stranger's certificate, ready to trust the site it calls."""
+    keys = stranger.paths.keys
+    credentials = grpc.ssl_channel_credentials(
+        (site.paths.keys / "vo.pem").read_bytes(), (keys / "site.key").read_bytes(), (keys / "site.pem").read_bytes()
+    )
+    options = [("grpc.ssl_target_name_override", server_name(site.name, "alpha-vo"))]
+    with grpc.secure_channel(site.address, credentials, options) as channel:
+        next(channel.stream_stream("/diana.v1.Peer/Stream")(iter([b""]), timeout=10))
 
 
 def _claim_site(credential: Path, old: str, new: str) -> None:

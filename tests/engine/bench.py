@@ -320,12 +320,12 @@ class Grid:
             self.settle()
         self.now = end
 
-    def finish(self, rounds: int = 200) -> None:
-        """End jobs as they start until all groups everywhere are final."""
+    def finish(self, rounds: int = 200, count: int = 10**9) -> None:
+        """End up to `count` jobs per site and second as they start, until all groups everywhere are final."""
         for _ in range(rounds):
             for site in self.sites.values():
                 site.obey_kills()
-                site.end()
+                site.end(count)
             self.settle()
             if self.all_final():
                 return

@@ -37,31 +37,49 @@ LINES: list[tuple[str, str]] = [
         OK + "sites = ['a']\nnot_sites = ['a']",
         "job: group.not_sites: leaves out every site of group.sites; keep at least one",
     ),
-    (OK + "on_crash = 'reru'", "job: group.on_crash: want 'hold' or 'rerun', got the text 'reru'; did you mean 'rerun'?"),
+    (
+        OK + "on_crash = 'reru'",
+        "job: group.on_crash: want 'hold' or 'rerun', got the text 'reru'; did you mean 'rerun'?",
+    ),
     (OK + "environment = [1]", "job: group.environment: want a table of names and values, got a list"),
-    (OK + "environment = {A = [1]}", "job: group.environment.A: want text or a whole number or a number or true or false, got a list"),
+    (
+        OK + "environment = {A = [1]}",
+        "job: group.environment.A: want text or a whole number or a number or true or false, got a list",
+    ),
     (
         OK + "environment = {'A=' = 1}",
         "job: group.environment.A=: no variable's name; want letters, digits and underscores",
     ),
     (OK + "[resources]\ncpus = 0", "job: resources.cpus: 0 is too small; want at least 1"),
-    (OK + "[resources]\ncpus = 2\nprocessors = 3", "job: resources.processors: 3 beside cpus = 2; they are one thing, keep one"),
+    (
+        OK + "[resources]\ncpus = 2\nprocessors = 3",
+        "job: resources.processors: 3 beside cpus = 2; they are one thing, keep one",
+    ),
     (
         OK + "[resources]\nmemory = '8 gigs'",
-        "job: resources.memory: '8 gigs' is no size; write a number and a unit, such as \"500M\" or \"8G\"",
+        'job: resources.memory: \'8 gigs\' is no size; write a number and a unit, such as "500M" or "8G"',
     ),
     (
         OK + "[resources]\ntime = '30'",
-        "job: resources.time: '30' is no duration; write units, such as \"90s\", \"30m\" or \"1h30m\", or \"1:30:00\"",
+        'job: resources.time: \'30\' is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"',
     ),
     (OK + "[resources]\ntime = -3", "job: resources.time: -3 is out of range; want 0 to 1000000000 seconds"),
     (OK + "[sweep]\n", "job: sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out"),
     (OK + "[sweep]\nx = []", "job: sweep.x: empty; write at least one value"),
-    (OK + "[sweep]\nx = ''", 'job: sweep.x: \'\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values'),
+    (
+        OK + "[sweep]\nx = ''",
+        'job: sweep.x: \'\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values',
+    ),
     (OK + "[sweep]\nx = '9-1'", "job: sweep.x: '9-1' runs backwards and is empty; write the smaller number first"),
     (OK + "[sweep]\nx = '1-9:0'", "job: sweep.x: '1-9:0': a step of 0; write a step of at least 1"),
-    (OK + "[sweep]\nx = 5", "job: sweep.x: want text or a list, got the number 5; quote it"),
-    (OK + "[sweep]\nx = [[1]]", "job: sweep.x[0]: want text or a whole number or a number or true or false or a table of names and values, got a list"),
+    (
+        OK + "[sweep]\nx = 5",
+        'job: sweep.x: want text or a list, got the number 5; write a range "1-100" or a list [1, 2]',
+    ),
+    (
+        OK + "[sweep]\nx = [[1]]",
+        "job: sweep.x[0]: want text or a whole number or a number or true or false or a table of names and values, got a list",
+    ),
     (
         OK + "[sweep]\nx = [{a = 1}]",
         "job: sweep.x: a list of tables; want plain values (tables of values are named `rows`)",
@@ -90,14 +108,20 @@ LINES: list[tuple[str, str]] = [
         "[group]\ncommand = 'echo {'",
         "job: group.command: a lone '{' at character 1; write {{ and }} for braces, {name} for a value",
     ),
-    ("[group]\ncommand = \"echo 'a\"", "job: group.command: no closing quotation; close the quotation, or write a list of words"),
+    (
+        '[group]\ncommand = "echo \'a"',
+        "job: group.command: no closing quotation; close the quotation, or write a list of words",
+    ),
     ("[group]\ncommand = '  '", "job: group.command: empty; write a program and its arguments"),
     (
         "[group]\ncommand = 'a | b'",
-        "job: group.command: '|' needs a shell and there is none; write a script, or a list: [\"sh\", \"-c\", \"...\"]",
+        'job: group.command: \'|\' needs a shell and there is none; write a script, or a list: ["sh", "-c", "..."]',
     ),
     (OK + "executable = '/bin/x'", "job: group.executable: written beside group.command; keep one of them"),
-    (OK + "arguments = ['x']", "job: group.arguments: belongs to executable or script; write the arguments into command"),
+    (
+        OK + "arguments = ['x']",
+        "job: group.arguments: belongs to executable or script; write the arguments into command",
+    ),
     (
         "[group]\nscript = 'a\\nb'\n".replace("'", '"'),
         'job: group.script: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line',
@@ -155,14 +179,20 @@ LINES: list[tuple[str, str]] = [
         OK + "[outputs]\ncollect = 'x'\nto = 'results'",
         "job: outputs.to: 'results': want an absolute folder at the submitter's site, such as /home/me/results",
     ),
-    (OK + "[outputs]\nto = '/r'", "job: outputs.to: there is nothing to gather; name the jobs' files in outputs.collect"),
-    (OK + "[outputs]\nmerge = 'cat'", "job: outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect"),
+    (
+        OK + "[outputs]\nto = '/r'",
+        "job: outputs.to: there is nothing to gather; name the jobs' files in outputs.collect",
+    ),
+    (
+        OK + "[outputs]\nmerge = 'cat'",
+        "job: outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect",
+    ),
     (
         AXIS + "outputs = {collect = '{x}', merge = 'cat {x}'}",
         "job: outputs.merge: unknown placeholder {x}; known: {group}, {index}; write {{x}} for the text itself",
     ),
     ("group = 3", "job: group: want a table of keys and values, got the number 3"),
-    ("[group]\ncommand = ", "job: line 2, column 11: Invalid value; mend the TOML there"),
+    ("[group]\ncommand = ", "job: line 2, at its end: Invalid value; mend the TOML there"),
 ]
 
 
@@ -176,16 +206,32 @@ def test_a_mistake_is_one_line_with_its_mend(text: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("text", "format", "line"),
     [
-        ("group:\n  command: [a\n", "yaml", "job: line 3, column 1: did not find expected ',' or ']'; mend the YAML there"),
-        ("group: {command: a}\ngroup: {}\n", "yaml", "job: line 2, column 1: key 'group' is written twice; mend the YAML there"),
+        (
+            "group:\n  command: [a\n",
+            "yaml",
+            "job: line 3, column 1: did not find expected ',' or ']'; mend the YAML there",
+        ),
+        (
+            "group: {command: a}\ngroup: {}\n",
+            "yaml",
+            "job: line 2, column 1: key 'group' is written twice; mend the YAML there",
+        ),
         ("- a", "yaml", "job: want a table of keys (group, sweep, ...) at the top; got a list"),
         ("group: {name: !!python/name:os.system x}", "yaml", None),
         ("group: {command: 2024-01-01}", "yaml", "job: group.command: want text or a list, got a date"),
-        ('{"group":\n {"command" "x"}}', "json", "job: line 2, column 13: Expecting ':' delimiter; mend the JSON there"),
+        (
+            '{"group":\n {"command" "x"}}',
+            "json",
+            "job: line 2, column 13: Expecting ':' delimiter; mend the JSON there",
+        ),
         ("[" * 100_000, "json", "job: no JSON that can be read; mend it"),
         ("x", "ini", "job: format 'ini' is not understood; want one of toml, yaml, json, script"),
         ('{"group": {"command": ["a\\u0000"]}}', "json", "job: group.command: holds a NUL character; remove it"),
-        ('{"group": {"command": ["a"]}, "sweep": {"x": ["\\u0000"]}}', "json", "job: sweep.x: a value holds a NUL character; remove it"),
+        (
+            '{"group": {"command": ["a"]}, "sweep": {"x": ["\\u0000"]}}',
+            "json",
+            "job: sweep.x: a value holds a NUL character; remove it",
+        ),
     ],
 )
 def test_other_formats_name_the_line_too(text: str, format: str, line: str | None) -> None:
@@ -229,16 +275,19 @@ def test_a_bad_table_names_its_line(content: bytes, line: str | None) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"nam": "x"}, "job: option nam: unknown; did you mean 'name'?"),
+        ({"nam": "x"}, "option nam: unknown; did you mean 'name'?"),
         ({"max_parallel": "few"}, "job: group.max_parallel: want a whole number, got the text 'few'"),
-        ({"array": "x"}, 'job: sweep.array: \'x\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values'),
-        ({"group.foo": "x"}, "job: option group.foo: unknown; did you mean 'group.sites'?"),
+        (
+            {"array": "x"},
+            'job: sweep.array: \'x\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values',
+        ),
+        ({"group.foo": "x"}, "option group.foo: unknown; did you mean 'group.stdout'?"),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, str], line: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(OK, options=options)
-    assert str(caught.value).startswith(line.partition(";")[0])
+    assert str(caught.value) == line
 
 
 def test_nothing_is_kept_of_a_file_with_a_mistake_in_its_last_line() -> None:

@@ -50,7 +50,10 @@ def test_the_example_becomes_one_template_and_a_product_of_a_million() -> None:
         sites=("alpha", "beta"),
         sweep=Sweep(axes=(Axis(name="t", values=("300", "310.5")), Axis(name="seed", start=1, stop=500_001))),
         resources=Resources(processors=4, memory_bytes=8 << 30, time_limit_s=1800.0, work_s=90.0),
-        inputs=(InputFile(source="dataset:ref-{t}/a.dat", path="a.dat"), InputFile(source="dataset:ref-300", path="all")),
+        inputs=(
+            InputFile(source="dataset:ref-{t}/a.dat", path="a.dat"),
+            InputFile(source="dataset:ref-300", path="all"),
+        ),
         outputs=Outputs(collect=("out/{index}.csv",), to="/home/results", merge=("cat", "out")),
     )
     assert parsed.refs == (
@@ -114,7 +117,12 @@ def test_local_files_are_asked_for_first_and_then_become_blobs() -> None:
     """
     assert parse(text).needs_files == ("points.csv", "ref.dat", "bin/sim", "ref.dat2")
     blobs = Blobs()
-    files = {"points.csv": b"\xef\xbb\xbfa,b\r\n1,x\r\n\r\n2,\"y, z\"\r\n", "ref.dat": b"r", "bin/sim": b"#!", "ref.dat2": b"r2"}
+    files = {
+        "points.csv": b'\xef\xbb\xbfa,b\r\n1,x\r\n\r\n2,"y, z"\r\n',
+        "ref.dat": b"r",
+        "bin/sim": b"#!",
+        "ref.dat2": b"r2",
+    }
     parsed = parse(text, files=files, blobs=blobs)
     assert parsed.jobs == 4
     table = parsed.spec.sweep.table

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from diana.model.ids import GroupId, SubgroupId, group_id, group_of, is_group_id, job_id, origin_of, site_id, subgroup_id
+from diana.model.ids import (
+    GroupId,
+    SubgroupId,
+    group_id,
+    group_of,
+    is_group_id,
+    job_id,
+    origin_of,
+    site_id,
+    subgroup_id,
+)
 
 
 @pytest.mark.parametrize("text", ["a", "alpha", "a-1", "cern-t0", "a" * 40, "x" + "9" * 39])

@@ -35,7 +35,10 @@ def test_values_are_never_read_as_templates() -> None:
         ("x{a.b}", "'{a.b}' is no placeholder at character 2; write {{ and }} for braces, {name} for a value"),
         ("{a!r}", "'{a!r}' is no placeholder at character 1; write {{ and }} for braces, {name} for a value"),
         ("{0}", "'{0}' is no placeholder at character 1; write {{ and }} for braces, {name} for a value"),
-        ("awk {print $1}", "'{print $1}' is no placeholder at character 5; write {{ and }} for braces, {name} for a value"),
+        (
+            "awk {print $1}",
+            "'{print $1}' is no placeholder at character 5; write {{ and }} for braces, {name} for a value",
+        ),
     ],
 )
 def test_a_bad_template_names_the_position_and_the_mend(text: str, line: str) -> None:

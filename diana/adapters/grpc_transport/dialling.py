@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import re
 from pathlib import Path
@@ -92,7 +93,7 @@ class Dialler:
                 elif await self._talk(site):
                     failures = 0
             except (OSError, TimeoutError, BadMessage, DianaError) as error:
-                problem = str(error) or "no answer in time"
+                problem = _why(error)
             except grpc.aio.AioRpcError as error:
                 problem = error.details() or error.code().name
             except RefusedPeer as refusal:
@@ -126,6 +127,13 @@ class Dialler:
         if problem != self._said:
             self._said = problem
             _log.info("cannot reach a peer at %s: %s", self._address.where, problem)
+
+
+def _why(error: Exception) -> str:
+    """asyncio's own text repeats the address and hides the reason in a number."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or "no answer in time"
 
 
 class _Dialled:

@@ -253,6 +253,10 @@ class GrpcTransport:
 
     def _tell(self, event: PeerUp | PeerDown) -> None:
         """These must arrive, and in order: an overloaded inbox gets them later."""
+        if isinstance(event, PeerUp):
+            _log.info("%s is here: release %s, %s", event.hello.site, event.hello.release, event.hello.data_address)
+        else:
+            _log.info("%s is gone", event.site)
         self._untold.append(event)
         if len(self._untold) == 1:
             self._tell_waiting()

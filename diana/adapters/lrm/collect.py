@@ -49,7 +49,9 @@ class Collector:
         folders: set[Path] = set()
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
-            if batch.outcomes[at] != Outcome.DONE:
+            if batch.outcomes[at] in _KEEP_DIRECTORY:
+                wanted = []
+            elif batch.outcomes[at] != Outcome.DONE:
                 wanted = [each for each in wanted if each[2]]
             try:
                 for each in wanted:

@@ -45,6 +45,8 @@ _log = logging.getLogger(__name__)
 _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
 _HELLO_WAIT_S = 15.0
+_ORDER_JOBS = 500
+"""Jobs told to the spawner in one message: with the longest command lines still below a frame."""
 
 RunKey = tuple[str, int, int, int]
 
@@ -66,7 +68,8 @@ class LocalLrm:
         *,
         term: int = 0,
     ) -> None:
-        self._data = data
+        # Jobs run elsewhere than this process: what they are told must be absolute.
+        self._data = data = DataDir(data.root.resolve())
         self._site = site
         self._slots = slots
         self._emit = emit
@@ -138,13 +141,20 @@ class LocalLrm:
             return
         self._known.update((*name, index, attempts.get(index, 1)) for index in fresh)
         if self._waiting or self._plans.needs_disk(order):
-            self._enqueue((order, fresh))
+            self._enqueue_start(order, fresh)
             return
         try:
-            self._wire.send(self._plans.renderer(order).order(*name, fresh, attempts, directory=order.directory))
+            renderer = self._plans.renderer(order)
+            parts = [
+                renderer.order(*name, fresh[at : at + _ORDER_JOBS], attempts, directory=order.directory)
+                for at in range(0, len(fresh), _ORDER_JOBS)
+            ]
         except (ValueError, LookupError):
             # Let the careful way find out which jobs it concerns.
-            self._enqueue((order, fresh))
+            self._enqueue_start(order, fresh)
+            return
+        for part in parts:
+            self._wire.send(part)
 
     def kill(self, order: Kill) -> None:
         if self._waiting:
@@ -168,6 +178,10 @@ class LocalLrm:
         else:
             self._wire.send(KillMessage(order.subgroup, order.epoch, order.indices.bounds))
 
+    def _enqueue_start(self, order: Start, indices: list[int]) -> None:
+        for at in range(0, len(indices), _ORDER_JOBS):
+            self._enqueue((order, indices[at : at + _ORDER_JOBS]))
+
     def _enqueue(self, item: tuple[Start, list[int]] | Kill) -> None:
         self._waiting.append(item)
         if len(self._waiting) == 1:
@@ -182,6 +196,9 @@ class LocalLrm:
                 self._send_kill(item)
             else:
                 order, indices = item
+                if order.session != self._session:
+                    self._waiting.popleft()
+                    continue
                 prepared = await loop.run_in_executor(self._making, self._prepare, order, indices)
                 self._hand_on(order, prepared)
             self._waiting.popleft()
@@ -301,6 +318,7 @@ class LocalLrm:
             raise
         if self._wire is wire:
             self._wire = None
+            _log.warning("the spawner is gone; another takes over, and what it finds running stays running")
             self._emit(LrmLost())
 
     def _give_up_unless_greeted(self, wire: Wire) -> None:

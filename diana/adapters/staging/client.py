@@ -107,7 +107,8 @@ class Fetcher:
             await call.write(data_pb2.ReadRequest(file=0, ref=ref, offset=offset, length=length))
             await call.done_writing()
             while True:
-                frame = await asyncio.wait_for(call.read(), self._limits.stall_s)
+                async with asyncio.timeout(self._limits.stall_s):
+                    frame = await call.read()
                 if not isinstance(frame, data_pb2.ReadFrame):
                     raise Unreachable(f"{ref}: site {site} ended the stream early; try again")
                 if frame.error:

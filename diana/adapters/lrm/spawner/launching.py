@@ -66,6 +66,10 @@ class Launcher:
         """Of every run of this data directory."""
         return self._marker + b":"
 
+    def leave(self) -> None:
+        """The scratch directory this process stands in may be another one now, of the same name."""
+        self._here = ""
+
     def marker(self, job: Job) -> bytes:
         """The environment entry by which the processes of this run, and of no other, are known."""
         record = job.claim.record
@@ -82,7 +86,8 @@ class Launcher:
             if folder != self._here:
                 self._here = ""
                 os.chdir(folder)
-                self._here = folder
+                # A scratch directory stays; a job's own may be deleted and made anew under the same name.
+                self._here = folder if folder == scratch else ""
             actions = self._own_files(job, segment, opened) if job.stdout or job.stderr else segment.actions
             program = self._program(job.argv[0], environment[b"PATH"].decode())
             pid = os.posix_spawn(

@@ -131,10 +131,10 @@ class Scratch:
             self.empty(slot)
         return path
 
-    def empty(self, slot: int) -> None:
-        """OSError when something cannot be deleted."""
+    def empty(self, slot: int) -> bool:
+        """Whether it had to be made anew. OSError when something cannot be deleted."""
         if slot not in self._made:
-            return
+            return False
         path = f"{self._root}/{slot}"
         try:
             names = os.listdir(path)
@@ -144,9 +144,10 @@ class Scratch:
             with suppress(OSError):
                 os.chmod(path, 0o700)
             self.path(slot)
-            return
+            return True
         for name in names:
             remove(f"{path}/{name}")
+        return False
 
 
 def remove(path: str) -> None:

@@ -19,7 +19,7 @@ from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
 from diana.adapters.lrm.spawner.records import End
-from diana.adapters.lrm.spawner.segments import SEGMENT_BYTES, Segments
+from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import Table
 from diana.model.facts import Outcome
@@ -30,7 +30,7 @@ GRACE_S = 5.0
 """Between TERM and KILL."""
 WATCH_S = 0.25
 """How often the logs of running jobs are measured."""
-_DRAIN_POLL_S = 0.002
+_DRAIN_POLL_S = 0.005
 _RETRY_S = 0.2
 EXIT_UNKNOWN = -1
 """Stands where nobody knows the exit code."""
@@ -41,7 +41,7 @@ class Runner:
         self._table = table
         self._launcher = launcher
         self._epoll = epoll
-        self._segments = Segments(data.logs_root, int(os.environ.get("DIANA_SEGMENT_BYTES", SEGMENT_BYTES)))
+        self._segments = Segments(data.logs_root)
         self._scratch = processes.Scratch(data.root / "slots")
         self.slots = Slots(slots)
         self.running: dict[int, Job] = {}
@@ -228,7 +228,8 @@ class Runner:
                 end.truncated = True
                 print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
         try:
-            self._scratch.empty(job.slots[0])
+            if self._scratch.empty(job.slots[0]):
+                self._launcher.leave()
         except OSError as fault:
             print(f"scratch of slot {job.slots[0]}: {fault}", file=sys.stderr, flush=True)
         self._free(job)

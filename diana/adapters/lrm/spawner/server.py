@@ -55,7 +55,8 @@ class Server:
             return False
         try:
             sock, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+        except OSError:
+            # Gone already, or no descriptor left just now: the caller tries again.
             return True
         sock.setblocking(False)
         who = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -1,0 +1,56 @@
+"""A command that is not there is found at submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diana.jobfile.check import missing_command
+from diana.model.spec import GroupSpec, InputFile
+
+
+def missing(*argv: str, inputs: tuple[str, ...] = (), path: str = "/usr/bin:/bin") -> str | None:
+    files = tuple(InputFile(source="dataset:d/f", path=name) for name in inputs)
+    return missing_command(GroupSpec(argv=argv, inputs=files), path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "inputs"),
+    [
+        (("sh", "-c", "x"), ()),
+        (("/bin/sh",), ()),
+        (("{tool}", "x"), ()),
+        (("./sim",), ("sim",)),
+        (("bin/sim",), ("bin/sim",)),
+        (("tools/bin/sim",), ("tools",)),
+        (("./sim-a",), ("sim-{x}",)),
+    ],
+)
+def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs: tuple[str, ...]) -> None:
+    assert missing(*argv, inputs=inputs) is None
+
+
+def test_a_missing_command_says_where_was_looked_and_what_mends_it(tmp_path: Path) -> None:
+    skip = "or submit with --no-check-command if only other sites have it"
+    assert missing("nosuch") == (
+        f"command nosuch: not found in PATH (/usr/bin:/bin); mend its name, add it to the inputs, {skip}"
+    )
+    assert missing("/no/such") == f"command /no/such: no such file on this machine; mend the path, {skip}"
+    plain = tmp_path / "plain"
+    plain.touch(mode=0o644)
+    assert missing(str(plain)) == f"command {plain}: not executable on this machine; mend the path, {skip}"
+    assert missing("./sim", inputs=("other",)) == (
+        "command ./sim: not among the inputs (a job starts in a directory of its own);"
+        ' add it to the job file: [[inputs]] url = "sim", executable = true'
+    )
+    assert (
+        missing("sim", inputs=("sim",)) == "command sim: an input of that name is not looked for in PATH; write ./sim"
+    )
+
+
+def test_a_script_is_checked_by_its_interpreter() -> None:
+    assert missing_command(GroupSpec(script="#!/bin/sh -e\n"), "") is None
+    line = missing_command(GroupSpec(script="#!/no/python\n"), "")
+    assert line is not None and line.startswith("script: interpreter /no/python: no such file on this machine;")
+    assert missing_command(GroupSpec(script="#!\n"), "") is not None

@@ -1,0 +1,108 @@
+"""Scripts as job files: `#DIANA` lines and the `#SBATCH` subset."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.errors import UsageError
+from diana.model.spec import Axis, Resources
+from tests.jobfile.builders import parse
+
+
+def test_diana_lines_set_keys_and_the_array_reaches_the_environment() -> None:
+    script = (
+        "#!/bin/sh\n#DIANA name=scan\n#DIANA --array=1-10%3 --cpus 2\n# a comment\n\n#DIANA group.environment.MODE=fast\n"
+        "echo $DIANA_ARRAY_TASK_ID {}\n#DIANA name=late\n"
+    )
+    parsed = parse(script, "script", source="run.sh")
+    spec = parsed.spec
+    assert parsed.jobs == 10
+    assert (spec.name, spec.script, spec.argv, spec.max_parallel) == ("scan", script, (), 3)
+    assert spec.sweep.axes == (Axis(name="array", start=1, stop=11),)
+    assert spec.resources.processors == 2
+    environment = dict(spec.environment)
+    assert environment["DIANA_ARRAY_TASK_ID"] == environment["SLURM_ARRAY_TASK_ID"] == "{array}"
+    assert (environment["SLURM_ARRAY_TASK_MIN"], environment["SLURM_ARRAY_TASK_MAX"]) == ("1", "10")
+    assert (environment["SLURM_ARRAY_TASK_COUNT"], environment["MODE"]) == ("10", "fast")
+
+
+def test_the_sbatch_subset_means_what_slurm_means_by_it() -> None:
+    script = (
+        "#!/bin/bash\n#SBATCH --job-name=fit -n 2 -c4\n#SBATCH --mem=4000   # per node\n#SBATCH -t 1-02:30:00\n"
+        "#SBATCH --gpus=1 --array 0-6:2\n#SBATCH --export=ALL,MODE={x}\n#SBATCH -o logs/%A_%a.out -e %x-%a.err\nrun\n"
+    )
+    spec = parse(script, "script").spec
+    assert spec.name == "fit"
+    assert spec.resources == Resources(processors=8, memory_bytes=4000 << 20, time_limit_s=95_400.0, gpus=1)
+    assert spec.sweep.axes == (Axis(name="array", start=0, stop=7, step=2),)
+    assert (spec.stdout, spec.stderr) == ("logs/{group}_{array}.out", "fit-{array}.err")
+    assert spec.outputs.collect == ("logs/{group}_{array}.out", "fit-{array}.err")
+    assert dict(spec.environment)["MODE"] == "{{x}}"
+
+
+def test_lines_override_sbatch_and_the_command_line_overrides_both() -> None:
+    script = "#!/bin/sh\n#SBATCH --array=1-5 -c 2\n#DIANA array=1-6 cpus=3\ntrue\n"
+    assert parse(script, "script").jobs == 6
+    spec = parse(script, "script", options={"cpus": "4"}).spec
+    assert spec.resources.processors == 4
+
+
+def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
+    spec = parse("#!/bin/sh\n#SBATCH -a 1,5-6 --mem-per-cpu=1G -c 2\n", "script").spec
+    assert spec.sweep.axes == (Axis(name="array", values=("1", "5", "6")),)
+    assert spec.resources.memory_bytes == 2 << 30
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("echo", 'job: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line'),
+        (
+            "#!/bin/sh\n#SBATCH --partition=long\n",
+            "job: line 2: #SBATCH --partition: not understood; remove it or give a #DIANA line (understood: --array,"
+            " --cpus-per-task, --error, --export, --gpus, --job-name, --mem, --mem-per-cpu, --nodes, --ntasks, --output, --time)",
+        ),
+        (
+            "#!/bin/sh\n\n#SBATCH -c\n",
+            "job: line 3: #SBATCH --cpus-per-task: has no value; write --cpus-per-task=VALUE",
+        ),
+        ("#!/bin/sh\n#SBATCH -c x\n", "job: line 2: #SBATCH --cpus-per-task: 'x': want a whole number of at least 1"),
+        (
+            "#!/bin/sh\n#SBATCH -N 2\n",
+            "job: line 2: #SBATCH --nodes: '2': a job runs on one machine; write 1 or remove it",
+        ),
+        (
+            "#!/bin/sh\n#SBATCH -t soon\n",
+            "job: line 2: #SBATCH --time: 'soon' is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS",
+        ),
+        (
+            "#!/bin/sh\n#SBATCH -o %N.out\n",
+            "job: line 2: #SBATCH --output: '%N.out': %N is not understood; want %A, %a, %j or %x",
+        ),
+        (
+            "#!/bin/sh\n#SBATCH --export=HOME\n",
+            "job: line 2: #SBATCH --export: 'HOME': the submitter's variables do not travel; write HOME=VALUE",
+        ),
+        ("#!/bin/sh\n#DIANA name\n", "job: line 2: 'name' has no value; write #DIANA key=value"),
+        ("#!/bin/sh\n#DIANA 'name\n", "job: line 2: No closing quotation"),
+        ("#!/bin/sh\n#DIANA nme=x\n", "option nme: unknown; did you mean 'name'?"),
+        (
+            "#!/bin/sh\n#SBATCH -a 1-3 -o all.out\n",
+            "job: outputs.collect: 'all.out' is the same file for all 3 jobs; put {index} into its name",
+        ),
+    ],
+)
+def test_a_mistake_in_a_script_names_its_line(script: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(script, "script")
+    assert str(caught.value) == line
+
+
+def test_a_job_file_may_name_a_local_script() -> None:
+    text = '[group]\nscript = "run.sh"\narguments = ["{array}"]\n[sweep]\narray = "1-3"'
+    assert parse(text).needs_files == ("run.sh",)
+    spec = parse(text, files={"run.sh": b"#!/bin/sh\necho {} $1\n"}).spec
+    assert spec.script == "#!/bin/sh\necho {} $1\n"
+    assert dict(spec.environment)["SLURM_ARRAY_TASK_ID"] == "{array}"
+    with pytest.raises(UsageError, match=r"job: run.sh: line 1: a script begins with"):
+        parse(text, files={"run.sh": b"echo"})
