@@ -58,5 +58,5 @@ class StoreNewer(DianaError):
     exit_code = 4
 
 
-class StoreBusy(DianaError):
-    exit_code = 4
+class StoreBusy(UsageError):
+    """Another node holds the data directory or its store."""

@@ -32,7 +32,7 @@ _OPTIONS: list[tuple[str, Any]] = [
 
 
 class PortTaken(UsageError):
-    exit_code = 4
+    """The address to listen on is in use."""
 
 
 def make_server(listen: str, keys: Path | None) -> tuple[grpc.aio.Server, int]:

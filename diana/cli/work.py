@@ -26,7 +26,6 @@ OPTIONS = (
     "collect",
     "to",
     "on_crash",
-    "on_site_lost",
 )
 """Command-line options that travel under the job file's names and go over what stands there."""
 

@@ -57,6 +57,8 @@ class Context:
         """Ticket -> which outputs come from where."""
         self.drafts: dict[int, Draft] = {}
         self.staging = StageBook()
+        self.staged_bytes: dict[CustodyKey, int] = {}
+        """Brought here and not told yet."""
         self.avoid: dict[GroupId, dict[SiteId, float]] = {}
         """Sites that refused part of a group, and until when they are no candidates for it."""
         self.waiting_notes: dict[GroupId, str] = {}

@@ -152,6 +152,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         quote=0,
         processors=need.processors,
         memory_bytes=need.memory_bytes,
+        gpus=need.gpus,
         jobs=len(message.indices),
         refs=(),
     )

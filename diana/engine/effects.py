@@ -46,6 +46,7 @@ class SendResult(msgspec.Struct, frozen=True):
     to: SiteId
     key: FactsKey
     cancelled: IndexSet
+    bytes_staged: int = 0
 
 
 class GroupAccepted(msgspec.Struct, frozen=True):

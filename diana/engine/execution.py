@@ -210,6 +210,7 @@ def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
 def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -> None:
     """One batch of ends, durable here and told to the origin."""
     batch = custody.next_batch
+    staged = core.staged_bytes.pop(custody.key, 0)
     key = facts_key(custody.subgroup, custody.epoch, batch)
     if facts.indices:
         core.emit(KeepFacts(key, facts))
@@ -221,11 +222,12 @@ def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -
             ended=IndexSet.of(facts.indices),
             cancelled=cancelled,
             has_outputs=bool(facts.outputs),
+            bytes_staged=staged,
         )
     )
     if custody.origin == core.site:
         group = core.state.groups[group_of(custody.subgroup)]
-        results.accept(core, group, group.subgroups[custody.subgroup], batch, facts, cancelled, keep=False)
+        results.accept(core, group, group.subgroups[custody.subgroup], batch, facts, cancelled, staged, keep=False)
     else:
         send_result(core, custody, batch)
 
@@ -233,7 +235,8 @@ def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -
 def send_result(core: Context, custody: Custody, batch: int) -> None:
     core.back_off(("result", custody.subgroup, str(custody.epoch), str(batch)))
     key = facts_key(custody.subgroup, custody.epoch, batch)
-    core.emit(SendResult(custody.origin, key, custody.outgoing[batch].cancelled))
+    out = custody.outgoing[batch]
+    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged))
 
 
 def close_if_over(core: Context, custody: Custody) -> None:

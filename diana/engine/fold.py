@@ -224,6 +224,7 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     subgroup.done += len(record.done)
     subgroup.failed += len(record.failed)
     subgroup.acked = True
+    group.bytes_moved += record.bytes_staged
     if record.has_outputs:
         group.gathers.append(r.facts_key(record.subgroup, record.epoch, record.batch))
     if subgroup.indices.bounds[:1] == (group.jobs,):
@@ -317,7 +318,9 @@ def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
         custody.pending = custody.pending - record.ended - record.cancelled
     custody.next_batch = record.batch + 1
     if not at_home:
-        custody.outgoing[record.batch] = Outgoing(cancelled=record.cancelled, has_outputs=record.has_outputs)
+        custody.outgoing[record.batch] = Outgoing(
+            cancelled=record.cancelled, has_outputs=record.has_outputs, bytes_staged=record.bytes_staged
+        )
 
 
 def group_ids(state: SiteState) -> list[GroupId]:

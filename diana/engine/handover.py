@@ -30,7 +30,7 @@ from diana.engine.records import (
     TransferCommitted,
 )
 from diana.engine.state import Group, Step, Subgroup
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.policy.authorise import Action, authorise
@@ -80,6 +80,9 @@ def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
 
 def on_report(core: Context, sender: SiteId, message: Report) -> None:
     """A destination's word. One that is not about the placement that counts now changes nothing."""
+    if origin_of(group_of(message.subgroup)) != core.site:
+        core.warn(f"{sender} reports to {core.site} of {message.subgroup}, which is another site's")
+        return
     found = find(core, message.subgroup)
     if found is None or found[1].epoch != message.epoch:
         _about_nothing_current(core, sender, message)

@@ -70,8 +70,16 @@ def _rejected(core: Context, asked: QuoteRequest, for_peer: bool) -> str:
         return core.low_room
     if asked.processors > settings.slots:
         return f"has {settings.slots} processors, a job needs {asked.processors}"
+    if asked.gpus:
+        return f"hands out no GPUs, a job needs {asked.gpus}"
+    if settings.memory_bytes and asked.memory_bytes > settings.memory_bytes:
+        return f"has {_gib(settings.memory_bytes)} of memory, a job needs {_gib(asked.memory_bytes)}"
     if for_peer and not settings.accept_remote:
         return "takes no work from other sites"
     if queued_jobs(core) + asked.jobs > settings.max_queued_jobs:
         return f"holds its limit of {settings.max_queued_jobs} jobs"
     return ""
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:.3g} GiB"

@@ -58,6 +58,7 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Chosen by the asker; the answer repeats it."""
     processors: int
     memory_bytes: int
+    gpus: int = 0
     jobs: int
     refs: tuple[str, ...]
     """`dataset:NAME` or `dataset:NAME/FILE`."""
@@ -197,6 +198,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     cancelled: IndexSet
     """Jobs cancelled before they started: they have no facts."""
+    bytes_staged: int = 0
+    """Input bytes brought to the site since the last batch."""
 
 
 class ResultAck(msgspec.Struct, frozen=True, kw_only=True):

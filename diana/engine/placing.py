@@ -119,6 +119,9 @@ def _other_body(key: str, known: str) -> Refusal:
 def _surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """Some allowed site that is heard of has the processors: no need to ask before the answer."""
     processors = spec.resources.processors
+    asks_more = spec.resources.gpus or spec.resources.memory_bytes
+    if asks_more:
+        return False
     if _allowed(spec, core.site) and core.state.settings.slots >= processors:
         return True
     alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
@@ -191,6 +194,7 @@ def _request(draft: Draft) -> QuoteRequest:
         quote=draft.number,
         processors=need.processors,
         memory_bytes=need.memory_bytes,
+        gpus=need.gpus,
         jobs=len(draft.indices),
         refs=tuple(refs),
     )

@@ -65,7 +65,12 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal:
 
 
 def group_view(core: Context, group: Group) -> views.GroupView:
-    shares = [_share(core, group, s) for _, s in sorted(group.subgroups.items(), key=lambda kv: kv[1].epoch)]
+    shares = [
+        _share(core, group, s)
+        for s in sorted(group.subgroups.values(), key=lambda s: s.epoch)
+        # The merge is no job of the user's.
+        if s.indices.bounds[:1] != (group.jobs,)
+    ]
     unreachable = sum(s.open_jobs() for s in group.subgroups.values() if s.unreachable)
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)

@@ -114,6 +114,7 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     first_start_s: float = -1.0
     """Seconds after submission by the executing site's account; negative: nothing started."""
     last_end_s: float = -1.0
+    bytes_staged: int = 0
     note: str = ""
     """The first error line of the batch."""
 
@@ -244,6 +245,8 @@ class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
     cancelled: IndexSet = IndexSet()
     """Cancelled before they started; no facts."""
     has_outputs: bool = False
+    bytes_staged: int = 0
+    """Input bytes brought here since the last batch."""
 
 
 class BatchAcked(_OfTransfer, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
         if wrong:
             core.warn(f"{subgroup.site} reports of {subgroup.part}: {wrong}")
             return
-        accept(core, group, subgroup, batch, message.facts, message.cancelled, keep=True)
+        accept(core, group, subgroup, batch, message.facts, message.cancelled, message.bytes_staged, keep=True)
         core.settle(("commit", subgroup.part))
     key = facts_key(subgroup.part, subgroup.epoch, batch)
     taken = key not in group.gathers and key not in group.not_gathered
@@ -52,6 +52,7 @@ def accept(
     batch: int,
     facts: Facts,
     cancelled: IndexSet,
+    bytes_staged: int,
     *,
     keep: bool,
 ) -> None:
@@ -85,6 +86,7 @@ def accept(
             has_outputs=bool(facts.outputs),
             first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
             last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
+            bytes_staged=bytes_staged,
             note=facts.errors[0].text if facts.errors else "",
         )
     )

@@ -32,7 +32,7 @@ def on_staged(core: Context, event: StageDone) -> None:
     custody = core.state.custodies.get(key)
     if unit is None or custody is None:
         return
-    core.count("bytes_staged", event.bytes_moved)
+    core.staged_bytes[key] = core.staged_bytes.get(key, 0) + event.bytes_moved
     if not event.error:
         core.staging.close_unit(key, number)
         return

@@ -125,6 +125,7 @@ class Outgoing(msgspec.Struct, kw_only=True):
 
     cancelled: IndexSet
     has_outputs: bool
+    bytes_staged: int = 0
     acked: bool = False
 
 

@@ -122,7 +122,10 @@ def wanted(kind: inspect.Type) -> str:
     kind = plain(kind)
     if isinstance(kind, inspect.UnionType):
         words = [wanted(one) for one in kind.types if not isinstance(plain(one), inspect.NoneType)]
-        return " or ".join(dict.fromkeys(words))
+        if "a number" in words:
+            words = [word for word in words if word != "a whole number"]
+        *most, last = dict.fromkeys(words)
+        return f"{', '.join(most)} or {last}" if most else last
     names: tuple[tuple[type[inspect.Type], str], ...] = (
         (inspect.StrType, "text"),
         (inspect.IntType, "a whole number"),

@@ -48,10 +48,6 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["hold", "rerun"],
         Meta(description="A job whose machine went down while it ran: wait for you, or run again."),
     ] = "hold"
-    on_site_lost: Annotated[
-        Literal["hold", "rerun"],
-        Meta(description="A job that was running at a site that is lost: wait for you, or run again."),
-    ] = "hold"
     sites: Annotated[list[str], Meta(description="Only these sites.")] = []
     not_sites: Annotated[list[str], Meta(description="None of these sites.")] = []
     job_class: Annotated[

@@ -8,6 +8,8 @@ import msgspec
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 1
     """Processors jobs may hold here at once; 0: this site only submits."""
+    memory_bytes: int = 0
+    """Memory one job may ask for at most; 0: not known, jobs are not refused for it."""
     speed: float = 1.0
     """How much faster than the reference a job runs here."""
     claim_ahead: int = 0
@@ -38,6 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         ranges: tuple[tuple[str, float, float], ...] = (
             ("slots", 0, 1_000_000),
+            ("memory_bytes", 0, 2**60),
             ("speed", 1e-3, 1e3),
             ("claim_ahead", 0, 1_000_000),
             ("max_queued_jobs", 1, 10**12),

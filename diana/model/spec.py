@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 OnCrash = Literal["hold", "rerun"]
-OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 
 
@@ -104,7 +103,6 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only these sites; empty: any."""
     not_sites: tuple[str, ...] = ()
     on_crash: OnCrash = "hold"
-    on_site_lost: OnSiteLost = "hold"
     max_parallel: int = 0
     job_class: JobClass = ""
     max_subgroup: int = 0

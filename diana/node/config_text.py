@@ -28,6 +28,7 @@ _SETTINGS = {
     "speed": "How much faster than the reference a job runs here.",
     "claim_ahead": "Jobs given to the machines beyond the free slots; 0: twice the slots.",
     "accept_remote": "Take work of other sites.",
+    "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
     "max_queued_jobs": "Jobs held here before more are refused.",
     "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
     "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",

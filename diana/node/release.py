@@ -153,6 +153,7 @@ class Release:
                 batch=key.batch,
                 facts=facts or columns.empty(self._site),
                 cancelled=effect.cancelled,
+                bytes_staged=effect.bytes_staged,
             )
             if self.transport:
                 self.transport.send(effect.to, result)

@@ -114,7 +114,8 @@ def _vo_name(site: str, vo: str | None, vo_from: Path | None) -> str:
 
 def _settings(slots: int | None) -> Settings:
     try:
-        return Settings(slots=len(os.sched_getaffinity(0)) if slots is None else slots)
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return Settings(slots=len(os.sched_getaffinity(0)) if slots is None else slots, memory_bytes=memory)
     except ValueError as error:
         raise errors.UsageError(str(error)) from None
 

@@ -272,7 +272,12 @@ class Site:
         key = effect.key
         facts = self.store.facts_chunk(key) or columns.empty(self.site)
         message = Result(
-            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, facts=facts, cancelled=effect.cancelled
+            subgroup=key.subgroup,
+            epoch=key.epoch,
+            batch=key.batch,
+            facts=facts,
+            cancelled=effect.cancelled,
+            bytes_staged=effect.bytes_staged,
         )
         self.transport.send(effect.to, message)
 

@@ -98,8 +98,10 @@ def test_the_demo_takes_only_an_empty_folder_or_its_own(tmp_path: Path) -> None:
 def test_a_demo_that_still_runs_is_found_by_its_folder(tmp_path: Path) -> None:
     out = fresh_folder(tmp_path / "out")
     (out / "sites").mkdir()
-    code = "import sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, str(out / "sites" / "alpha")], stdin=subprocess.PIPE) as process:
+    code = "print('up', flush=True); input()"
+    command = [sys.executable, "-c", code, str(out / "sites" / "alpha")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"up\n"
         assert processes_of(out / "sites") == [process.pid]
         assert processes_of(tmp_path / "ou") == []
         with pytest.raises(UsageError, match=f"still runs there; end it with: kill {process.pid}"):

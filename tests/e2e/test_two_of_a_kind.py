@@ -23,10 +23,10 @@ pytestmark = pytest.mark.e2e
 
 
 def refused_line(grid: Grid, site: Site, *more: str) -> str:
-    """What a node that cannot start says: one line, exit code 4."""
+    """What a node that cannot start says: one line, exit code 2."""
     ended = grid.run(site, *site.command(*more)[3:])
     lines = ended.stderr.splitlines()
-    assert ended.returncode == 4, ended
+    assert ended.returncode == 2, ended
     assert len(lines) == 1 and not ended.stdout, ended
     return lines[0]
 

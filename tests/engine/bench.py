@@ -146,7 +146,12 @@ class Site:
         key = effect.key
         facts = self.facts.get(key) or no_facts(self.name)
         return ms.Result(
-            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, facts=facts, cancelled=effect.cancelled
+            subgroup=key.subgroup,
+            epoch=key.epoch,
+            batch=key.batch,
+            facts=facts,
+            cancelled=effect.cancelled,
+            bytes_staged=effect.bytes_staged,
         )
 
     def _claim(self, start: fx.Start) -> None:

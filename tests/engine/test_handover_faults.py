@@ -20,7 +20,16 @@ from tests.engine.builders import spec
 
 JOBS = 12
 MESSAGES = (ms.Prepare, ms.Prepared, ms.Commit, ms.Committed, ms.Result, ms.ResultAck, ms.Progress)
-FAULTS = ("lose", "twice", "later", "mute", "crash-sender", "crash-receiver", "crash-sender-lose", "crash-receiver-lose")
+FAULTS = (
+    "lose",
+    "twice",
+    "later",
+    "mute",
+    "crash-sender",
+    "crash-receiver",
+    "crash-sender-lose",
+    "crash-receiver-lose",
+)
 
 
 def run(fate: Fate | None, outputs: bool = False) -> Grid:

@@ -44,7 +44,7 @@ LINES: list[tuple[str, str]] = [
     (OK + "environment = [1]", "job: group.environment: want a table of names and values, got a list"),
     (
         OK + "environment = {A = [1]}",
-        "job: group.environment.A: want text or a whole number or a number or true or false, got a list",
+        "job: group.environment.A: want text, a number or true or false, got a list",
     ),
     (
         OK + "environment = {'A=' = 1}",
@@ -78,7 +78,7 @@ LINES: list[tuple[str, str]] = [
     ),
     (
         OK + "[sweep]\nx = [[1]]",
-        "job: sweep.x[0]: want text or a whole number or a number or true or false or a table of names and values, got a list",
+        "job: sweep.x[0]: want text, a number, true or false or a table of names and values, got a list",
     ),
     (
         OK + "[sweep]\nx = [{a = 1}]",

@@ -11,7 +11,8 @@ from tests.jobfile.builders import parse
 
 def test_diana_lines_set_keys_and_the_array_reaches_the_environment() -> None:
     script = (
-        "#!/bin/sh\n#DIANA name=scan\n#DIANA --array=1-10%3 --cpus 2\n# a comment\n\n#DIANA group.environment.MODE=fast\n"
+        "#!/bin/sh\n#DIANA name=scan\n#DIANA --array=1-10%3 --cpus 2\n# a comment\n\n"
+        "#DIANA group.environment.MODE=fast\n"
         "echo $DIANA_ARRAY_TASK_ID {}\n#DIANA name=late\n"
     )
     parsed = parse(script, "script", source="run.sh")
@@ -60,7 +61,8 @@ def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
         (
             "#!/bin/sh\n#SBATCH --partition=long\n",
             "job: line 2: #SBATCH --partition: not understood; remove it or give a #DIANA line (understood: --array,"
-            " --cpus-per-task, --error, --export, --gpus, --job-name, --mem, --mem-per-cpu, --nodes, --ntasks, --output, --time)",
+            " --cpus-per-task, --error, --export, --gpus, --job-name, --mem, --mem-per-cpu, --nodes, --ntasks,"
+            " --output, --time)",
         ),
         (
             "#!/bin/sh\n\n#SBATCH -c\n",

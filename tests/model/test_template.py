@@ -51,7 +51,8 @@ def test_an_unknown_name_gets_the_nearest_known_one() -> None:
     known = frozenset({"seed", "index", "group"})
     line = unknown_name(compile_template("--s {sed}"), known)
     assert line == (
-        "unknown placeholder {sed}; did you mean {seed}? known: {group}, {index}, {seed}; write {{sed}} for the text itself"
+        "unknown placeholder {sed}; did you mean {seed}? known: {group}, {index}, {seed};"
+        " write {{sed}} for the text itself"
     )
     assert unknown_name(compile_template("{index}{seed}"), known) is None
 

@@ -34,7 +34,7 @@ GROUPS = st.builds("{}-{}".format, SITES, st.integers(1, 10**9))
 SUBGROUPS = st.builds("{}/{}".format, GROUPS, st.integers(0, 10**9))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
-INDEX_SETS = st.sets(st.integers(0, 2**62), max_size=8).map(IndexSet.of)
+INDEX_SETS = st.sets(st.integers(0, 2**52), max_size=8).map(IndexSet.of)
 SMALL = ("outcomes", "exit_codes")
 
 

@@ -81,15 +81,18 @@ async def results(
     loop = asyncio.get_running_loop()
     async with desk.door.watch(group) as watch:
         while True:
-            final = (await desk.group(caller, group)).final
+            view = await desk.group(caller, group)
             began = loop.time()
             source = itertools.islice(desk.door.store.facts(group), after, None)
             while page := await asyncio.to_thread(read_page, source):
                 for facts in page:
                     after += 1
+                    if facts.indices and facts.indices[0] >= view.jobs:
+                        # The merge is no job of the user's.
+                        continue
                     for part in split(facts):
                         yield to_results(after - 1, part)
-            if final or not request.follow:
+            if view.final or not request.follow:
                 return
             # Skipping what was sent costs with the group's size: the pause grows with it.
             await asyncio.sleep(max(TELL_EVERY_S, 5 * (loop.time() - began)))

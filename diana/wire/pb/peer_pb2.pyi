@@ -118,18 +118,20 @@ class Summary(_message.Message):
     def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
     jobs: int
     refs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ...) -> None: ...
+    gpus: int
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s")
@@ -288,18 +290,20 @@ class Progress(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled")
+    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_STAGED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
     facts: _common_pb2.Facts
     cancelled: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    bytes_staged: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ...) -> None: ...
 
 class ResultAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "batch", "outputs_taken")

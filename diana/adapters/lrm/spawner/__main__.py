@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -48,6 +49,9 @@ def _detach(data: DataDir) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
+    # What whoever started the node ignored (nohup), no job is to ignore.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_DFL)
     os.umask(0o077)
     os.chdir(data.root)
     log = data.spawner / LOG

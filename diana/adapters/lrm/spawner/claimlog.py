@@ -83,6 +83,11 @@ class ClaimLog:
             self.size_bytes += done
             self._pending.clear()
 
+    @property
+    def fd(self) -> int:
+        """Valid until the next `rewrite`."""
+        return self._fd
+
     def sync(self) -> None:
         """Durable, with all that was written before."""
         self.write()

@@ -23,8 +23,8 @@ from diana.model.layout import DataDir
 NOT_FOUND_EXIT = 127
 """What a shell says for a command that could not be started."""
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_RESET = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP) and s < 32]
-"""A job starts with default handlers: Python ignores SIGPIPE, and that would be inherited."""
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Python ignores these, and a job would inherit that."""
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL")
 
 

@@ -31,7 +31,7 @@ from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 
 LOG = "claims.log"
-GATHER_S = 0.02
+GATHER_S = 0.05
 """Ends wait this long for company while enough runs are queued to keep the slots busy."""
 RETELL_S = 30.0
 """An end the node has not said to forget is told again after this."""
@@ -51,9 +51,12 @@ class Spawner:
         self._runner = Runner(data, self._table, self._launcher, self._epoll, 0)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
+        self._epoll.register(self._table.sync_fd, select.EPOLLIN)
         self._server = Server(data.spawner, self._epoll)
         self._greet: Link | None = None
         self._tell_by_s = 0.0
+        self._high_water = 0
+        """Runs that waited after the last order: when half of them have started, it is time to ask for more."""
         self._retell_at_s = 0.0
         self._alone_since_s = boot_s()
         self._over = False
@@ -82,6 +85,8 @@ class Spawner:
         for fd, flags in events:
             if fd in runner.running:
                 runner.exited(fd)
+            elif fd == self._table.sync_fd:
+                self._table.synced()
             else:
                 others.append((fd, flags))
         runner.settle()
@@ -113,6 +118,7 @@ class Spawner:
         match message:
             case Order():
                 self._table.claim(message, self._launcher.base(message))
+                self._high_water = len(self._table.queue)
             case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
                 self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
             case Forget(runs=runs):
@@ -168,7 +174,8 @@ class Spawner:
         if not self._tell_by_s:
             self._tell_by_s = now + GATHER_S
         # The node must refill before the slots run dry; while they have enough, ends travel in company.
-        if now >= self._tell_by_s or len(self._table.queue) <= self._runner.slots.total:
+        low = max(self._runner.slots.total, self._high_water // 2)
+        if now >= self._tell_by_s or len(self._table.queue) <= low:
             self._send_ends(link, now)
 
     def _send_ends(self, link: Link, now: float) -> None:

@@ -42,8 +42,10 @@ def group_alive(pid: int) -> bool:
 
 def signal_group(pid: int, number: int) -> None:
     """To the group of an unreaped child of ours, so that the number surely is its own."""
-    with suppress(ProcessLookupError, PermissionError):
+    try:
         os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
 
 
 def is_leader(pid: int) -> bool:

@@ -71,11 +71,12 @@ class Runner:
         if now < self._not_before_s:
             return
         self._not_before_s = 0.0
-        assert self._table.is_durable()
         ready: list[Job] = []
         while queue:
             job = queue[0]
             if job.state is State.QUEUED:
+                if not self._table.is_durable(job):
+                    break
                 want = max(job.claim.record.processors, 1)
                 if want > self.slots.total > 0:
                     self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")

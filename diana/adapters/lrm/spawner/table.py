@@ -27,6 +27,7 @@ from diana.adapters.lrm.spawner.records import (
     Starting,
     Term,
 )
+from diana.adapters.lrm.spawner.syncer import Syncer
 from diana.model.indexset import IndexSet
 
 _COMPACT_BYTES = 4 << 20
@@ -41,7 +42,9 @@ class Table:
         self.queue: deque[Job] = deque()
         self.next_number = 1
         self._log: ClaimLog | None = None
-        self._unsynced = False
+        self._syncer = Syncer()
+        self._durable = 0
+        """Claims up to this number may be executed."""
         self._next_compaction_bytes = _COMPACT_BYTES
 
     @property
@@ -51,11 +54,12 @@ class Table:
 
     def use(self, log: ClaimLog) -> None:
         self._log = log
+        self._durable = self.next_number - 1
 
     # --- claims ----------------------------------------------------------------------------------------
 
     def claim(self, order: Order, base: dict[bytes, bytes]) -> None:
-        """Take what is new into the queue. Nothing of it may be executed before `make_durable`."""
+        """Take what is new into the queue. Nothing of it may be executed before it `is_durable`."""
         attempts = order.attempts or [1] * len(order.indices)
         name = (order.subgroup, order.epoch)
         fresh = [k for k, index in enumerate(order.indices) if (*name, index, attempts[k]) not in self.runs]
@@ -77,7 +81,6 @@ class Table:
         )
         self.next_number += 1
         self.log.add(record)
-        self._unsynced = True
         claim = Claim(record, order, base)
         for k in fresh:
             job = Job(claim, order.indices[k], attempts[k])
@@ -95,13 +98,30 @@ class Table:
         strip(record)
 
     def make_durable(self) -> None:
-        """One fsync for all claims since the last call; the ends before them come along."""
-        if self._unsynced:
-            self.log.sync()
-            self._unsynced = False
+        """One fsync for all claims since the last one; the ends before them come along.
 
-    def is_durable(self) -> bool:
-        return not self._unsynced
+        Beside the loop while there is other work to start, at once where slots might wait for it.
+        """
+        last = self.next_number - 1
+        if self._durable >= last:
+            return
+        if not (self.queue and self.is_durable(self.queue[0])):
+            self.log.sync()
+            self._durable = last
+        elif not self._syncer.busy:
+            self.log.write()
+            self._syncer.begin(self.log.fd, last)
+
+    def synced(self) -> None:
+        """`sync_fd` woke the loop. OSError when the disk refused."""
+        self._durable = max(self._durable, self._syncer.end())
+
+    @property
+    def sync_fd(self) -> int:
+        return self._syncer.event_fd
+
+    def is_durable(self, job: Job) -> bool:
+        return job.claim.record.number <= self._durable
 
     def note_term(self, term: int) -> None:
         if term > self.term:
@@ -136,13 +156,13 @@ class Table:
                     dropped.setdefault(job.claim.record.number, []).append(index)
         if dropped:
             self.log.add(Dropped(list(dropped.items())))
-        if self.log.size_bytes > self._next_compaction_bytes:
+        if self.log.size_bytes > self._next_compaction_bytes and not self._syncer.busy:
             self.compact()
 
     def compact(self) -> None:
         """Rewrite the log as the table stands."""
         self.log.rewrite(self.records())
-        self._unsynced = False
+        self._durable = self.next_number - 1
         # Twice what is alive, so that the cost of rewriting stays below that of writing.
         self._next_compaction_bytes = max(_COMPACT_BYTES, 2 * self.log.size_bytes)
 
