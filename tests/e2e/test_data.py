@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,25 @@ def test_kill_of_the_origin_while_outputs_are_gathered_loses_none(
     until(lambda: to.exists() and len(list(to.glob("out-*"))) >= some, f"{some} outputs are there", 30.0, 0.002)
     alpha.kill()
     alpha.start()
+    with alpha.client() as client:
+        status = client.wait(group, timeout_s=60)
+        assert (status.state, status.done, status.gathering) == ("done", PARTS, 0), status
+    check(expected, to)
+    assert len(starts.all()) == PARTS and not starts.doubled()
+
+
+def test_kill_of_a_site_that_holds_inputs_and_runs_jobs_loses_no_output(
+    grid: Grid, starts: Starts, chance: random.Random
+) -> None:
+    alpha, expected, to = with_datasets(grid, chance)
+    with alpha.client() as client:
+        group = client.submit(join_job(starts, to)).group
+    starts.wait_for(chance.randrange(PARTS // 2))
+    time.sleep(chance.uniform(0.0, 0.3))
+    victim = grid.sites[chance.choice(["beta", "gamma"])]
+    victim.kill()
+    time.sleep(chance.uniform(0.0, 1.0))
+    victim.start()
     with alpha.client() as client:
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done, status.gathering) == ("done", PARTS, 0), status

@@ -93,8 +93,8 @@ def test_a_graceful_stop_leaves_jobs_running_and_a_restart_takes_them_up_again(g
     alpha, beta = grid.add("alpha"), grid.add("beta")
     grid.join()
     grid.start()
-    job = starts.job(16, then=["sleep", "4"])
-    job["resources"] = {"work": 4}
+    job = starts.job(12, then=["sleep", "3"])
+    job["resources"] = {"work": 3}
     with alpha.client() as client:
         group = client.submit(job).group
         starts.wait_for(8)
@@ -108,6 +108,6 @@ def test_a_graceful_stop_leaves_jobs_running_and_a_restart_takes_them_up_again(g
     assert {site.name: site.spawner_pid() for site in grid.sites.values()} == spawners
     with alpha.client() as client:
         status = client.wait(group, timeout_s=30)
-        assert (status.state, status.done) == ("done", 16), status
-        assert outcomes(client, group) == dict.fromkeys(range(16), "DONE")
-    assert len(starts.all()) == 16 and not starts.doubled()
+        assert (status.state, status.done) == ("done", 12), status
+        assert outcomes(client, group) == dict.fromkeys(range(12), "DONE")
+    assert len(starts.all()) == 12 and not starts.doubled()

@@ -108,6 +108,18 @@ def test_an_end_told_twice_counts_once_and_a_stale_attempt_is_forgotten() -> Non
     assert forgotten.runs == (stale,)
 
 
+def test_an_end_of_an_attempt_that_is_over_says_nothing_of_the_one_that_runs() -> None:
+    """A stale word about the old attempt must not end the new one (PROMISES section 3)."""
+    site = single(1, on_crash="rerun")
+    first = next(iter(site.running))
+    site.end(1, Outcome.UNKNOWN)
+    assert [run.attempt for run in site.running] == [2]
+    site.tell([first])
+    assert view(site).done == 0
+    site.grid.finish()
+    assert view(site).done == 1
+
+
 def test_strays_of_the_lrm_are_forgotten() -> None:
     site = single(3)
     site.grid.finish()

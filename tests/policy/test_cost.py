@@ -9,7 +9,7 @@ import pytest
 from diana.model.decision import SiteCost
 from diana.model.indexset import IndexSet
 from diana.policy import cost
-from tests.policy.builders import demand, need, site
+from tests.policy.grids import demand, need, site
 
 MB = 1_000_000
 

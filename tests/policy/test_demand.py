@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from diana.model.indexset import IndexSet
 from diana.policy import demand as module
 from diana.policy.demand import Demand, blocks
-from tests.policy.builders import demand, need
+from tests.policy.grids import demand, need
 
 readers = st.lists(st.sets(st.integers(0, 30)).map(IndexSet.of), max_size=5)
 

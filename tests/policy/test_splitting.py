@@ -12,7 +12,7 @@ from diana.model.indexset import IndexSet
 from diana.policy.allotment import allot
 from diana.policy.demand import Candidate, Demand
 from diana.policy.splitting import MAX_ROWS, Plan, decide
-from tests.policy.builders import demand, jobs_by_site, need, site
+from tests.policy.grids import demand, jobs_by_site, need, site
 
 MB = 1_000_000
 FIGURE_4 = [site("a", 100), site("b", 200), site("c", 400), site("d", 600)]

@@ -1,0 +1,84 @@
+"""A life of three sites in which `alpha` writes every kind of record: the origin of the stored fixtures."""
+
+from __future__ import annotations
+
+from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.settings import Settings
+from tests.engine.bench import Grid
+from tests.engine.builders import OPERATOR, dataset, result, spec, whole
+
+DAY_S = 86400.0
+
+
+def rich_life() -> Grid:
+    grid = Grid(alpha=1, beta=4, gamma=2)
+    for site in grid.sites.values():
+        site.outputs = ("out",)
+    alpha = grid["alpha"]
+    alpha.handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "f", "g")))
+    alpha.handle(ev.SettingsLoaded(settings=Settings(slots=1, summary_every_s=2.0)))
+    _split_repeated_and_merged(grid)
+    _refused_late_and_cancelled(grid)
+    _taken_from_others(grid)
+    # The groups so far expire, and with them the tombstones.
+    grid.now += 31 * DAY_S
+    grid.pass_time(5.0)
+    _lost_with_its_database(grid)
+    alpha.submit(spec(3, sites=("alpha",)), 3, 5, key="last")
+    return grid
+
+
+def until(grid: Grid, kind: type) -> None:
+    while not isinstance(grid.post_box[0][2], kind):
+        grid.deliver_one()
+
+
+def _split_repeated_and_merged(grid: Grid) -> None:
+    alpha = grid["alpha"]
+    wanted = spec(30, work_s=50.0, collect=("out",), merge=("sum",), on_crash="rerun")
+    alpha.submit(wanted, 30, 1, key="first")
+    alpha.end(1, Outcome.UNKNOWN)
+    alpha.running.popitem()
+    alpha.lrm_ready()
+    grid.finish()
+
+
+def _refused_late_and_cancelled(grid: Grid) -> None:
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(9, work_s=10.0, sites=("beta",)), 9, 2, settle=False)
+    until(grid, ms.Prepare)
+    beta.handle(ev.RoomChecked(low="disk is full"))
+    grid.settle()
+    part = SubgroupId("alpha-2/0")
+    epoch = max(alpha.group("alpha-2").epoch, 1)
+    alpha.handle(ev.Received(SiteId("beta"), result("beta", part, [0, 1], epoch=epoch)))
+    alpha.cancel("alpha-2", whole(2))
+    beta.handle(ev.RoomChecked(low=""))
+    grid.pass_time(40.0)
+    alpha.cancel("alpha-2", IndexSet.span(2, 4))
+    grid.finish()
+
+
+def _taken_from_others(grid: Grid) -> None:
+    alpha, beta = grid["alpha"], grid["beta"]
+    beta.submit(spec(8, work_s=50.0, sites=("alpha",)), 8, 3, settle=False)
+    until(grid, ms.Prepared)
+    beta.cancel("beta-1")
+    beta.submit(spec(8, work_s=50.0, sites=("alpha",)), 8, 4)
+    beta.cancel("beta-2", IndexSet.span(5, 8))
+    alpha.obey_kills()
+    grid.finish()
+
+
+def _lost_with_its_database(grid: Grid) -> None:
+    gamma = grid["gamma"]
+    grid["alpha"].submit(spec(5, work_s=10.0, sites=("gamma",)), 5, 4)
+    gamma.db_uuid = "db-gamma-2"
+    gamma.stored.clear()
+    gamma.running.clear()
+    gamma.restart()
+    grid.settle()

@@ -1,0 +1,122 @@
+"""Databases that are lost, or put back from an older copy, are noticed before anything runs twice (PROMISES 7)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from diana.engine import events as ev
+from diana.engine import messages as ms
+from tests.engine.bench import Grid, Site
+from tests.engine.builders import spec
+from tests.engine.handing import PART, committed, offered, receive, view
+
+# --- lost and restored databases ---------------------------------------------------------------------------------
+
+
+def lose_database(site: Site) -> None:
+    site.stored.clear()
+    site.facts.clear()
+    site.running.clear()
+    site.db_uuid += "-new"
+
+
+def test_a_site_with_a_new_database_makes_what_was_committed_there_unreachable() -> None:
+    grid = committed()
+    beta = grid["beta"]
+    beta.end(1)
+    grid.settle()
+    lose_database(beta)
+    beta.restart()
+    grid.pass_time(100.0)
+    seen = view(grid)
+    assert seen.state == "unreachable"
+    assert (seen.done, seen.unreachable, seen.unplaced) == (1, 3, 0)
+    assert "beta has another database" in seen.note
+    assert len(beta.started) == 4, "nothing was started again"
+    assert not seen.final
+
+
+def test_a_lost_database_found_out_by_a_commit_shows_too() -> None:
+    """No new stream told of it: COMMIT is answered LOST."""
+    grid = offered()
+    for _ in range(2):
+        grid.deliver_one()
+    beta = grid["beta"]
+    lose_database(beta)
+    beta.boot()
+    grid.settle()
+    assert "beta lost its database" in view(grid).note
+    assert view(grid).unreachable == 4
+
+
+def test_a_commit_for_another_database_makes_nothing_runnable() -> None:
+    """What was put back from a backup knows the offer, but is not the database that prepared it."""
+    grid = offered()
+    for _ in range(2):
+        grid.deliver_one()
+    beta = grid["beta"]
+    beta.db_uuid = "db-beta-restored"
+    beta.boot(restored=True)
+    beta.lrm_ready()
+    grid.settle()
+    assert beta.started == []
+    assert view(grid).unreachable == 4
+
+
+def test_an_offer_to_a_site_that_lost_its_database_goes_elsewhere() -> None:
+    grid = Grid(alpha=1, beta=4, gamma=4)
+    grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta", "gamma")), 4, settle=False)
+    while not isinstance(grid.post_box[0][2], ms.Prepared):
+        grid.deliver_one()
+    lose_database(grid["beta"])
+    grid["beta"].restart()
+    grid.finish()
+    assert set(grid.claims().values()) == {1}
+
+
+@pytest.mark.parametrize("behind", [1, 0])
+def test_an_older_copy_of_a_database_is_noticed_before_its_first_start(behind: int) -> None:
+    """A falling generation, or a known generation with another nonce: the copy booted to it once more."""
+    grid = Grid(alpha=1, beta=4)
+    beta = grid["beta"]
+    if behind:
+        beta.restart()
+    copy = list(beta.stored[: -len(beta.stored)])
+    grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    grid.cut.add("beta")
+    beta.stored = copy
+    beta.running.clear()
+    beta.boot()
+    started = len(beta.started)
+    beta.lrm_ready()
+    grid.heal("beta")
+    grid.pass_time(60.0)
+    assert "beta came back with an older database" in view(grid).note
+    assert view(grid).unreachable == 4
+    assert len(beta.started) == started
+
+
+def test_a_commit_is_not_repeated_to_a_database_nobody_trusts() -> None:
+    grid = offered()
+    alpha, beta = grid["alpha"], grid["beta"]
+    for _ in range(2):
+        grid.deliver_one()
+    grid.post_box.clear()
+    hello = msgspec.structs.replace(beta.hello(), generation=0)
+    alpha.handle(ev.PeerUp(hello))
+    grid.post_box.clear()
+    receive(alpha, "beta", ms.Prepared(subgroup=PART, epoch=1, db_uuid=beta.db_uuid))
+    assert not grid.post_box
+    grid.pass_time(60.0)
+    assert beta.started == []
+
+
+def test_an_ordinary_restart_of_a_peer_raises_no_suspicion() -> None:
+    grid = committed()
+    for _ in range(3):
+        grid["beta"].restart()
+        grid.settle()
+    assert view(grid).unreachable == 0
+    grid.finish()
+    assert view(grid).done == 4

@@ -1,0 +1,279 @@
+"""What is stored: versions, retention, restored backups, and the files every later release must read."""
+
+from __future__ import annotations
+
+import typing
+from pathlib import Path
+
+import pytest
+
+from diana.engine import effects as fx
+from diana.engine import events as ev
+from diana.engine import fold, records
+from diana.engine import records as r
+from diana.engine.core import HOUSEKEEPING_S, Engine
+from diana.engine.state import SNAPSHOT_VERSION, SiteState, decode_state, encode_state
+from diana.engine.surroundings import Journal
+from diana.errors import StoreNewer
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.settings import Settings
+from diana.model.views import GroupView
+from tests.engine.bench import Grid, Site
+from tests.engine.builders import PlainKeyring, spec
+from tests.engine.rich_life import rich_life
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def view(site: Site, group: str = "alpha-1") -> GroupView:
+    seen = site.ask("group", group)
+    assert isinstance(seen, GroupView)
+    return seen
+
+
+# --- versions -----------------------------------------------------------------------------------------------
+
+
+def test_a_record_of_a_later_release_is_refused_in_one_line() -> None:
+    newer = bytes([records.VERSION + 1]) + b"\x80"
+    with pytest.raises(StoreNewer, match=r"journal record of schema 2: .*use a newer diana") as told:
+        records.decode(newer)
+    assert "\n" not in str(told.value)
+
+
+def test_a_snapshot_of_a_later_release_is_refused_in_one_line() -> None:
+    journal = Journal(snapshot=bytes([SNAPSHOT_VERSION + 1]) + b"\x80", seq=1, at_s=0.0, records=[])
+    with pytest.raises(StoreNewer, match=r"snapshot of schema 2: .*use a newer diana") as told:
+        Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=0.0)
+    assert "\n" not in str(told.value)
+
+
+def test_a_record_no_release_ever_wrote_is_refused() -> None:
+    with pytest.raises(StoreNewer, match="no release wrote it"):
+        records.decode(b"\x00\x80")
+
+
+def test_every_record_comes_back_as_it_was_written() -> None:
+    for stored in rich_life()["alpha"].stored:
+        assert records.encode(records.decode(stored)) == stored
+
+
+# --- fixtures -----------------------------------------------------------------------------------------------
+
+
+def write_fixtures() -> None:
+    """Run once per schema version: `python -c "from tests.engine.test_journal import *; write_fixtures()"`."""
+    site = rich_life()["alpha"]
+    FIXTURES.mkdir(exist_ok=True)
+    framed = b"".join(len(stored).to_bytes(4, "big") + stored for stored in site.stored)
+    (FIXTURES / f"journal-v{records.VERSION}.bin").write_bytes(framed)
+    (FIXTURES / f"snapshot-v{SNAPSHOT_VERSION}.bin").write_bytes(site.engine.snapshot())
+
+
+def read_journal(path: Path) -> list[bytes]:
+    data, out = path.read_bytes(), []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        out.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return out
+
+
+def tell(state: SiteState) -> dict[str, tuple[str, int, int, int, int]]:
+    groups = state.groups.values()
+    return {g.group: (g.state, len(g.done), len(g.cancelled), g.stale_results, len(g.unplaced)) for g in groups}
+
+
+STORY = {
+    "alpha-3": ("", 0, 0, 0, 0),
+    "alpha-4": ("", 0, 0, 0, 0),
+}
+"""What the first release remembered: alpha-1 and -2 expired, alpha-3 is unreachable, alpha-4 runs."""
+
+
+def test_the_journal_of_the_first_release_is_read() -> None:
+    state = SiteState()
+    for stored in read_journal(FIXTURES / "journal-v1.bin"):
+        fold.apply(state, records.decode(stored), SiteId("alpha"))
+    assert tell(state) == STORY
+    (lost,) = state.groups[GroupId("alpha-3")].subgroups.values()
+    assert "another database" in lost.unreachable
+    assert state.keys == {"alice@vo last": "alpha-4"}
+    assert state.custodies[(SubgroupId("alpha-4/0"), 1)].running == {0: 1, 1: 1, 2: 1}
+    assert state.next_group == 5
+    assert set(state.datasets) == {"d"}
+    assert state.settings.summary_every_s == 2.0
+
+
+def test_the_snapshot_of_the_first_release_is_read() -> None:
+    state = decode_state((FIXTURES / "snapshot-v1.bin").read_bytes())
+    assert tell(state) == STORY
+    assert state.peers[SiteId("gamma")].db_uuid == "db-gamma-2"
+
+
+def test_a_node_goes_on_from_the_fixtures() -> None:
+    for journal in (
+        Journal(snapshot=(FIXTURES / "snapshot-v1.bin").read_bytes(), seq=9, at_s=5e6, records=[]),
+        Journal(snapshot=None, seq=9, at_s=5e6, records=read_journal(FIXTURES / "journal-v1.bin")),
+    ):
+        engine = Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=0.0)
+        before = engine.generation
+        engine.start(Settings(slots=1), boot_nonce="n", db_uuid="db-alpha")
+        assert engine.generation == before + 1
+        effects = engine.handle(ev.LrmReady(session=1, slots=1, known=()), 0.0)
+        assert any(isinstance(e, fx.Start) for e in effects)
+
+
+def test_the_life_that_is_kept_for_later_releases_has_every_kind_of_record() -> None:
+    """A new kind of record belongs into the fixtures of its release."""
+    told = {type(record) for record in rich_life()["alpha"].records()}
+    missing = set(typing.get_args(records.Record)) - told
+    assert not missing, {kind.__name__ for kind in missing}
+
+
+# --- retention ----------------------------------------------------------------------------------------------
+
+
+def test_a_finished_group_expires_after_its_time_and_its_key_is_free() -> None:
+    grid = Grid({"keep_s": 100.0}, alpha=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(3), 3, key="k")
+    grid.finish()
+    grid.pass_time(90.0)
+    assert view(alpha).state == "done"
+    grid.pass_time(HOUSEKEEPING_S + 100.0)
+    assert not alpha.engine.core.state.groups
+    assert [e.group for e in alpha.trace if isinstance(e, fx.DropGroup)] == ["alpha-1"]
+    assert alpha.submit(spec(4), 4, 2, key="k") == fx.GroupAccepted(GroupId("alpha-2"), 4)
+
+
+def test_a_group_that_is_not_over_never_expires() -> None:
+    grid = Grid({"keep_s": 100.0}, alpha=2)
+    grid["alpha"].submit(spec(30), 30)
+    grid.pass_time(5000.0)
+    assert view(grid["alpha"]).state == "running"
+
+
+def test_tombstones_live_for_their_time_and_then_go_with_facts_and_logs() -> None:
+    grid = Grid({"tombstone_s": 5000.0}, alpha=0, beta=2)
+    beta = grid["beta"]
+    grid["alpha"].submit(spec(3), 3)
+    grid.finish()
+    grid.pass_time(3000.0)
+    assert beta.engine.core.state.tombstones
+    grid.pass_time(3000.0)
+    assert not beta.engine.core.state.tombstones
+    assert [e.group for e in beta.trace if isinstance(e, fx.DropGroup)] == ["alpha-1"]
+
+
+def test_an_old_tombstone_does_not_take_the_facts_of_a_part_that_still_runs() -> None:
+    """Facts and logs are dropped per group: not before its last part here is over."""
+    grid = Grid({"tombstone_s": 1000.0}, alpha=0, beta=2)
+    beta = grid["beta"]
+    grid["alpha"].submit(spec(6, max_subgroup=3), 6)
+    while not beta.engine.core.state.tombstones:
+        beta.end(1)
+        grid.settle()
+    assert beta.engine.core.state.custodies
+    grid.pass_time(3000.0)
+    assert not beta.engine.core.state.tombstones
+    assert not any(isinstance(e, fx.DropGroup) for e in beta.trace)
+    grid.finish()
+    grid.pass_time(3000.0)
+    assert [e.group for e in beta.trace if isinstance(e, fx.DropGroup)] == ["alpha-1"]
+
+
+# --- restored backups -----------------------------------------------------------------------------------------
+
+
+def restored(cut: int, jobs: int = 6) -> tuple[Grid, Site]:
+    """alpha's group was placed at beta and went on there; then alpha's backup of `cut` records came back."""
+    grid = Grid(alpha=0, beta=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(jobs, sites=("beta",)), jobs)
+    backup = [
+        n for n, s in enumerate(alpha.stored) if type(records.decode(s)).__name__ in ("GroupSubmitted", "GroupPlaced")
+    ][cut]
+    alpha.stored = alpha.stored[: backup + 1]
+    alpha.db_uuid = "db-alpha-restored"
+    alpha.restart(restored=True)
+    grid.settle()
+    return grid, alpha
+
+
+@pytest.mark.parametrize("cut", [0, 1], ids=["unplaced", "offered"])
+def test_a_restored_store_places_nothing_that_was_not_over(cut: int) -> None:
+    """PROMISES section 4: a restore holds everything not terminal; peers may know more than the backup."""
+    grid, alpha = restored(cut)
+    beta = grid["beta"]
+    grid.pass_time(500.0)
+    beta.end()
+    grid.pass_time(500.0)
+    placed = alpha.records(r.GroupPlaced)
+    assert len(placed) == cut
+    assert not alpha.records(r.TakenBack)
+    assert set(grid.claims().values()) == {1}
+    assert not view(alpha).final
+    assert view(alpha).state in ("held", "unreachable")
+    assert "restored from a backup" in view(alpha).note
+
+
+def test_a_restored_store_starts_nothing_it_held() -> None:
+    grid = Grid(alpha=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(30), 30)
+    running = len(alpha.started)
+    alpha.running.clear()
+    alpha.restart(restored=True)
+    grid.pass_time(100.0)
+    assert len(alpha.started) == running
+    assert isinstance(alpha.submit(spec(1), 1, 2), fx.GroupAccepted)
+    assert len(alpha.started) == running + 1
+
+
+def test_a_restored_store_gives_no_group_number_a_second_time() -> None:
+    _, alpha = restored(1)
+    answer = alpha.submit(spec(1), 1, 9)
+    assert isinstance(answer, fx.GroupAccepted)
+    assert answer.group == f"alpha-{2 + fold.SKIPPED_GROUPS}"
+
+
+def test_what_a_restored_store_holds_can_be_cancelled() -> None:
+    grid = Grid(alpha=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(30), 30)
+    alpha.running.clear()
+    alpha.restart(restored=True)
+    alpha.cancel("alpha-1")
+    assert view(alpha).state == "cancelled"
+
+
+# --- time and settings ------------------------------------------------------------------------------------------
+
+
+def test_site_time_never_runs_backwards_also_over_restarts() -> None:
+    journal = Journal(snapshot=None, seq=1, at_s=5000.0, records=[])
+    engine = Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=17.0)
+    engine.start(Settings(), boot_nonce="n", db_uuid="d")
+    engine.handle(ev.Tick(), 4000.0)
+    assert engine.core.now == 5000.0
+    deadline = engine.deadline()
+    assert deadline is not None
+    assert deadline >= 5000.0
+
+
+def test_settings_are_journaled_once_and_read_back() -> None:
+    grid = Grid(alpha=2)
+    alpha = grid["alpha"]
+    for _ in range(2):
+        alpha.handle(ev.SettingsLoaded(settings=Settings(slots=7)))
+    changed = alpha.records(r.SettingsChanged)
+    assert len(changed) == 2, "at birth and at the reload"
+    again = Engine.restore(
+        Journal(snapshot=alpha.engine.snapshot(), seq=0, at_s=0.0, records=[]),
+        site=alpha.name,
+        keyring=PlainKeyring(),
+        now=0.0,
+    )
+    assert encode_state(again.core.state) == alpha.engine.snapshot()
+    assert again.core.state.settings.slots == 7
