@@ -21,9 +21,7 @@ _GROUP = re.compile(r"(?P<site>[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?)-(?P<number>[1-
 def site_id(text: str) -> SiteId:
     """Check `text` as a site id; ValueError says what a site id looks like."""
     if not _SITE.match(text):
-        raise ValueError(
-            f"site id {text!r}: want 1 to 40 lower-case letters, digits and inner hyphens, a letter first"
-        )
+        raise ValueError(f"site id {text!r}: want 1 to 40 lower-case letters, digits and inner hyphens, a letter first")
     return SiteId(text)
 
 

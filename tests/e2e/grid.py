@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -310,7 +310,7 @@ class Grid:
         )
 
 
-class Start(NamedTuple):
+class Start(msgspec.Struct, frozen=True):
     """One real start of a job's program."""
 
     index: int

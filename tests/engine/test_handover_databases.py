@@ -112,6 +112,13 @@ def test_a_commit_is_not_repeated_to_a_database_nobody_trusts() -> None:
     assert beta.started == []
 
 
+def test_another_database_is_another_also_when_it_booted_more_often() -> None:
+    grid = committed()
+    other = msgspec.structs.replace(grid["beta"].hello(), db_uuid="db-other", generation=99)
+    grid["alpha"].handle(ev.PeerUp(other))
+    assert view(grid).unreachable == 4
+
+
 def test_an_ordinary_restart_of_a_peer_raises_no_suspicion() -> None:
     grid = committed()
     for _ in range(3):

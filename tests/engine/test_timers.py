@@ -1,0 +1,44 @@
+"""Named deadlines: at most one per key, the earliest known at once, ties by key."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diana.engine.timers import TimerKey, Timers
+
+keys = st.sampled_from([("commit", "a"), ("commit", "b"), ("offer", "a"), ("summary",)])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("set"), keys, st.integers(0, 20)),
+        st.tuples(st.just("cancel"), keys, st.just(0)),
+        st.tuples(st.just("pop"), keys, st.integers(0, 20)),
+    ),
+    max_size=60,
+)
+
+
+@given(steps)
+def test_timers_are_a_dictionary_of_deadlines(script: list[tuple[str, TimerKey, int]]) -> None:
+    timers, model = Timers(), dict[TimerKey, float]()
+    for what, key, at in script:
+        if what == "set":
+            timers.set(key, float(at))
+            model[key] = float(at)
+        elif what == "cancel":
+            timers.cancel(key)
+            model.pop(key, None)
+        else:
+            due = sorted((d, k) for k, d in model.items() if d <= at)
+            assert timers.pop_due(float(at)) == [k for _, k in due]
+            for _, k in due:
+                del model[k]
+        assert timers.earliest() == min(model.values(), default=None)
+        assert all((k in timers) == (k in model) for k in [("commit", "a"), ("summary",)])
+
+
+def test_a_deadline_that_is_moved_for_ever_takes_no_memory() -> None:
+    timers = Timers()
+    for n in range(10_000):
+        timers.set(("commit", "a"), float(n))
+    assert len(timers._heap) < 200
