@@ -42,7 +42,13 @@ class Context:
         self.now = now
         self.view = View()
         self.timers = Timers()
-        self.queues = Queues()
+        self.queues = Queues(state.settings, state.service)
+        self.requeue: set[CustodyKey] = set()
+        """Custodies whose waiting jobs changed; counted anew when the event at hand is through."""
+        self.started_s: dict[CustodyKey, dict[int, float]] = {}
+        """When each run was given to the LRM, as far as this run of the node knows."""
+        self.run_s: dict[CustodyKey, float] = {}
+        """Mean run time of a custody's jobs here, learned."""
         self.effects: list[Effect] = []
         self.lrm_session: int | None = None
         """None: no LRM to give jobs to."""

@@ -8,6 +8,7 @@ from diana.engine import (
     completion,
     control,
     custody,
+    dispatching,
     execution,
     fold,
     gossip,
@@ -44,6 +45,8 @@ class Engine:
 
     def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
         self.core = Context(site, state, keyring, now)
+        self.boot_seq = state.seq
+        """Records in the journal before this boot."""
 
     @classmethod
     def restore(cls, journal: Journal, *, site: SiteId, keyring: Keyring, now: float) -> Engine:
@@ -51,6 +54,7 @@ class Engine:
         state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
             fold.apply(state, records.decode(stored), site)
+        state.seq = journal.seq
         return cls(site, state, keyring, max(now, journal.at_s))
 
     def start(self, settings: Settings, *, boot_nonce: str, db_uuid: str, restored: bool = False) -> list[fx.Effect]:
@@ -147,7 +151,7 @@ class Engine:
                 core.to_check.discard(name)
                 if name in core.state.groups:
                     completion.check_complete(core, core.state.groups[name])
-        execution.dispatch(core)
+        dispatching.dispatch(core)
         out, core.effects = core.effects, []
         return out
 
@@ -213,6 +217,7 @@ class Engine:
     def _settings(self, settings: Settings) -> None:
         if settings != self.core.state.settings:
             self.core.persist(records.SettingsChanged(settings=settings))
+        self.core.queues.configure(settings, self.core.now)
 
     def _add_dataset(self, event: ev.AddDataset) -> None:
         core, name = self.core, event.dataset.name

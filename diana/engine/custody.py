@@ -39,6 +39,8 @@ from diana.model.principal import Principal
 from diana.model.spec import GroupSpec, decode_spec
 from diana.policy.authorise import Action, authorise
 
+ACKED_PAUSE_S = 120.0
+"""Between two reminders of a batch the origin has, whose outputs still move: it says by itself when they are there."""
 REMIND_S = 30.0
 """An offer prepared here and neither committed nor aborted for this long is asked about, again and again."""
 
@@ -170,7 +172,7 @@ def _say_prepared(core: Context, custody: Custody) -> None:
         core.after(("prepared", *_text(custody.key)), REMIND_S)
     core.send(
         custody.origin,
-        Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid),
+        Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid, seq=core.state.seq),
     )
 
 
@@ -235,12 +237,16 @@ def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
         if had_outputs:
             core.emit(DropOutputs(facts_key(custody.subgroup, custody.epoch, message.batch)))
         execution.close_if_over(core, custody)
+    else:
+        core.after(("result", *_text(custody.key), str(message.batch)), ACKED_PAUSE_S)
 
 
 def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
     custody = core.state.custodies.get((subgroup, int(epoch)))
     if custody is not None and int(batch) in custody.outgoing:
         execution.send_result(core, custody, int(batch))
+        if custody.outgoing[int(batch)].acked:
+            core.after(("result", subgroup, epoch, batch), ACKED_PAUSE_S)
 
 
 def say_again(core: Context, site: SiteId | None = None) -> None:

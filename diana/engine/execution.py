@@ -1,83 +1,18 @@
-"""Custodies become running jobs and running jobs become results (PROMISES section 2, steps 5 and 7)."""
+"""What the LRM tells becomes results, and what it has is reconciled (PROMISES section 2, steps 5 and 7)."""
 
 from __future__ import annotations
 
 from diana.engine import columns, results
 from diana.engine.context import Context, Ended
-from diana.engine.effects import GATHERED, CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult, Start
+from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
 from diana.engine.events import JobsEnded, LrmReady, Run
-from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsStarted, RunsVoided, facts_key
+from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsVoided, facts_key
 from diana.engine.state import Custody, CustodyKey
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SubgroupId, group_of
 from diana.model.indexset import IndexSet
 
 _UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
-
-
-# --- starting --------------------------------------------------------------------------------------------
-
-
-def dispatch(core: Context) -> None:
-    """Give the LRM what it has room for, in queue order; whoever does not fit is passed over."""
-    settings = core.state.settings
-    if core.lrm_session is None or not len(core.queues):
-        return
-    room = settings.feed() - core.lrm_load
-    # Refilling in batches, not one by one, is what keeps the cost of a start low.
-    if room < (settings.feed() - settings.slots + 1) // 2:
-        return
-    for key in core.queues.order():
-        custody = core.state.custodies[key]
-        if not custody.pending:
-            core.queues.remove(custody)
-        elif not custody.on_hold:
-            room -= _start_some(core, custody, room)
-        if room <= 0:
-            return
-
-
-def _start_some(core: Context, custody: Custody, room: int) -> int:
-    """Start as many ready jobs as fit into `room` processors; how many processors they take."""
-    processors = custody.spec.resources.processors
-    count = room // processors
-    if custody.max_parallel:
-        count = min(count, custody.max_parallel - len(custody.running))
-    blocked = core.staging.blocked(custody.key)
-    ready = custody.pending - blocked if blocked else custody.pending
-    if count <= 0 or not ready:
-        return 0
-    indices, _ = ready.take(count)
-    core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
-    again = tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1)
-    assert core.lrm_session is not None
-    core.emit(
-        Start(
-            session=core.lrm_session,
-            subgroup=custody.subgroup,
-            epoch=custody.epoch,
-            owner=custody.owner,
-            spec=custody.spec,
-            indices=indices,
-            attempts=again,
-            directory=_merge_directory(core, custody),
-        )
-    )
-    taken = len(indices) * processors
-    core.lrm_load += taken
-    if custody.origin != core.site:
-        core.moved.add(custody.key)
-    else:
-        core.notify(group_of(custody.subgroup))
-    return taken
-
-
-def _merge_directory(core: Context, custody: Custody) -> str:
-    """Where the merge command runs; empty for ordinary jobs."""
-    group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
-    if group is None or custody.indices.bounds[:1] != (group.jobs,):
-        return ""
-    return group.spec.outputs.to or GATHERED
 
 
 # --- the LRM -----------------------------------------------------------------------------------------------
@@ -102,7 +37,7 @@ def on_lrm_ready(core: Context, event: LrmReady) -> None:
         void = IndexSet.of(i for i, a in custody.running.items() if (i, a) not in here and i not in told)
         if void:
             core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=void))
-            core.queues.put(custody)
+            core.requeue.add(key)
             _cancel_pending(core, custody, custody.cancelled & void)
         core.lrm_load += (len(custody.running) - len(told)) * custody.spec.resources.processors
         dying = custody.cancelled & IndexSet.of(custody.running)
@@ -135,7 +70,18 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
         core.lrm_load -= len(fresh) * custody.spec.resources.processors
+        _learn(core, custody, facts, fresh)
         _flush_soon(core, custody, buffer)
+
+
+def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> None:
+    """The custody's mean run time here, the newest counting most."""
+    began = core.started_s.get(custody.key, {})
+    for at in rows:
+        began.pop(facts.indices[at], None)
+    took_s = sum(facts.ended_s[at] - facts.started_s[at] for at in rows) / len(rows)
+    known = core.run_s.get(custody.key)
+    core.run_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
@@ -147,7 +93,7 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
     core.persist(RunsRepeated(subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(picked.indices)))
     core.emit(ForgetRuns(_runs(custody.key, picked)))
     core.lrm_load -= len(again) * custody.spec.resources.processors
-    core.queues.put(custody)
+    core.requeue.add(custody.key)
     repeated = set(again)
     return [at for at in fresh if at not in repeated]
 
@@ -189,12 +135,14 @@ def flush(core: Context, key: CustodyKey) -> None:
 
 def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
     """Pending jobs whose inputs cannot be had."""
+    core.requeue.add(custody.key)
     _ended(core, custody, columns.staging_failed(core.site, indices, error, core.now), IndexSet())
     close_if_over(core, custody)
 
 
 def _cancel_pending(core: Context, custody: Custody, indices: IndexSet) -> None:
     if indices:
+        core.requeue.add(custody.key)
         _ended(core, custody, columns.empty(core.site), indices)
         close_if_over(core, custody)
 
@@ -243,7 +191,9 @@ def close_if_over(core: Context, custody: Custody) -> None:
     key = custody.key
     if not custody.over() or custody.outgoing or key not in core.state.custodies:
         return
-    core.queues.remove(custody)
+    core.queues.remove(key)
+    core.started_s.pop(key, None)
+    core.run_s.pop(key, None)
     core.ended.pop(key, None)
     core.moved.discard(key)
     for ticket in core.staging.drop(key):

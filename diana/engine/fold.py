@@ -28,6 +28,7 @@ REMEMBERED = 64
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
     """Change `state` by one record of the site `home`."""
+    state.seq += 1
     match record:
         case r.Opened():
             _opened(state, record)
@@ -36,7 +37,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
         case r.DatasetAdded():
             state.datasets[record.dataset.name] = record.dataset
         case r.PeerSeen():
-            state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce)
+            state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq)
         case r.GroupSubmitted():
             _group_submitted(state, record)
         case r.GroupPlaced():
@@ -285,6 +286,10 @@ def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
             del state.tombstones[key]
             return
     custody = state.custodies[key]
+    if isinstance(record, r.RunsStarted):
+        state.service.give(
+            custody.owner, len(record.indices), custody.spec.resources.processors, state.settings.service_half_life
+        )
     match record:
         case r.CustodyRunnable():
             custody.runnable = True

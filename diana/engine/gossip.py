@@ -36,22 +36,38 @@ def on_peer_up(core: Context, hello: Hello) -> None:
 def _remember(core: Context, hello: Hello) -> None:
     """Notice a database that was lost or put back: what was committed there can no longer be relied on."""
     known = core.state.peers.get(hello.site)
-    now = PeerMemory(hello.db_uuid, hello.generation, hello.boot_nonce)
-    if known == now:
-        return
     if known is not None:
-        went_back = hello.generation < known.generation or (
-            hello.generation == known.generation and hello.boot_nonce != known.boot_nonce
-        )
-        if hello.db_uuid != known.db_uuid or went_back:
-            what = "has another database" if hello.db_uuid != known.db_uuid else "came back with an older database"
+        if (hello.db_uuid, hello.generation, hello.boot_nonce) == (known.db_uuid, known.generation, known.boot_nonce):
+            return
+        what = ""
+        if hello.db_uuid != known.db_uuid:
+            what = "has another database"
+        elif hello.generation <= known.generation or hello.seq < max(known.seq, _heard_seq(core, hello)):
+            what = "came back with an older database"
+        if what:
             _distrust(core, hello.site, f"{hello.site} {what} than the one that took this work")
     core.persist(
-        PeerSeen(site=hello.site, db_uuid=hello.db_uuid, generation=hello.generation, boot_nonce=hello.boot_nonce)
+        PeerSeen(
+            site=hello.site,
+            db_uuid=hello.db_uuid,
+            generation=hello.generation,
+            boot_nonce=hello.boot_nonce,
+            seq=hello.seq,
+        )
     )
 
 
+def _heard_seq(core: Context, hello: Hello) -> int:
+    """What the peer's last summary said of its journal, if it was the same database."""
+    peer = core.view.peers.get(hello.site)
+    same = peer is not None and peer.hello.db_uuid == hello.db_uuid
+    return peer.summary.seq if peer is not None and same and peer.summary is not None else 0
+
+
 def _distrust(core: Context, site: SiteId, reason: str) -> None:
+    if site in core.view.peers:
+        # Counted by generations that are no longer its own.
+        core.view.peers[site].summary = None
     for name in sorted(core.state.groups):
         group = core.state.groups[name]
         for subgroup in list(group.subgroups.values()):
@@ -99,6 +115,7 @@ def summary(core: Context) -> Summary:
         site=core.site,
         generation=core.state.generation,
         counter=core.summary_counter,
+        seq=core.state.seq,
         slots=settings.slots,
         free_slots=load.free_slots(core),
         speed=settings.speed,

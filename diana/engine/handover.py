@@ -25,6 +25,7 @@ from diana.engine.records import (
     ControlAcked,
     JobsCancelled,
     PartUnreachable,
+    PeerSeen,
     ResultStale,
     TakenBack,
     TransferCommitted,
@@ -155,11 +156,27 @@ def _put_aside(core: Context, group: Group, sender: SiteId, message: Result) -> 
 def _prepared(core: Context, subgroup: Subgroup, message: Prepared) -> None:
     if subgroup.step is Step.OFFERED:
         core.persist(TransferCommitted(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=message.db_uuid))
+        _rests_on(core, subgroup.site, message)
         core.settle(("offer", subgroup.part))
         core.timers.cancel(("offer-over", subgroup.part))
         _send_commit(core, subgroup)
     elif not subgroup.acked and not subgroup.unreachable:
         _send_commit(core, subgroup)
+
+
+def _rests_on(core: Context, site: SiteId, message: Prepared) -> None:
+    """Whoever comes back with a shorter journal than this does not know the work."""
+    known = core.state.peers.get(site)
+    if known is not None and known.db_uuid == message.db_uuid and known.seq < message.seq:
+        core.persist(
+            PeerSeen(
+                site=site,
+                db_uuid=known.db_uuid,
+                generation=known.generation,
+                boot_nonce=known.boot_nonce,
+                seq=message.seq,
+            )
+        )
 
 
 def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> None:

@@ -27,6 +27,9 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """Boot generation: one more at every start of the node, journaled before it is said."""
     boot_nonce: str
     """Differs at every start, so that a copied database that boots to a seen generation shows."""
+    seq: int
+    """Records in the journal before this start: never fewer than a peer has heard of, unless an older copy was put
+    back."""
     term: int
     data_address: str
     """host:port of the node's data service."""
@@ -43,6 +46,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     counter: int
     """Newer (generation, counter) replaces older."""
+    seq: int
+    """Records in the site's journal when it said this."""
     slots: int
     free_slots: int
     speed: float
@@ -128,6 +133,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: SubgroupId
     epoch: int
     db_uuid: str
+    seq: int
+    """Records in the destination's journal, this PREPARED among them."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):

@@ -261,12 +261,13 @@ class DatasetAdded(_Record, frozen=True, kw_only=True):
 
 
 class PeerSeen(_Record, frozen=True, kw_only=True):
-    """A peer showed itself with a database or a boot not seen before."""
+    """A peer showed itself with a database or a boot not seen before, or work was committed to a longer journal."""
 
     site: SiteId
     db_uuid: str
     generation: int
     boot_nonce: str
+    seq: int
 
 
 Record = (

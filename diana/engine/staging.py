@@ -17,7 +17,7 @@ def begin(core: Context, custody: Custody) -> None:
     """A custody became runnable (or the node restarted with it)."""
     for number in core.staging.open(custody):
         _order(core, custody.key, number)
-    core.queues.put(custody)
+    core.requeue.add(custody.key)
 
 
 def _order(core: Context, key: CustodyKey, number: int) -> None:
@@ -35,6 +35,7 @@ def on_staged(core: Context, event: StageDone) -> None:
     core.staged_bytes[key] = core.staged_bytes.get(key, 0) + event.bytes_moved
     if not event.error:
         core.staging.close_unit(key, number)
+        core.requeue.add(key)
         return
     unit.tries += 1
     if unit.tries < TRIES:

@@ -164,8 +164,41 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     def key(self) -> CustodyKey:
         return (self.subgroup, self.epoch)
 
+    def startable(self) -> IndexSet:
+        """Pending jobs that nobody holds."""
+        return self.pending
+
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running
+
+
+class Service(msgspec.Struct, kw_only=True):
+    """D: jobs started here per user, decaying with every start (SPEC D4, default mode).
+
+    Instead of shrinking all figures, new starts count ever more: only ratios are ever used.
+    """
+
+    weight: float = 1.0
+    """What one job started now counts."""
+    jobs: dict[str, float] = {}
+    started: float = 0.0
+    """Of all users."""
+    processors: float = 0.0
+
+    def give(self, user: str, jobs: int, processors: int, half_life: float) -> None:
+        self.jobs[user] = self.jobs.get(user, 0.0) + jobs * self.weight
+        self.started += jobs * self.weight
+        self.processors += jobs * processors * self.weight
+        self.weight *= 2.0 ** (jobs / half_life)
+        if self.weight > 1e100:
+            self.jobs = {u: j / self.weight for u, j in self.jobs.items() if j / self.weight > 1e-9}
+            self.started /= self.weight
+            self.processors /= self.weight
+            self.weight = 1.0
+
+    def total_jobs(self) -> float:
+        """Decayed jobs, in units of a job started now."""
+        return self.started / self.weight
 
 
 class Tombstone(msgspec.Struct, frozen=True):
@@ -180,9 +213,13 @@ class PeerMemory(msgspec.Struct, frozen=True):
     db_uuid: str
     generation: int
     boot_nonce: str
+    seq: int
+    """The longest journal heard of."""
 
 
 class SiteState(msgspec.Struct, kw_only=True):
+    seq: int = 0
+    """Records folded into this: the journal's own count."""
     db_uuid: str = ""
     generation: int = 0
     boot_nonce: str = ""
@@ -192,6 +229,7 @@ class SiteState(msgspec.Struct, kw_only=True):
     keys: dict[str, GroupId] = {}
     """`OWNER KEY` -> group."""
     custodies: dict[CustodyKey, Custody] = {}
+    service: Service = msgspec.field(default_factory=Service)
     tombstones: dict[CustodyKey, Tombstone] = {}
     datasets: dict[str, Dataset] = {}
     peers: dict[SiteId, PeerMemory] = {}

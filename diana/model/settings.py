@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -21,6 +23,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Assumed run time of a job whose spec does not say."""
     default_bytes_per_s: float = 12.5e6
     """Assumed throughput of a link nobody has measured."""
+    priority_mode: Literal["default", "paper"] = "default"
+    """`paper`: queued shares alone, to the digit; `default`: the same until service was given, then shares by quota."""
+    quotas: dict[str, float] = {}
+    """VO principal -> its weight against the others'."""
+    default_quota: float = 1.0
+    time_threshold_s: float = 1800.0
+    """Every such time waited lifts a job by half a level; 0: no ageing."""
+    job_threshold: int = 10_000
+    """Jobs a user queues here beyond this stand one level lower; 0: none do."""
+    site_job_threshold: int = 0
+    """The same for jobs of one other site."""
+    service_half_life: float = 4000.0
+    """Jobs started until past service counts half, in the default mode."""
     max_subgroup: int = 1_000_000
     quote_wait_s: float = 2.0
     """How long a placement waits for quotes before it decides with what it has."""
@@ -46,6 +61,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("max_queued_jobs", 1, 10**12),
             ("default_work_s", 1e-6, 1e9),
             ("default_bytes_per_s", 1.0, 1e13),
+            ("default_quota", 1e-6, 1e12),
+            ("time_threshold_s", 0, 1e9),
+            ("job_threshold", 0, 10**12),
+            ("site_job_threshold", 0, 10**12),
+            ("service_half_life", 1, 1e12),
             ("max_subgroup", 1, 10**12),
             ("quote_wait_s", 0.01, 3600),
             ("offer_wait_s", 0.1, 86400),
@@ -61,6 +81,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, key)
             if not low <= value <= high:
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+
+        for user, quota in self.quotas.items():
+            if not 1e-6 <= quota <= 1e12:
+                raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")
+
+    def quota_of(self, user: str) -> float:
+        return self.quotas.get(user, self.default_quota)
 
     def feed(self) -> int:
         """How many processors' worth of jobs the LRM may hold, running and claimed ahead."""

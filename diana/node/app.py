@@ -130,6 +130,7 @@ class _Node:
             db_uuid=db_uuid,
             generation=engine.generation,
             boot_nonce=nonce,
+            seq=engine.boot_seq,
             term=0,
             data_address=self.address,
         )

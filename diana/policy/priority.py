@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 AGE_STEP = 0.25
 """Added per `time_threshold_s` waited: half a level's width."""
+MOST_STEPS = 8
+"""From the bottom of Q4 to the top of Q1; more would change nothing."""
 LEVEL_WIDTH = 0.5
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
@@ -36,20 +38,13 @@ def level(priority: float) -> Level:
     return Level.Q3 if priority >= -0.5 else Level.Q4
 
 
-def allowance(processors: Floats, quota: Floats, total_processors: float, total_quota: float) -> Floats:
-    """N = q T / (Q t): how many jobs of this size the user's quota is worth just now.
+def allowance(processors: float, quota: float, total_processors: float, total_quota: float) -> float:
+    """N = q T / (Q t): how many jobs of this size the user's quota is worth just now (section X).
 
-    All arrays (C,): `processors` t of one job, `quota` q of its user; `total_processors` T of all queued jobs,
-    `total_quota` Q of the distinct users present. Section X.
+    `processors` t of one job, `quota` q of its user, `total_processors` T of all queued jobs, `total_quota` Q of the
+    distinct users present.
     """
-    out: Floats = quota * total_processors / (total_quota * processors)
-    return out
-
-
-def paper(allowed: Floats, queued: Floats) -> Floats:
-    """Pr = (N - n)/N for n <= N, else (N - n)/n; `queued` n is the user's queued jobs. Inside (-1, 1). Section X."""
-    out: Floats = (allowed - queued) / np.maximum(allowed, queued)
-    return out
+    return quota * total_processors / (total_quota * processors)
 
 
 def served_weight(served_jobs: float, slots: float) -> float:
@@ -57,27 +52,27 @@ def served_weight(served_jobs: float, slots: float) -> float:
     return served_jobs / (served_jobs + max(slots, 1.0)) if served_jobs > 0 else 0.0
 
 
-def fair(
-    processors: Floats,
-    quota: Floats,
-    total_quota: float,
-    queued_share: Floats,
-    served_share: Floats,
-    weight: float,
+def burden(
+    quota: Floats, total_quota: float, queued_share: Floats, served_share: Floats | float = 0.0, weight: float = 0.0
 ) -> Floats:
-    """The default mode: the paper's formula over r = n/N, with the queued share n/T mixed with the served one.
+    """(U,) per user: r = n/N of a job of one processor.
 
-    r = (t Q / q) ((1 - a) n/T + a n_served/T_served); Pr = 1 - r for r <= 1, else 1/r - 1. Equals `paper` at a = 0.
-    `queued_share` n/T and `served_share` n_served/T_served are (C,), of each class's user.
+    r = (Q / q) ((1 - a) n/T + a n_served/T_served). With `weight` a = 0 this is the paper's n/N; the default mode mixes
+    in the share of past service, so that in the long run shares follow the quotas whatever the backlogs.
     """
-    ratio = processors * total_quota / quota * ((1.0 - weight) * queued_share + weight * served_share)
-    out: Floats = np.where(ratio <= 1.0, 1.0 - ratio, 1.0 / np.maximum(ratio, 1.0) - 1.0)
+    out: Floats = total_quota / quota * ((1.0 - weight) * queued_share + weight * served_share)
     return out
 
 
-def effective(priority: Floats, added: Floats) -> Floats:
+def priority(ratio: Floats) -> Floats:
+    """Pr = (N - n)/N for n <= N, else (N - n)/n, over r = n/N: 1 - r, then 1/r - 1. Inside (-1, 1). Section X."""
+    out: Floats = 1.0 / np.maximum(ratio, 1.0) - np.minimum(ratio, 1.0)
+    return out
+
+
+def effective(base: Floats, added: Floats) -> Floats:
     """Pr + ageing + offsets, clamped to [-1, 1)."""
-    out: Floats = np.clip(priority + added, -1.0, BELOW_ONE)
+    out: Floats = np.clip(base + added, -1.0, BELOW_ONE)
     return out
 
 

@@ -47,6 +47,7 @@ class Boot:
             db_uuid=db_uuid,
             generation=engine.generation,
             boot_nonce=f"{db_uuid}-{boot}",
+            seq=engine.boot_seq,
             term=0,
             data_address="",
         )

@@ -79,6 +79,7 @@ class LivingSite:
             db_uuid="u",
             generation=1,
             boot_nonce="n",
+            seq=1,
             term=0,
             data_address="",
         )

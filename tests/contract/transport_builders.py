@@ -36,6 +36,7 @@ def hello(site: str, generation: int = 1, **changes: Any) -> Hello:
         "db_uuid": f"db-{site}",
         "generation": generation,
         "boot_nonce": f"boot-{site}-{generation}",
+        "seq": generation,
         "term": 1,
         "data_address": "",
     }

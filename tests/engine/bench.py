@@ -90,6 +90,7 @@ class Site:
             db_uuid=self.db_uuid,
             generation=self.engine.generation,
             boot_nonce=f"{self.name}{self.boots}",
+            seq=self.engine.boot_seq,
             term=0,
             data_address="",
         )

@@ -147,6 +147,8 @@ def test_whoever_does_not_fit_is_passed_over() -> None:
     site.submit(spec(1, work_s=10.0, processors=1), 1, 3)
     assert {run.subgroup for run in site.started} == {"alpha-1/0", "alpha-3/0"}
     site.end(1)
+    assert {run.subgroup for run in site.started} == {"alpha-1/0", "alpha-3/0"}, "four wide, three free"
+    site.end(1)
     assert {run.subgroup for run in site.started} == {"alpha-1/0", "alpha-2/0", "alpha-3/0"}
 
 

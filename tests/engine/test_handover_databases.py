@@ -7,6 +7,8 @@ import pytest
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine import records
+from diana.model.ids import SiteId
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
 from tests.engine.handing import PART, committed, offered, receive, view
@@ -97,6 +99,63 @@ def test_an_older_copy_of_a_database_is_noticed_before_its_first_start(behind: i
     assert len(beta.started) == started
 
 
+def booted_from_a_copy(site: Site, copy: list[bytes], boots: int) -> None:
+    """The site's machine died; an older copy of its database was put back and started, again and again, alone."""
+    site.grid.cut.add(site.name)
+    site.stored = list(copy)
+    site.running.clear()
+    for _ in range(boots):
+        site.boot()
+
+
+def test_an_older_copy_that_booted_more_often_than_its_peers_saw_is_noticed() -> None:
+    """Its generation is new to them, but its journal is shorter than the one that took the work."""
+    grid = Grid(alpha=1, beta=4)
+    beta = grid["beta"]
+    copy = list(beta.stored)
+    grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    grid["alpha"].restart()
+    booted_from_a_copy(beta, copy, 1)
+    started = len(beta.started)
+    beta.lrm_ready()
+    grid.heal("beta")
+    grid.pass_time(60.0)
+    assert "beta came back with an older database" in view(grid).note
+    assert view(grid).unreachable == 4
+    assert len(beta.started) == started
+
+
+def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed() -> None:
+    """What a site last said of its journal counts, not only what it said when it last booted."""
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    copy = [s for s in beta.stored if not isinstance(records.decode(s), records.RunsStarted)]
+    assert len(copy) < len(beta.stored)
+    grid.pass_time(30.0)
+    booted_from_a_copy(beta, copy, 1)
+    grid.heal("beta")
+    grid.pass_time(60.0)
+    assert "beta came back with an older database" in view(grid).note
+    assert view(grid).unreachable == 4
+
+
+def test_a_site_with_an_older_database_is_heard_again_and_gets_work() -> None:
+    """Its summaries count from a lower generation than those it gave before."""
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    for _ in range(3):
+        beta.restart()
+    grid.pass_time(30.0)
+    lose_database(beta)
+    beta.restart()
+    grid.pass_time(30.0)
+    told = alpha.engine.core.view.peers[SiteId("beta")].summary
+    assert told is not None and told.generation == 1
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    assert len(beta.started) == 4
+
+
 def test_a_commit_is_not_repeated_to_a_database_nobody_trusts() -> None:
     grid = offered()
     alpha, beta = grid["alpha"], grid["beta"]
@@ -106,7 +165,7 @@ def test_a_commit_is_not_repeated_to_a_database_nobody_trusts() -> None:
     hello = msgspec.structs.replace(beta.hello(), generation=0)
     alpha.handle(ev.PeerUp(hello))
     grid.post_box.clear()
-    receive(alpha, "beta", ms.Prepared(subgroup=PART, epoch=1, db_uuid=beta.db_uuid))
+    receive(alpha, "beta", ms.Prepared(subgroup=PART, epoch=1, db_uuid=beta.db_uuid, seq=9))
     assert not grid.post_box
     grid.pass_time(60.0)
     assert beta.started == []

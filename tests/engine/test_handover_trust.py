@@ -105,7 +105,7 @@ def test_other_work_of_a_name_that_stands_here_is_refused() -> None:
 
 
 FORGED: list[ms.Message] = [
-    ms.Prepared(subgroup=PART, epoch=1, db_uuid="db-gamma"),
+    ms.Prepared(subgroup=PART, epoch=1, db_uuid="db-gamma", seq=9),
     ms.Refused(subgroup=PART, epoch=1, reason="no"),
     ms.Committed(subgroup=PART, epoch=1),
     ms.Aborted(subgroup=PART, epoch=1),

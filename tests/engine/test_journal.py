@@ -270,7 +270,7 @@ def test_settings_are_journaled_once_and_read_back() -> None:
     changed = alpha.records(r.SettingsChanged)
     assert len(changed) == 2, "at birth and at the reload"
     again = Engine.restore(
-        Journal(snapshot=alpha.engine.snapshot(), seq=0, at_s=0.0, records=[]),
+        Journal(snapshot=alpha.engine.snapshot(), seq=len(alpha.stored), at_s=0.0, records=[]),
         site=alpha.name,
         keyring=PlainKeyring(),
         now=0.0,

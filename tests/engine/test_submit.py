@@ -176,6 +176,7 @@ def test_a_summary_of_a_site_without_speed_does_no_harm_in_a_large_grid() -> Non
             site=site,
             generation=1,
             counter=1,
+            seq=1,
             slots=4,
             free_slots=4,
             speed=0.0,

@@ -62,7 +62,7 @@ class RunsAtPrepare(Engine):
             custody = self.core.state.custodies.get((message.subgroup, message.epoch))
             if custody is not None and not custody.runnable:
                 self.core.persist(r.CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
-                self.core.queues.put(custody)
+                self.core.requeue.add(custody.key)
 
 
 class TakesBackWhatItCommitted(Engine):

@@ -26,6 +26,7 @@ def hello(site: SiteId, generation: int) -> Hello:
         db_uuid="",
         generation=generation,
         boot_nonce=f"{site}{generation}",
+        seq=generation,
         term=1,
         data_address="",
     )

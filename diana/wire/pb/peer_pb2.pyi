@@ -64,7 +64,7 @@ class PeerMessage(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address")
+    __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class Hello(_message.Message):
     BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     DATA_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     site: str
     protocol: int
     release: str
@@ -83,7 +84,8 @@ class Hello(_message.Message):
     boot_nonce: str
     term: int
     data_address: str
-    def __init__(self, site: _Optional[str] = ..., protocol: _Optional[int] = ..., release: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., term: _Optional[int] = ..., data_address: _Optional[str] = ...) -> None: ...
+    seq: int
+    def __init__(self, site: _Optional[str] = ..., protocol: _Optional[int] = ..., release: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., term: _Optional[int] = ..., data_address: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class Retry(_message.Message):
     __slots__ = ("after_s",)
@@ -92,7 +94,7 @@ class Retry(_message.Message):
     def __init__(self, after_s: _Optional[float] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting")
+    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq")
     SITE_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -104,6 +106,7 @@ class Summary(_message.Message):
     WORK_AHEAD_S_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     ACCEPTING_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     site: str
     generation: int
     counter: int
@@ -115,7 +118,8 @@ class Summary(_message.Message):
     work_ahead_s: float
     datasets: _containers.RepeatedScalarFieldContainer[str]
     accepting: bool
-    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ...) -> None: ...
+    seq: int
+    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
     __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus")
@@ -208,14 +212,16 @@ class Prepare(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
+    seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class Refused(_message.Message):
     __slots__ = ("subgroup", "epoch", "reason")

@@ -1,0 +1,220 @@
+"""Priority classes as rows of arrays: one formula over all of them, whatever the number of jobs (ARCHITECTURE,
+concept 4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diana.engine.entries import Entry, Order
+from diana.model.settings import Settings
+from diana.policy import priority
+
+_FIRST = 64
+_NOWHERE = (-1, -1)
+
+
+class ClassKey(NamedTuple):
+    user: str
+    processors: int
+    offset: float
+    """Lasting, from migration or VO policy."""
+    steps: int
+    """Age steps of `time_threshold_s`."""
+    demoted: bool
+    """Beyond a job threshold: one level down."""
+    bound: bool
+    """In the local queue."""
+
+    def added(self) -> float:
+        return self.offset + self.steps * priority.AGE_STEP - (priority.LEVEL_WIDTH if self.demoted else 0.0)
+
+
+class Sizes:
+    """What Pr depends on: one row per (user, processors) that was ever queued, and the users' own figures."""
+
+    def __init__(self) -> None:
+        self.total_processors = 0
+        """T: processors of all queued jobs."""
+        self.base = np.zeros(_FIRST)
+        """Pr of each row when everything was last re-prioritised."""
+        self._rows: dict[tuple[str, int], int] = {}
+        self._processors = np.ones(_FIRST)
+        self._user = np.zeros(_FIRST, dtype=np.int64)
+        self._numbers: dict[str, int] = {}
+        self._queued = np.zeros(_FIRST)
+        self._quota = np.ones(_FIRST)
+        self._served = np.zeros(_FIRST)
+
+    def user(self, name: str, quota: float, served: float) -> None:
+        """Make the user known, or renew its quota and the service it had."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._numbers)
+            if number == len(self._queued):
+                self._queued, self._quota, self._served = map(doubled, (self._queued, self._quota, self._served))
+        self._quota[number], self._served[number] = quota, served
+
+    def set_queued(self, name: str, jobs: int) -> None:
+        """n of the user."""
+        self._queued[self._numbers[name]] = jobs
+
+    def total_quota(self) -> float:
+        """Q: of the distinct users that have queued jobs."""
+        return float(self._quota[self._queued > 0].sum())
+
+    def row(self, user: str, processors: int) -> int:
+        row = self._rows.get((user, processors))
+        if row is None:
+            row = self._rows[(user, processors)] = len(self._rows)
+            if row == len(self.base):
+                self.base, self._processors, self._user = map(doubled, (self.base, self._processors, self._user))
+            self._processors[row], self._user[row] = processors, self._numbers[user]
+        return row
+
+    def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
+        """Pr of every row, from n, t, q, T and Q as they are now."""
+        count = len(self._rows)
+        if not count or self.total_processors <= 0:
+            return
+        some = len(self._numbers)
+        quota, share = self._quota[:some], self._queued[:some] / self.total_processors
+        if settings.priority_mode == "paper" or served_jobs <= 0:
+            burden = priority.burden(quota, self.total_quota(), share)
+        else:
+            weight = priority.served_weight(served_jobs, settings.slots)
+            served = self._served[:some] / served_processors
+            burden = priority.burden(quota, self.total_quota(), share, served, weight)
+        self.base[:count] = priority.priority(burden[self._user[:count]] * self._processors[:count])
+
+
+class ClassTable:
+    """Rows are classes that have queued jobs."""
+
+    def __init__(self) -> None:
+        self.sizes = Sizes()
+        self.keys: dict[int, ClassKey] = {}
+        self.effective = np.zeros(_FIRST)
+        self._rows: dict[ClassKey, int] = {}
+        self._free: list[int] = []
+        self._members: list[int] = []
+        self._ready: list[list[tuple[Order, Entry]]] = []
+        """Per row, entries with jobs that could start now."""
+        self._size = np.zeros(_FIRST, dtype=np.int64)
+        self._added = np.zeros(_FIRST)
+        self._startable = np.zeros(_FIRST, dtype=bool)
+        self._bound = np.zeros(_FIRST, dtype=bool)
+        self._head_s = np.zeros(_FIRST)
+        """Submission of the first startable entry."""
+
+    def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
+        """Effective priority of every class, from numbers as they are now."""
+        self.sizes.prioritise(settings, served_jobs, served_processors)
+        count = len(self._members)
+        self.effective[:count] = priority.effective(self.sizes.base[self._size[:count]], self._added[:count])
+
+    # --- membership ----------------------------------------------------------------------------------
+
+    def place(self, entry: Entry) -> None:
+        """Put the entry where its jobs belong now."""
+        plain = self._row(entry, False) if entry.plain else -1
+        demoted = self._row(entry, True) if entry.jobs > entry.plain else -1
+        old, entry.rows = entry.rows, (plain, demoted)
+        for row in entry.rows:
+            if row >= 0 and row not in old:
+                self._members[row] += 1
+        for row in old:
+            if row >= 0 and row not in entry.rows:
+                self._forget(row, entry)
+        if plain >= 0:
+            self._offer(plain, entry, min(entry.ready, entry.plain) > 0)
+        if demoted >= 0:
+            self._offer(demoted, entry, entry.ready > entry.plain)
+
+    def leave(self, entry: Entry) -> None:
+        rows, entry.rows = entry.rows, _NOWHERE
+        for row in rows:
+            if row >= 0:
+                self._forget(row, entry)
+
+    def _row(self, entry: Entry, demoted: bool) -> int:
+        key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound)
+        row = self._rows.get(key)
+        if row is not None:
+            return row
+        row = self._free.pop() if self._free else len(self._members)
+        if row == len(self._members):
+            self._members.append(0)
+            self._ready.append([])
+            if row == len(self.effective):
+                self.effective, self._added = doubled(self.effective), doubled(self._added)
+                self._size, self._startable = doubled(self._size), doubled(self._startable)
+                self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
+        self._rows[key], self.keys[row] = row, key
+        size = self.sizes.row(entry.user, entry.processors)
+        self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
+        # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.
+        self.effective[row] = np.clip(self.sizes.base[size] + key.added(), -1.0, priority.BELOW_ONE)
+        return row
+
+    def _forget(self, row: int, entry: Entry) -> None:
+        self._offer(row, entry, False)
+        self._members[row] -= 1
+        if not self._members[row]:
+            del self._rows[self.keys.pop(row)]
+            self._free.append(row)
+
+    def _offer(self, row: int, entry: Entry, startable: bool) -> None:
+        line = self._ready[row]
+        at = bisect_left(line, entry.order, key=_order)
+        there = at < len(line) and line[at][1] is entry
+        if startable and not there:
+            line.insert(at, (entry.order, entry))
+        elif there and not startable:
+            del line[at]
+        self._startable[row] = bool(line)
+        self._head_s[row] = line[0][0][0] if line else np.inf
+
+    # --- order ---------------------------------------------------------------------------------------
+
+    def order(self) -> Iterator[tuple[Entry, bool]]:
+        """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, under the iteration."""
+        count = len(self._members)
+        if not count:
+            return
+        left = np.where(self._startable[:count], self.effective[:count], -np.inf)
+        while (best := left.max()) > -np.inf:
+            tied = np.flatnonzero(left == best)
+            left[tied] = -np.inf
+            # Local before global.
+            bound = self._bound[tied]
+            yield from self._merge(tied[bound])
+            yield from self._merge(tied[~bound])
+
+    def _merge(self, rows: NDArray[np.int64]) -> Iterator[tuple[Entry, bool]]:
+        """Entries of rows of one priority in their order; a choice costs one look over the rows' heads."""
+        heads = self._head_s[rows]
+        passed = dict.fromkeys(rows.tolist(), 0)
+        while len(rows) and (first_s := heads.min()) < np.inf:
+            ties = np.flatnonzero(heads == first_s).tolist()
+            at = min(ties, key=lambda k: self._ready[rows[k]][passed[int(rows[k])]][0]) if len(ties) > 1 else ties[0]
+            row = int(rows[at])
+            line = self._ready[row]
+            order, entry = line[passed[row]]
+            yield entry, self.keys[row].demoted
+            # Gone from its line if it was started; else it was passed over.
+            if passed[row] < len(line) and line[passed[row]][0] == order:
+                passed[row] += 1
+            heads[at] = line[passed[row]][0][0] if passed[row] < len(line) else np.inf
+
+
+def _order(item: tuple[Order, Entry]) -> Order:
+    return item[0]
+
+
+def doubled(array: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((array, np.zeros_like(array)))

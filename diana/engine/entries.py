@@ -1,0 +1,105 @@
+"""What waits in a site's queues: an entry per custody, lined up per user and per origin for the job thresholds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from diana.engine.state import CustodyKey
+from diana.model.ids import SiteId
+
+Order = tuple[float, int, CustodyKey]
+"""Submission, then fewest processors (section VII: shortest first on arrival), then the id."""
+
+
+class Entry:
+    """One custody's queued jobs. `plain` of them are within the job thresholds, the rest is demoted."""
+
+    __slots__ = (
+        "allowed",
+        "bound",
+        "jobs",
+        "key",
+        "offset",
+        "order",
+        "origin",
+        "plain",
+        "processors",
+        "ready",
+        "rows",
+        "steps",
+        "submitted_s",
+        "user",
+    )
+
+    def __init__(
+        self,
+        key: CustodyKey,
+        *,
+        user: str,
+        origin: SiteId,
+        processors: int,
+        submitted_s: float,
+        jobs: int,
+        ready: int,
+        offset: float = 0.0,
+        bound: bool = False,
+    ) -> None:
+        self.key = key
+        self.user = user
+        self.origin = origin
+        self.processors = processors
+        self.submitted_s = submitted_s
+        self.order: Order = (submitted_s, processors, key)
+        self.offset = offset
+        self.bound = bound
+        self.steps = 0
+        self.jobs = jobs
+        """Queued: neither started nor held."""
+        self.ready = ready
+        """Of them, those whose inputs are here."""
+        self.allowed = [jobs, jobs]
+        """Within the job threshold of its user, and of its origin."""
+        self.plain = jobs
+        """Within both; the rest is demoted."""
+        self.rows: tuple[int, int] = (-1, -1)
+        """Of the class table: where the plain and the demoted jobs stand; -1: nowhere."""
+
+
+class Lines:
+    """Entries in order of submission, one line per user (or origin), with the number of jobs in each."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[tuple[Order, Entry]]] = {}
+        self._jobs: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def jobs(self, name: str) -> int:
+        return self._jobs.get(name, 0)
+
+    def add(self, name: str, entry: Entry) -> None:
+        """The jobs are counted by `change`."""
+        insort(self._lines.setdefault(name, []), (entry.order, entry))
+
+    def remove(self, name: str, entry: Entry) -> None:
+        line = self._lines[name]
+        del line[bisect_left(line, entry.order, key=_order)]
+        if not line:
+            del self._lines[name]
+
+    def change(self, name: str, by: int) -> None:
+        self._jobs[name] = self._jobs.get(name, 0) + by
+        if not self._jobs[name]:
+            del self._jobs[name]
+        self._changed.add(name)
+
+    def changed(self) -> Iterator[tuple[str, list[Entry]]]:
+        """Lines whose jobs changed since the last call, by name."""
+        names, self._changed = sorted(self._changed), set()
+        for name in names:
+            if name in self._lines:
+                yield name, [entry for _, entry in self._lines[name]]
+
+
+def _order(item: tuple[Order, Entry]) -> Order:
+    return item[0]
