@@ -10,8 +10,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from diana.client import Client
 from diana.errors import Unreachable
+from diana.model.layout import DataDir
+from diana.node.config_text import write_config
 from diana.node.setup import init_site
 
 DIANA = [sys.executable, "-m", "diana.cli"]
@@ -20,11 +24,13 @@ DIANA = [sys.executable, "-m", "diana.cli"]
 class BenchSite:
     """`with BenchSite(folder, slots=2) as site: site.client.submit(...)`; the node is stopped at the end."""
 
-    def __init__(self, data: Path, slots: int) -> None:
+    def __init__(self, data: Path, slots: int, claim_ahead: int = 0) -> None:
         self.data = data
         self._node: subprocess.Popen[bytes] | None = None
         self.client = Client(data=data)
-        init_site(data, "bench", slots=slots, listen="127.0.0.1:0")
+        config = init_site(data, "bench", slots=slots, listen="127.0.0.1:0")
+        settings = msgspec.structs.replace(config.settings, claim_ahead=claim_ahead)
+        write_config(DataDir(data).config, msgspec.structs.replace(config, settings=settings))
 
     def __enter__(self) -> BenchSite:
         self.start()

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def one_line(text: str) -> str:
+    """Whatever other people's names put into it: no line ends, no control characters for a terminal."""
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
 class DianaError(Exception):
     """Base. `str()` is one line for a person: what, where, the mend. `code` picks the exit code."""
 

@@ -91,6 +91,26 @@ def test_every_module_says_why_it_exists() -> None:
     assert not silent
 
 
+NEVER = re.compile(
+    r"""\b(?:import|from)\ (?:pickle|marshal|shelve|dill)\b | \bshell\s*=\s*True | \bos\.(?:system|popen)\b
+    | \byaml\.(?:load|load_all|unsafe_load|full_load)\( | (?<![\w.])(?:eval|exec)\( | \btarfile\b | \bzipfile\b
+    | \bpreexec_fn\b""",
+    re.VERBOSE,
+)
+"""No code from data, no shell (PROMISES 5.16), no archives (5.9), nothing run between fork and exec."""
+
+
+def test_nothing_unpacks_code_from_data_or_asks_a_shell() -> None:
+    found = []
+    for path in sorted([*ROOT.glob("diana/**/*.py"), *ROOT.glob("benchmarks/**/*.py")]):
+        name = str(path.relative_to(ROOT))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = NEVER.search(line.partition("  # ")[0])
+            if match:
+                found.append(f"{name}:{number}: {line.strip()}")
+    assert not found
+
+
 def test_the_version_is_said_once() -> None:
     from diana import __version__
 

@@ -164,7 +164,7 @@ def _cleared(part: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = f"{error.filename or part}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise errors.UsageError(f"{what}: {why}; free space or name another folder, then try again") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)

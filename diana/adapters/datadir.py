@@ -97,6 +97,15 @@ class OpenDataDir:
             "free space there or fetch and drop old groups"
         )
 
+    def keep_room(self) -> str:
+        """As `low_space`; the ballast goes when hardly more than that is left, comes back with room for new work."""
+        low = self.low_space()
+        if not low:
+            self.restore_ballast()
+        elif self.free_bytes() < self._ballast_bytes:
+            self.release_ballast()
+        return low
+
     def release_ballast(self) -> int:
         """Give up the ballast so that results still land; gives the bytes won."""
         try:

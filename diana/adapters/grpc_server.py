@@ -10,12 +10,14 @@ import datetime
 import errno
 import ipaddress
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
 from cryptography import x509
 
+from diana.adapters.admission import Admission
 from diana.errors import UsageError
 from diana.wire.tls import KEEPALIVE_OPTIONS, Credentials, load_credentials, peer_identity, server_credentials
 
@@ -35,9 +37,12 @@ class PortTaken(UsageError):
     """The address to listen on is in use."""
 
 
-def make_server(listen: str, keys: Path | None) -> tuple[grpc.aio.Server, int]:
+def make_server(
+    listen: str, keys: Path | None, distrust: Callable[[bytes], str] | None = None
+) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port; port 0 picks one) but not started, and its port.
 
+    `distrust` is asked of each caller's certificate, also on connections that have been open for long (`admission.py`).
     Without keys there is no TLS, nobody is identified, and only loopback is served. UsageError for a bad address or
     bad keys, PortTaken for a port in use. Call it inside the event loop that will run the server.
     """
@@ -49,7 +54,7 @@ def make_server(listen: str, keys: Path | None) -> tuple[grpc.aio.Server, int]:
         credentials = load_credentials(keys)
         _want_fresh(credentials, keys / "site.pem")
     _want_free(host, port)
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=_OPTIONS, interceptors=[Admission(distrust)] if distrust else [])
     try:
         if credentials is None:
             bound = server.add_insecure_port(listen)

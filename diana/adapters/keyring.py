@@ -206,7 +206,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise errors.UsageError(f"{path}: {error.strerror}; make keys with `diana init`") from None
+        raise errors.UsageError(f"{path}: {error.strerror}; restore the keys from a backup made with --keys") from None
 
 
 def _certificate(path: Path) -> x509.Certificate:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from diana.cli.main import INTERNAL
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, UsageError, one_line
 
 
 def unknown_verb(verb: str, known: list[str]) -> UsageError:
@@ -36,11 +36,8 @@ def report(error: Exception, words: Sequence[str]) -> int:
 
 
 def complain(text: str) -> None:
-    """One line, whatever the text holds: control characters of a file's name must not reach the terminal."""
-    line = " ".join(text.split())
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
     sys.stdout.flush()
-    print(f"diana: {shown}", file=sys.stderr)
+    print(f"diana: {one_line(text)}", file=sys.stderr)
 
 
 def _evidence(error: Exception, words: Sequence[str]) -> str:

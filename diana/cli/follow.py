@@ -90,7 +90,8 @@ def result_line(status: GroupStatus) -> str:
         parts.append(f"at {sites} {'site' if sites == 1 else 'sites'}")
     if status.bytes_moved:
         parts.append(f"{output.size(status.bytes_moved)} moved")
-    return ", ".join(parts) + (f"; {status.note}" if status.note else "")
+    why = status.note or (f"why: diana logs --failed {status.group}" if status.failed else "")
+    return ", ".join(parts) + (f"; {why}" if why else "")
 
 
 def _wait_options(parser: argparse.ArgumentParser) -> None:
@@ -120,12 +121,14 @@ def _logs_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _logs(args: argparse.Namespace) -> int:
-    """Bytes as they were written; what is missing is told on standard error, so that a pipe gets the logs alone."""
+    """Bytes as they were written; how a job failed and what is missing is told on standard error, so that a pipe gets
+    the logs alone."""
     out = sys.stdout.buffer
     whole_group = "." not in args.job
-    shown = ""
+    shown, wrote, told = "", False, set[str]()
     with client(args) as node:
         for chunk in node.logs(args.job, failed=args.failed):
+            wrote = wrote or bool(chunk.data)
             if args.json:
                 output.print_json(chunk)
                 continue
@@ -137,9 +140,35 @@ def _logs(args: argparse.Namespace) -> int:
                 out.flush()
                 from diana.cli.faults import complain
 
-                complain(f"{chunk.job}: {chunk.error or 'wrote more than was kept; raise log_limit in the job file'}")
-    out.flush()
+                told.add(chunk.job if chunk.error else "")
+                complain(_about(chunk.job, chunk.error or "wrote more than was kept; raise log_limit in the job file"))
+        out.flush()
+        if not args.json and (args.failed or not whole_group):
+            _tell_failures(node, args.job, wrote, told)
     return 0
+
+
+def _about(job: str, text: str) -> str:
+    return text if text.startswith(job) else f"{job}: {text}"
+
+
+def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
+    """How the jobs ended that did not end well and are not told of: a log does not say, least of all an empty one."""
+    from diana.cli.faults import complain
+    from diana.client.results import rows
+
+    group, _, index = name.partition(".")
+    for chunk in node.result_chunks(group):
+        if all(outcome == "DONE" for outcome in chunk.outcomes):
+            continue
+        for job in rows(group, chunk):
+            asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
+            if not job.done and asked_for and job.job not in told:
+                ended = job.outcome.lower().replace("_", " ")
+                complain(_about(job.job, job.error or f"{ended} at {job.site}, exit code {job.exit_code}"))
+                told.add(job.job)
+    if not wrote and not told:
+        complain(f"{name}: {'wrote nothing so far' if index else 'no job failed so far'}")
 
 
 def _fetch_options(parser: argparse.ArgumentParser) -> None:

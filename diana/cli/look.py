@@ -13,7 +13,7 @@ from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client_messages import GroupStatus
+    from diana.wire.client_messages import GroupStatus, SiteShare
 
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
@@ -55,7 +55,7 @@ def _show_status(args: argparse.Namespace, node: Client) -> None:
         print("no groups" + (" that are not over" if args.active else ""))
         return
     output.print_table(
-        ("GROUP", "NAME", "STATE", ">JOBS", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),
+        ("GROUP", "NAME", "STATE", ">JOBS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),
         [_status_row(group) for group in groups],
     )
     for group in groups:
@@ -73,6 +73,7 @@ def _status_row(group: GroupStatus) -> tuple[object, ...]:
         group.name or "-",
         group.state,
         f"{group.jobs:,}",
+        _level(group),
         drawn,
         f"{group.done:,}",
         f"{group.failed:,}",
@@ -80,6 +81,10 @@ def _status_row(group: GroupStatus) -> tuple[object, ...]:
         f"{waiting:,}",
         output.seconds(group.age_s),
     )
+
+
+def _level(row: GroupStatus | SiteShare) -> str:
+    return f"{row.level} {row.priority:.3f}" if row.level else "-"
 
 
 def _show_shares(group: GroupStatus) -> None:
@@ -96,17 +101,31 @@ def _show_shares(group: GroupStatus) -> None:
         print(group.note)
     if group.shares:
         output.print_table(
-            ("SITE", ">JOBS", ">STAGING", ">QUEUED", ">RUNNING", ">DONE", ">FAILED", "STATE", ">HEARD"),
+            (
+                "SITE",
+                ">JOBS",
+                ">STAGING",
+                ">QUEUED",
+                ">HELD",
+                ">RUNNING",
+                ">DONE",
+                ">FAILED",
+                "STATE",
+                "LEVEL",
+                ">HEARD",
+            ),
             [
                 (
                     share.site,
                     f"{share.jobs:,}",
                     f"{share.staging:,}",
                     f"{share.queued:,}",
+                    f"{share.held:,}",
                     f"{share.running:,}",
                     f"{share.done:,}",
                     f"{share.failed:,}",
                     share.state,
+                    _level(share),
                     _heard(share.age_s),
                 )
                 for share in group.shares
@@ -126,6 +145,7 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 def _explain(args: argparse.Namespace) -> int:
     from diana.cli.decisions import show_decision
+    from diana.cli.queue import show_waiting
 
     with client(args) as node:
         explained = node.explain(args.group)
@@ -138,6 +158,7 @@ def _explain(args: argparse.Namespace) -> int:
         if number:
             print()
         show_decision(decision)
+    show_waiting(explained.waiting)
     if explained.achieved_s > 0:
         print(f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end")
     return 0
@@ -255,7 +276,8 @@ diana status --mine --active --watch
     "explain": Command(
         _explain_options,
         _explain,
-        "The decision as it was recorded, with the price of every site looked at.",
+        "The decision as it was recorded, with the price of every site looked at; and for what still waits, which\n"
+        "numbers put it in its level, what would raise it and when it is predicted to start.",
         """
 diana explain alpha-12
 diana explain --json alpha-12

@@ -30,8 +30,12 @@ VERBS: dict[str, Entry] = {
     "wait": Entry("Work", "follow", "wait for groups; the exit code is their result"),
     "logs": Entry("Work", "follow", "what jobs wrote, wherever they ran"),
     "fetch": Entry("Work", "follow", "copy a group's outputs into a folder"),
-    "cancel": Entry("Work", "work", "cancel a group or some of its jobs"),
+    "cancel": Entry("Work", "control", "cancel a group or some of its jobs"),
+    "hold": Entry("Work", "control", "jobs that have not started wait until released"),
+    "release": Entry("Work", "control", "let held jobs start"),
+    "retry": Entry("Work", "control", "try failed jobs again; done ones never"),
     "explain": Entry("Work", "look", "why a group was placed as it was"),
+    "queue": Entry("Grid", "queue", "what waits at a site, level by level, and when it starts"),
     "sites": Entry("Grid", "look", "the sites known here, their load and their links"),
     "datasets": Entry("Grid", "look", "list datasets, or register files as one"),
     "init": Entry("Node", "site", "make a site and its VO, or a user's credential"),
@@ -48,7 +52,7 @@ Exit codes: 0 done, 1 some jobs failed, 2 a mistake in what was asked, 3 no site
 4 a node or site cannot be reached, 124 a wait timed out.
 
 Examples:
-  diana submit --array 1-100 --wait -- ./sim --seed {index}
+  diana submit --array 1-100 --wait -- ./sim --seed {array}
   diana submit sweep.toml
   diana status
   diana VERB --help      says more about a verb

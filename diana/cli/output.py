@@ -32,7 +32,7 @@ def on_terminal() -> bool:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A header that begins with `>` aligns its column to the right."""
-    cells = [[_clean(str(cell)) for cell in row] for row in rows]
+    cells = [[clean(str(cell)) for cell in row] for row in rows]
     if on_terminal():
         _rich_table(header, cells)
         return
@@ -59,13 +59,13 @@ def _rich_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     Console(highlight=False).print(made)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Names come from other people's files: no control characters to the terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def heading(text: str) -> None:
-    print(f"\033[1m{_clean(text)}\033[0m" if on_terminal() else _clean(text))
+    print(f"\033[1m{clean(text)}\033[0m" if on_terminal() else clean(text))
 
 
 def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> str:

@@ -33,6 +33,8 @@ class Parser(argparse.ArgumentParser):
             known = [option for action in self._actions for option in action.option_strings]
             word = words.split()[0]
             mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"
+            if verb in ("submit", "plan") and not word.startswith("-"):
+                mend = f"a command goes after --: diana {verb} -- COMMAND; see diana {verb} --help"
             message = f"does not take {word}; {mend.replace('diana --help', f'diana {verb} --help')}"
         else:
             message = f"{message.removeprefix('argument ')}; see diana {verb} --help"
@@ -60,8 +62,10 @@ def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> ar
         at = words.index("--")
         words, command_words = words[:at], list(words[at + 1 :])
         if not command_words:
-            raise UsageError(f"{verb}: no command after --; write one, such as -- ./sim --seed {{index}}")
-    args = parser.parse_args(list(words))
+            raise UsageError(f"{verb}: no command after --; write one, such as -- ./sim --seed {{x}} ::: 1 2 3")
+    # Options may stand between names (`datasets add --data DIR NAME PATH`); help of such a pass would lack the names.
+    whole = not {"-h", "--help"}.isdisjoint(words)
+    args = parser.parse_args(list(words)) if whole else parser.parse_intermixed_args(list(words))
     args.command = command_words
     return args
 

@@ -45,6 +45,7 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _init_site(args: argparse.Namespace) -> int:
+    from diana.node.config import is_loopback
     from diana.node.setup import init_site
 
     data = data_of(args)
@@ -53,6 +54,8 @@ def _init_site(args: argparse.Namespace) -> int:
         output.print_json({"site": config.site, "vo": config.vo, "listen": config.listen, "data": str(data)})
         return 0
     print(f"site {config.site} of {config.vo} made in {data}, {config.settings.slots} slots, at {config.listen}")
+    if is_loopback(config.listen):
+        print("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
     print(f"start its node with: diana node --data {data}")
     return 0
 

@@ -1,4 +1,4 @@
-"""Verbs that change what work there is: submit, plan, cancel."""
+"""Verbs that bring work: submit, plan."""
 
 from __future__ import annotations
 
@@ -164,25 +164,6 @@ def _plan(args: argparse.Namespace) -> int:
     return 0
 
 
-def _cancel_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="+", metavar="TARGET", help="a group, a job, or jobs of a group")
-    add_json(parser, "CancelResponse, summed over the targets")
-    add_node(parser)
-
-
-def _cancel(args: argparse.Namespace) -> int:
-    jobs = 0
-    with client(args) as node:
-        for target in args.targets:
-            count = node.cancel(target)
-            jobs += count
-            if not args.json:
-                print(f"{target}: cancelling {count:,} {'job' if count == 1 else 'jobs'}")
-    if args.json:
-        output.print_json({"jobs": jobs})
-    return 0
-
-
 COMMANDS = {
     "submit": Command(
         _submit_options,
@@ -207,15 +188,5 @@ diana plan --sites alpha,beta --json sweep.toml
 diana plan -- ./sim --seed {x} ::: 1 2 3
 """,
         takes_command=True,
-    ),
-    "cancel": Command(
-        _cancel_options,
-        _cancel,
-        "Jobs that run get TERM, some seconds, then KILL.",
-        """
-diana cancel alpha-12
-diana cancel alpha-12.3
-diana cancel 'alpha-12.[3-9,12]'
-""",
     ),
 }

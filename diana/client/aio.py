@@ -87,6 +87,16 @@ class AsyncClient:
     async def cancel(self, target: str) -> int:
         return cast("int", (await self._wire.call("Cancel", wire.CancelRequest(target=target))).jobs)
 
+    async def hold(self, target: str) -> wire.HoldResponse:
+        return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))
+
+    async def release(self, target: str) -> int:
+        return cast("int", (await self._wire.call("Release", wire.ReleaseRequest(target=target))).jobs)
+
+    async def retry(self, target: str, *, held: bool = False, cancelled: bool = False) -> int:
+        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled)
+        return cast("int", (await self._wire.call("Retry", request)).jobs)
+
     # --- looking on ----------------------------------------------------------------------------------
 
     async def status(
@@ -151,6 +161,9 @@ class AsyncClient:
         return cast("wire.ExplainResponse", await self._wire.call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------
+
+    async def queue(self, site: str | None = None) -> wire.QueueView:
+        return cast("wire.QueueView", await self._wire.call("Queue", wire.QueueReadRequest(site=site or "")))
 
     async def sites(self) -> tuple[wire.Site, ...]:
         return cast("tuple[wire.Site, ...]", (await self._wire.call("Sites", wire.Empty())).sites)

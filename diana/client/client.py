@@ -91,6 +91,20 @@ class Client:
         """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned."""
         return cast("int", self._call("Cancel", wire.CancelRequest(target=target)).jobs)
 
+    def hold(self, target: str) -> wire.HoldResponse:
+        """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""
+        return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
+
+    def release(self, target: str) -> int:
+        """Held jobs may start again; how many. UsageError when something named is not held."""
+        return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)
+
+    def retry(self, target: str, *, held: bool = False, cancelled: bool = False) -> int:
+        """Failed jobs are tried again, with `held` those of unknown outcome and with `cancelled` those cancelled too;
+        how many. UsageError when there is none."""
+        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled)
+        return cast("int", self._call("Retry", request).jobs)
+
     # --- looking on ----------------------------------------------------------------------------------
 
     def status(
@@ -152,6 +166,10 @@ class Client:
         return cast("wire.ExplainResponse", self._call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------
+
+    def queue(self, site: str | None = None) -> wire.QueueView:
+        """How the queues stand at the node's site, or at another. Unreachable when that does not answer the node."""
+        return cast("wire.QueueView", self._call("Queue", wire.QueueReadRequest(site=site or "")))
 
     def sites(self) -> tuple[wire.Site, ...]:
         return cast("tuple[wire.Site, ...]", self._call("Sites", wire.Empty()).sites)

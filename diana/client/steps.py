@@ -127,6 +127,9 @@ def _text(value: object) -> str:
 
 
 def submit(prepared: Prepared) -> Generator[Call | Upload, Any, SubmitResponse]:
+    if not prepared.request.key:
+        # Most likely a variable of a shell that holds nothing: without its key a repetition would make a second group.
+        raise UsageError("key: empty; give a text of your own, or leave the key out")
     response: SubmitResponse = yield from _with_files("Submit", prepared)
     return response
 
@@ -148,14 +151,14 @@ def _with_files(method: str, prepared: Prepared) -> Generator[Call | Upload, Any
             break
         for path in wanted:
             local = os.path.join(prepared.folder, path)
-            sent[path] = described(local, path)
+            sent[path] = described(local, path, request.source_name)
             yield Upload(local, sent[path].sha256)
         request = msgspec.structs.replace(request, files=tuple(sent.values()))
     raise DianaError(f"{request.source_name}: the node asks again and again for files it was sent")
 
 
-def described(local: str, path: str) -> UploadedFile:
-    """Hash a local file. UsageError when it cannot be read or is no regular file."""
+def described(local: str, path: str, asked_by: str) -> UploadedFile:
+    """Hash a local file the job `asked_by` names. UsageError when it cannot be read or is no regular file."""
     import hashlib
     import stat
 
@@ -163,10 +166,12 @@ def described(local: str, path: str) -> UploadedFile:
         with open(local, "rb", opener=_nonblocking) as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
-                raise UsageError(f"file {path}: is no regular file; name a file")
+                raise UsageError(f"{asked_by}: file {path}: is no regular file; name a file")
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise UsageError(f"file {path}: {error.strerror} (looked for {local})") from None
+        raise UsageError(
+            f"{asked_by}: file {path}: {error.strerror} (looked for {local}); mend its name, or make it"
+        ) from None
     executable = bool(info.st_mode & stat.S_IXUSR)
     return UploadedFile(path=path, sha256=sha256, size_bytes=info.st_size, executable=executable)
 

@@ -28,6 +28,10 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
             f"{os.path.join(data, SOCKET)}: this account may not use the node there;"
             " its operator can open the socket's folder to your group"
         )
+    if not os.path.exists(os.path.join(data, "site.toml")):
+        return Unreachable(
+            f"no site in {data}; make one with: diana init NAME --data {data}, or name another with --data"
+        )
     return Unreachable(f"no node answers at {data}; start one with: diana node --data {data}")
 
 

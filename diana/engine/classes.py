@@ -42,6 +42,8 @@ class Sizes:
         """T: processors of all queued jobs."""
         self.base = np.zeros(_FIRST)
         """Pr of each row when everything was last re-prioritised."""
+        self.last_totals = (0, 0.0)
+        """T and Q then."""
         self._rows: dict[tuple[str, int], int] = {}
         self._processors = np.ones(_FIRST)
         self._user = np.zeros(_FIRST, dtype=np.int64)
@@ -82,14 +84,24 @@ class Sizes:
         if not count or self.total_processors <= 0:
             return
         some = len(self._numbers)
-        quota, share = self._quota[:some], self._queued[:some] / self.total_processors
-        if settings.priority_mode == "paper" or served_jobs <= 0:
-            burden = priority.burden(quota, self.total_quota(), share)
-        else:
-            weight = priority.served_weight(served_jobs, settings.slots)
-            served = self._served[:some] / served_processors
-            burden = priority.burden(quota, self.total_quota(), share, served, weight)
-        self.base[:count] = priority.priority(burden[self._user[:count]] * self._processors[:count])
+        total, total_quota = self.total_processors, self.total_quota()
+        self.last_totals = (total, total_quota)
+        jobs = self._queued[:some]
+        if settings.priority_mode != "paper" and served_jobs > 0:
+            weight = priority.served_weight(served_jobs, settings.slots, settings.service_half_life)
+            jobs = priority.demand(jobs, total, self._served[:some], served_processors, weight)
+        user = self._user[:count]
+        ratio = priority.burden(jobs[user], self._processors[:count], self._quota[user], total, total_quota)
+        self.base[:count] = priority.priority(ratio)
+
+    def last(self, user: str, processors: int) -> tuple[float, float]:
+        """(N, Pr) of jobs of this size when everything was last re-prioritised."""
+        total, total_quota = self.last_totals
+        quota = float(self._quota[self._numbers[user]])
+        return (
+            priority.allowance(processors, quota, total, total_quota),
+            float(self.base[self._rows[(user, processors)]]),
+        )
 
 
 class ClassTable:
@@ -201,7 +213,7 @@ class ClassTable:
         passed = dict.fromkeys(rows.tolist(), 0)
         while len(rows) and (first_s := heads.min()) < np.inf:
             ties = np.flatnonzero(heads == first_s).tolist()
-            at = min(ties, key=lambda k: self._ready[rows[k]][passed[int(rows[k])]][0]) if len(ties) > 1 else ties[0]
+            at = min(ties, key=lambda k: self._place(int(rows[k]), passed)) if len(ties) > 1 else ties[0]
             row = int(rows[at])
             line = self._ready[row]
             order, entry = line[passed[row]]
@@ -210,6 +222,11 @@ class ClassTable:
             if passed[row] < len(line) and line[passed[row]][0] == order:
                 passed[row] += 1
             heads[at] = line[passed[row]][0][0] if passed[row] < len(line) else np.inf
+
+    def _place(self, row: int, passed: dict[int, int]) -> tuple[Order, bool]:
+        """Of the row's head among its equals. An entry's jobs within the thresholds go before its demoted ones: were
+        these started first, those would lose their row under the iteration (`Queues.took`)."""
+        return self._ready[row][passed[row]][0], self.keys[row].demoted
 
 
 def _order(item: tuple[Order, Entry]) -> Order:

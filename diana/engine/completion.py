@@ -53,11 +53,13 @@ def _merge(core: Context, group: Group) -> None:
         outputs=Outputs(to=group.spec.outputs.to),
         on_crash=group.spec.on_crash,
     )
+    index = IndexSet.span(group.jobs, group.jobs + 1)
     part = Part(
         subgroup=subgroup_id(group.group, group.next_number),
         epoch=group.epoch + 1,
         site=core.site,
-        indices=IndexSet.span(group.jobs, group.jobs + 1),
+        indices=index,
+        attempt_base=group.attempt_base(index),
     )
     core.persist(MergeStarted(group=group.group, part=part, spec=encode_spec(spec)))
     staging.begin(core, core.state.custodies[(part.subgroup, part.epoch)])

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from diana.engine import fold
 from diana.engine.effects import Effect, Notify, Persist, Reply, Send, Warn
+from diana.engine.littles import Line
 from diana.engine.messages import Message, Progress
+from diana.engine.predictions import Predictions
 from diana.engine.queues import Queues
 from diana.engine.records import Record
 from diana.engine.stagebook import StageBook
@@ -18,6 +20,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 
 if TYPE_CHECKING:
     from diana.engine.placing import Draft
+    from diana.engine.queries import Query
     from diana.engine.surroundings import Keyring
 
 
@@ -43,6 +46,10 @@ class Context:
         self.view = View()
         self.timers = Timers()
         self.queues = Queues(state.settings, state.service)
+        self.line = Line(now)
+        self.predictions = Predictions()
+        self.queries: dict[int, Query] = {}
+        """What clients asked that other sites must answer first."""
         self.requeue: set[CustodyKey] = set()
         """Custodies whose waiting jobs changed; counted anew when the event at hand is through."""
         self.started_s: dict[CustodyKey, dict[int, float]] = {}

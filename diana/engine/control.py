@@ -1,44 +1,82 @@
-"""Cancelling, from the client's word to the last site that holds a job."""
+"""Cancel, hold and release, from the client's word to the last site that has a job.
+
+What a user wants of a placement is one standing order, the jobs to cancel and the jobs to hold, told whole each time:
+repeated, late or reordered it says the same, and the highest `control_seq` counts (PROMISES section 2, control).
+"""
 
 from __future__ import annotations
 
-from diana.engine import execution, handover
+from diana.engine import custody as custodies
+from diana.engine import handover
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
-from diana.engine.events import CancelJobs
+from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
 from diana.engine.messages import Abort
-from diana.engine.records import ControlIssued, ControlTaken
+from diana.engine.records import ControlIssued, HoldingChanged
 from diana.engine.state import Group, Step, Subgroup
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
 
+Asked = CancelJobs | HoldJobs | ReleaseJobs | RetryJobs
 
-def cancel(core: Context, event: CancelJobs) -> None:
-    """Answered once the order is durable; jobs show CANCELLING until their site acknowledged."""
+
+def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexSet] | None:
+    """The group and the jobs meant; None: the caller was refused."""
     group = core.state.groups.get(event.group)
-    why = authorise(event.principal, Action.CANCEL, group.owner if group else None)
+    why = authorise(event.principal, action, group.owner if group else None)
     if group is None or (why and authorise(event.principal, Action.READ_GROUP, group.owner)):
         # Whose group it is, and whether it exists, is nobody else's business.
-        core.reply(Reply(event.request, Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}")))
-        return
+        refuse(core, event, f"no group {event.group} of yours at {core.site}")
+        return None
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
-        return
+        return None
     everything = IndexSet.span(0, group.jobs)
     wanted = everything if event.indices is None else event.indices
     if not wanted.issubset(everything):
-        text = f"{event.group} has jobs 0 to {group.jobs - 1}, not {wanted - everything}"
-        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        refuse(core, event, f"{event.group} has jobs 0 to {group.jobs - 1}, not {listed(wanted - everything)}")
+        return None
+    return group, wanted
+
+
+def refuse(core: Context, event: Asked, text: str) -> None:
+    core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+
+
+def listed(indices: IndexSet) -> str:
+    """For one line: the first ranges."""
+    ranges = IndexSet(indices.bounds[:16])
+    return str(indices) if ranges == indices else f"{ranges} and {len(indices) - len(ranges)} more"
+
+
+def ended(group: Group) -> str:
+    """How its jobs ended, for refusals."""
+    counts = (("done", group.done), ("failed", group.failed), ("cancelled", group.cancelled), ("held", group.held))
+    return ", ".join(f"{len(kind)} {name}" for name, kind in counts if len(kind)) or "none has ended"
+
+
+# --- cancel ----------------------------------------------------------------------------------------------
+
+
+def cancel(core: Context, event: CancelJobs) -> None:
+    """Answered once the order is durable; jobs show CANCELLING until their site acknowledged."""
+    asked = asked_of(core, event, Action.CANCEL)
+    if asked is None:
         return
+    group, wanted = asked
     before = group.finished()
-    count = 0
+    count = len(wanted & group.unplaced)
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
         indices = subgroup.indices & (wanted | _merge_index(group, event.indices)) - subgroup.cancelling
         if indices and subgroup.open_jobs():
-            count += _cancel_in(core, group, subgroup, indices)
-    count += len(wanted & group.unplaced)
+            # About how many jobs that concerns: results on their way may still win.
+            count += min(len(indices), subgroup.open_jobs())
+            if subgroup.step is Step.OFFERED:
+                _withdraw(core, group, subgroup, "cancelled")
+            else:
+                _order(core, subgroup, subgroup.cancelling | indices, subgroup.holding)
     handover.cancel_unplaced(core, group, wanted)
     core.reply(Reply(event.request, Ok(max(count, group.finished() - before))))
     core.notify(group.group)
@@ -49,34 +87,110 @@ def _merge_index(group: Group, indices: IndexSet | None) -> IndexSet:
     return IndexSet.span(group.jobs, group.jobs + 1) if indices is None else IndexSet()
 
 
-def _cancel_in(core: Context, group: Group, subgroup: Subgroup, indices: IndexSet) -> int:
-    """Cancel in one placement; about how many jobs that concerns (results on their way may still win)."""
-    count = min(len(indices), subgroup.open_jobs())
+def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    core.send(subgroup.site, Abort(subgroup=subgroup.part, epoch=subgroup.epoch))
+    handover.take_back(core, group, subgroup, reason)
+
+
+def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, hold: IndexSet) -> None:
+    """A new standing order for a committed placement."""
     core.persist(
         ControlIssued(
             subgroup=subgroup.part,
             epoch=subgroup.epoch,
             control_seq=subgroup.control_seq + 1,
-            verb="cancel",
-            indices=indices,
+            cancel=cancel,
+            hold=hold - cancel,
         )
     )
-    if subgroup.step is Step.OFFERED:
-        core.send(subgroup.site, Abort(subgroup=subgroup.part, epoch=subgroup.epoch))
-        handover.take_back(core, group, subgroup, "cancelled")
-    elif subgroup.site == core.site:
-        custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
-        if custody is not None:
-            core.persist(
-                ControlTaken(
-                    subgroup=subgroup.part,
-                    epoch=subgroup.epoch,
-                    control_seq=subgroup.control_seq,
-                    verb="cancel",
-                    indices=indices,
-                )
-            )
-            execution.cancel(core, custody, indices)
-    else:
+    if subgroup.site != core.site:
         handover.send_control(core, subgroup)
-    return count
+        return
+    custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+    if custody is not None:
+        custodies.obey(core, custody, subgroup.control_seq, subgroup.cancelling, subgroup.holding)
+
+
+# --- hold ------------------------------------------------------------------------------------------------
+
+
+def hold(core: Context, event: HoldJobs) -> None:
+    """Jobs that have not started do not start until released; those that have run on, and the answer says how many
+    (exactly at home, elsewhere by what the site said last). One that has to start again is held then."""
+    asked = asked_of(core, event, Action.HOLD)
+    if asked is None:
+        return
+    group, wanted = asked
+    if not group.open_of(wanted):
+        refuse(core, event, f"{group.group} has nothing to hold there: {ended(group)}")
+        return
+    count = started = 0
+    for part in sorted(group.subgroups):
+        subgroup = group.subgroups[part]
+        fresh = group.open_of(subgroup.indices & wanted) - subgroup.holding - subgroup.cancelling
+        if not fresh:
+            continue
+        if subgroup.step is Step.OFFERED:
+            if not subgroup.unreachable:
+                _withdraw(core, group, subgroup, "held")
+            continue
+        run_on = _started(core, subgroup, fresh)
+        count, started = count + len(fresh) - run_on, started + run_on
+        _order(core, subgroup, subgroup.cancelling, subgroup.holding | fresh)
+    waiting = (group.unplaced & wanted) - group.holding
+    if waiting:
+        core.persist(HoldingChanged(group=group.group, holding=group.holding | waiting))
+    core.reply(Reply(event.request, Ok(count + len(waiting), started)))
+    core.notify(group.group)
+
+
+def _started(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
+    custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+    if subgroup.site == core.site and custody is not None:
+        return len(IndexSet.of(custody.running) & indices)
+    told = core.progress.get(subgroup.part)
+    return min(told.running + told.claimed, len(indices)) if told else 0
+
+
+# --- release ---------------------------------------------------------------------------------------------
+
+
+def release(core: Context, event: ReleaseJobs) -> None:
+    """All that is named must be held; else nothing changes and the refusal says what is."""
+    asked = asked_of(core, event, Action.RELEASE)
+    if asked is None:
+        return
+    group, wanted = asked
+    ordered = IndexSet.union([group.holding, *(s.holding for s in group.subgroups.values())])
+    held = _held(core, group)
+    if not wanted & held or (event.indices is not None and not wanted.issubset(ordered)):
+        refuse(core, event, _not_held(group, event.indices, wanted - ordered or wanted, held))
+        return
+    for part in sorted(group.subgroups):
+        subgroup = group.subgroups[part]
+        if subgroup.open_jobs() and subgroup.holding & wanted:
+            _order(core, subgroup, subgroup.cancelling, subgroup.holding - wanted)
+    if group.holding & wanted:
+        core.persist(HoldingChanged(group=group.group, holding=group.holding - wanted))
+        core.to_place.add(group.group)
+    core.reply(Reply(event.request, Ok(len(wanted & held))))
+    core.notify(group.group)
+
+
+def _held(core: Context, group: Group) -> IndexSet:
+    """Under an order to hold, without result, and not known to run."""
+    out = [group.holding]
+    for subgroup in group.subgroups.values():
+        if subgroup.holding:
+            custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+            run_on = IndexSet.of(custody.running) if custody and subgroup.site == core.site else IndexSet()
+            out.append(group.open_of(subgroup.holding) - run_on)
+    return IndexSet.union(out)
+
+
+def _not_held(group: Group, indices: IndexSet | None, wrong: IndexSet, held: IndexSet) -> str:
+    what = group.group if indices is None else f"{group.group}.[{listed(wrong)}]"
+    text = f"{what} is not held; held are {listed(held)}" if held else f"{what} is not held: no job of the group is"
+    if group.held.overlaps(wrong):
+        text += f"; what is held for its unknown outcome is tried again by: diana retry --held {group.group}"
+    return f"{text}; {group.on_hold}" if group.on_hold else text

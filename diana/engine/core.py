@@ -15,8 +15,10 @@ from diana.engine import (
     handover,
     outputs,
     placing,
+    queries,
     reads,
     records,
+    retrying,
     staging,
 )
 from diana.engine import effects as fx
@@ -54,7 +56,6 @@ class Engine:
         state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
             fold.apply(state, records.decode(stored), site)
-        state.seq = journal.seq
         return cls(site, state, keyring, max(now, journal.at_s))
 
     def start(self, settings: Settings, *, boot_nonce: str, db_uuid: str, restored: bool = False) -> list[fx.Effect]:
@@ -117,6 +118,12 @@ class Engine:
                 placing.submit(core, event)
             case ev.CancelJobs():
                 control.cancel(core, event)
+            case ev.HoldJobs():
+                control.hold(core, event)
+            case ev.ReleaseJobs():
+                control.release(core, event)
+            case ev.RetryJobs():
+                retrying.retry(core, event)
             case ev.AddDataset():
                 self._add_dataset(event)
             case ev.Ask():
@@ -125,6 +132,7 @@ class Engine:
                 gossip.on_peer_up(core, event.hello)
             case ev.PeerDown():
                 gossip.on_peer_down(core, event.site)
+                queries.on_peer_down(core, event.site)
             case ev.LinkMeasured():
                 gossip.on_link(core, event)
             case ev.LrmReady():
@@ -164,6 +172,10 @@ class Engine:
                 placing.answer_quote(core, sender, message)
             case ms.Quote():
                 placing.on_quote(core, sender, message)
+            case ms.QueueRequest():
+                queries.answer(core, sender, message)
+            case ms.QueueReport():
+                queries.on_report(core, sender, message)
             case ms.Prepare() | ms.Commit() | ms.Abort() | ms.Control() | ms.ResultAck():
                 custody.on_order(core, sender, message)
             case (
@@ -195,6 +207,8 @@ class Engine:
                 self._housekeeping()
             case ("quotes", number):
                 placing.quotes_due(core, number)
+            case ("query", number):
+                queries.due(core, number)
             case ("place", group):
                 core.to_place.add(GroupId(group))
             case ("offer" | "commit" | "control", part):

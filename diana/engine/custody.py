@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from diana.engine import execution, load, staging
+from diana.engine import columns, execution, load, staging
 from diana.engine.context import Context
 from diana.engine.effects import DropOutputs
 from diana.engine.messages import (
@@ -22,6 +22,7 @@ from diana.engine.messages import (
     Progress,
     QuoteRequest,
     Refused,
+    Result,
     ResultAck,
 )
 from diana.engine.records import (
@@ -33,14 +34,13 @@ from diana.engine.records import (
     facts_key,
 )
 from diana.engine.state import Custody, CustodyKey, Tombstone
+from diana.model.facts import MOST_ATTEMPTS
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec, decode_spec
 from diana.policy.authorise import Action, authorise
 
-ACKED_PAUSE_S = 120.0
-"""Between two reminders of a batch the origin has, whose outputs still move: it says by itself when they are there."""
 REMIND_S = 30.0
 """An offer prepared here and neither committed nor aborted for this long is asked about, again and again."""
 
@@ -128,6 +128,7 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             sources=message.sources,
             readers=message.readers,
             max_parallel=message.max_parallel,
+            attempt_base=message.attempt_base,
         )
     )
     _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
@@ -150,6 +151,8 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         return "the offer is malformed"
     if need.processors < 1 or not 0 <= need.work_s < inf or message.max_parallel < 0:
         return "the spec asks for less than nothing"
+    if not 0 <= message.attempt_base <= MOST_ATTEMPTS:
+        return f"its attempts count from {message.attempt_base}"
     asked = QuoteRequest(
         quote=0,
         processors=need.processors,
@@ -157,6 +160,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         gpus=need.gpus,
         jobs=len(message.indices),
         refs=(),
+        owner=permit.owner,
     )
     return load.quote(core, asked).rejected or _not_here(core, spec)
 
@@ -194,6 +198,8 @@ def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | N
         core.settle(("prepared", *_text(custody.key)))
         core.moved.add(custody.key)
         staging.begin(core, custody)
+        # An order may overtake the commit.
+        execution.cancel(core, custody, custody.cancelled)
     core.send(sender, Committed(subgroup=message.subgroup, epoch=message.epoch))
 
 
@@ -201,22 +207,28 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
     if custody is None:
         core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
         return
-    if not custody.runnable:
-        # The commit is still on its way; the origin says this again.
-        return
     if message.control_seq > custody.control_seq:
-        core.persist(
-            ControlTaken(
-                subgroup=message.subgroup,
-                epoch=message.epoch,
-                control_seq=message.control_seq,
-                verb=message.verb,
-                indices=message.indices & custody.indices,
-            )
-        )
-        if message.verb == "cancel":
-            execution.cancel(core, custody, message.indices & custody.indices)
+        obey(core, custody, message.control_seq, message.cancel, message.hold)
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
+    _tell(core, custody)
+    core.moved.add(custody.key)
+
+
+def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, hold: IndexSet) -> None:
+    """The standing order changed. What is cancelled stays so; what started is not held."""
+    fresh = (cancel & custody.indices) - custody.cancelled
+    core.persist(
+        ControlTaken(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            control_seq=control_seq,
+            cancel=custody.cancelled | fresh,
+            hold=hold & custody.indices,
+        )
+    )
+    if custody.runnable:
+        core.requeue.add(custody.key)
+        execution.cancel(core, custody, fresh)
 
 
 def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
@@ -232,21 +244,39 @@ def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
             outputs_taken=message.outputs_taken,
         )
     )
+    if custody.pending and not custody.startable():
+        # No start will tell that fewer run.
+        core.moved.add(custody.key)
     if message.batch not in custody.outgoing:
         core.settle(("result", *_text(custody.key), str(message.batch)))
         if had_outputs:
             core.emit(DropOutputs(facts_key(custody.subgroup, custody.epoch, message.batch)))
         execution.close_if_over(core, custody)
-    else:
-        core.after(("result", *_text(custody.key), str(message.batch)), ACKED_PAUSE_S)
 
 
 def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
     custody = core.state.custodies.get((subgroup, int(epoch)))
-    if custody is not None and int(batch) in custody.outgoing:
+    if custody is None or int(batch) not in custody.outgoing:
+        return
+    if custody.outgoing[int(batch)].acked:
+        _ask_for_outputs(core, custody, int(batch))
+    else:
         execution.send_result(core, custody, int(batch))
-        if custody.outgoing[int(batch)].acked:
-            core.after(("result", subgroup, epoch, batch), ACKED_PAUSE_S)
+
+
+def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
+    """The origin has the facts; only whether the outputs arrived is open. An empty batch asks for that."""
+    core.back_off(("result", *_text(custody.key), str(batch)))
+    core.send(
+        custody.origin,
+        Result(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            batch=batch,
+            facts=columns.empty(core.site),
+            cancelled=_NOTHING,
+        ),
+    )
 
 
 def say_again(core: Context, site: SiteId | None = None) -> None:
@@ -266,21 +296,39 @@ def say_again(core: Context, site: SiteId | None = None) -> None:
 
 def tell_progress(core: Context) -> None:
     """Advisory; counted by site time, so that the newest wins."""
-    for key in sorted(core.moved):
+    for key in core.queues.moved_priorities():
+        # Others' arrivals move them too.
         custody = core.state.custodies.get(key)
         if custody is not None and custody.origin != core.site:
-            staging_jobs = len(custody.pending & core.staging.blocked(key))
-            core.summary_counter += 1
-            core.send(
-                custody.origin,
-                Progress(
-                    subgroup=custody.subgroup,
-                    epoch=custody.epoch,
-                    counter=core.state.generation * 10**12 + core.summary_counter,
-                    staging=staging_jobs,
-                    queued=len(custody.pending) - staging_jobs,
-                    running=len(custody.running),
-                    held=custody.indices if custody.on_hold else _NOTHING,
-                ),
-            )
+            core.moved.add(key)
+    for key in sorted(core.moved):
+        custody = core.state.custodies.get(key)
+        if custody is not None:
+            _tell(core, custody)
     core.moved.clear()
+
+
+def _tell(core: Context, custody: Custody) -> None:
+    """Its progress, if it is another site's and not over."""
+    if custody.origin == core.site or not custody.runnable or custody.key not in core.state.custodies:
+        return
+    held = custody.pending if custody.on_hold else custody.pending & custody.held
+    staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
+    running = load.on_slots(core).get(custody.key, 0)
+    level, priority = core.queues.best(custody.key)
+    core.summary_counter += 1
+    core.send(
+        custody.origin,
+        Progress(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            counter=core.state.generation * 10**12 + core.summary_counter,
+            staging=staging_jobs,
+            queued=len(custody.pending) - len(held) - staging_jobs + len(custody.running) - running,
+            running=running,
+            claimed=len(custody.running) - running,
+            held=held,
+            level=level,
+            priority=priority,
+        ),
+    )

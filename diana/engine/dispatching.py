@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from diana.engine import forecast, load
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
 from diana.model.ids import group_of
+from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
+
+LOOK_PAST = 500
+"""Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
 
 
 def recount(core: Context) -> None:
-    """Custodies whose waiting jobs changed stand in the queues with their new numbers."""
+    """Custodies whose waiting jobs changed stand in the queues with their new numbers; what came re-prioritises all
+    now, with the numbers as they are, and not only when there is room."""
     for key in sorted(core.requeue):
         custody = core.state.custodies.get(key)
         if custody is None or not custody.runnable or custody.on_hold:
             core.queues.remove(key)
+            core.line.note(key, 0, core.now)
+            core.predictions.forget(key)
             continue
         waiting, blocked = custody.startable(), core.staging.blocked(key)
         core.queues.put(
@@ -32,7 +40,12 @@ def recount(core: Context) -> None:
             ),
             core.now,
         )
+        core.line.note(key, len(waiting), core.now)
+    some = max(core.requeue, default=None)
     core.requeue.clear()
+    core.queues.settle(core.now)
+    if some is not None:
+        forecast.learn(core, some)
 
 
 def _is_bound(core: Context, custody: Custody) -> bool:
@@ -57,53 +70,34 @@ def dispatch(core: Context) -> None:
     if room <= 0 or (free <= 0 and room < (settings.feed() - settings.slots + 1) // 2):
         return
     kept: Reservation | None = None
+    looks = LOOK_PAST
+    running = load.running_of(core) if settings.user_max_running else {}
     for entry, jobs in core.queues.order(core.now):
         custody = core.state.custodies[entry.key]
         width = entry.processors
-        jobs = min(jobs, _parallel(core, custody))
+        jobs = min(jobs, _parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         if kept is None:
             fits = room if width == 1 else max(0, free) // width
         else:
-            fits = kept.lets_pass(width, _expected_s(core, custody), max(0, free), core.now)
-        if kept is None and jobs > 0 and fits == 0 and width <= settings.slots:
-            kept = reserve(width, free, _ends(core), core.now)
-        jobs = min(jobs, fits)
-        if jobs > 0:
-            taken = _start(core, custody, jobs) * width
+            fits = kept.lets_pass(width, load.expected_s(core, custody), max(0, free), core.now)
+        starting = min(jobs, fits)
+        if starting > 0:
+            running[entry.user] = running.get(entry.user, 0) + starting
+            taken = _start(core, custody, starting) * width
             room, free = room - taken, free - taken
             if kept is not None:
-                kept.passed(taken, _expected_s(core, custody), core.now)
-        if room <= 0 or (kept is not None and free <= 0):
+                kept.passed(taken, load.expected_s(core, custody), core.now)
+        if kept is None and jobs > starting and 1 < width <= settings.slots:
+            ends = sorted((core.now + left_s, running) for _, _, left_s, running in load.given(core))
+            kept = reserve(width, free, ends, core.now)
+        looks -= kept is not None
+        if room <= 0 or looks == 0 or (kept is not None and free <= 0):
             return
 
 
 def _parallel(core: Context, custody: Custody) -> int:
     """How many more of its jobs may run at once: by the group's `max_parallel`."""
     return custody.max_parallel - len(custody.running) if custody.max_parallel else len(custody.pending)
-
-
-def _expected_s(core: Context, custody: Custody) -> float:
-    """Of one of its jobs here: as seen, else as declared, else the default."""
-    seen = core.run_s.get(custody.key)
-    if seen is not None:
-        return seen
-    settings = core.state.settings
-    return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
-
-
-def _ends(core: Context) -> list[tuple[float, int]]:
-    """(expected end, processors) of what the LRM holds; what is overdue is expected to end now."""
-    out: list[tuple[float, int]] = []
-    for key, custody in core.state.custodies.items():
-        if custody.running:
-            run_s, width = _expected_s(core, custody), custody.spec.resources.processors
-            began, told = core.started_s.get(key, {}), core.ended[key].indices if key in core.ended else ()
-            out += [
-                (max(core.now, began.get(index, core.now) + run_s), width)
-                for index in custody.running
-                if index not in told
-            ]
-    return sorted(out)
 
 
 def _start(core: Context, custody: Custody, jobs: int) -> int:
@@ -113,6 +107,8 @@ def _start(core: Context, custody: Custody, jobs: int) -> int:
     indices, _ = (waiting - blocked if blocked else waiting).take(jobs)
     core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
     core.queues.took(custody.key, len(indices))
+    core.line.note(custody.key, len(custody.startable()), core.now)
+    core.predictions.given(custody.key, next(iter(indices)))
     core.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
     again = tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1)
     assert core.lrm_session is not None

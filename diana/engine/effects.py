@@ -127,6 +127,8 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     key: FactsKey
     to: str
     """`Outputs.to`; empty: the group's own folder."""
+    skip: IndexSet = IndexSet()
+    """Jobs of the batch that were retried since: their outputs count no more."""
 
 
 class CancelStage(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ class Entry:
     __slots__ = (
         "allowed",
         "bound",
+        "due_s",
         "jobs",
         "key",
         "offset",
@@ -54,6 +55,9 @@ class Entry:
         self.offset = offset
         self.bound = bound
         self.steps = 0
+        """Time thresholds waited."""
+        self.due_s = 0.0
+        """When the next will have passed."""
         self.jobs = jobs
         """Queued: neither started nor held."""
         self.ready = ready
@@ -73,6 +77,8 @@ class Lines:
         self._lines: dict[str, list[tuple[Order, Entry]]] = {}
         self._jobs: dict[str, int] = {}
         self._changed: set[str] = set()
+        self._above: set[str] = set()
+        """Had more than the limit when last looked at."""
 
     def jobs(self, name: str) -> int:
         return self._jobs.get(name, 0)
@@ -93,12 +99,14 @@ class Lines:
             del self._jobs[name]
         self._changed.add(name)
 
-    def changed(self) -> Iterator[tuple[str, list[Entry]]]:
-        """Lines whose jobs changed since the last call, by name."""
+    def to_limit(self, limit: int) -> Iterator[list[Entry]]:
+        """Lines whose jobs changed since the last call, by name, if they are above the limit or were then."""
         names, self._changed = sorted(self._changed), set()
         for name in names:
-            if name in self._lines:
-                yield name, [entry for _, entry in self._lines[name]]
+            above = self.jobs(name) > limit
+            if (above or name in self._above) and name in self._lines:
+                yield [entry for _, entry in self._lines[name]]
+            (self._above.add if above else self._above.discard)(name)
 
 
 def _order(item: tuple[Order, Entry]) -> Order:

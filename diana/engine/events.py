@@ -57,6 +57,31 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     """None: all of the group."""
 
 
+class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
+    request: int
+    principal: Principal
+    group: GroupId
+    indices: IndexSet | None
+
+
+class ReleaseJobs(msgspec.Struct, frozen=True, kw_only=True):
+    request: int
+    principal: Principal
+    group: GroupId
+    indices: IndexSet | None
+
+
+class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
+    request: int
+    principal: Principal
+    group: GroupId
+    indices: IndexSet | None
+    held: bool = False
+    """Also those held because nobody knows their outcome."""
+    cancelled: bool = False
+    """Also those cancelled."""
+
+
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
     """The files are hashed and registered with the stager before."""
 
@@ -66,12 +91,14 @@ class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A read. `what` is one of groups, group, explain, sites, datasets, info, may-read."""
+    """A read. `what` is one of groups, group, explain, sites, datasets, info."""
 
     request: int
     principal: Principal
     what: str
     group: GroupId | None = None
+    site: SiteId | None = None
+    """For queue: another site's."""
 
 
 # --- peers -------------------------------------------------------------------------------------------
@@ -154,6 +181,9 @@ Event = (
     | RoomChecked
     | SubmitGroup
     | CancelJobs
+    | HoldJobs
+    | ReleaseJobs
+    | RetryJobs
     | AddDataset
     | Ask
     | PeerUp

@@ -79,6 +79,7 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
     began = core.started_s.get(custody.key, {})
     for at in rows:
         began.pop(facts.indices[at], None)
+    core.predictions.began(custody.key, facts.indices, facts.started_s)
     took_s = sum(facts.ended_s[at] - facts.started_s[at] for at in rows) / len(rows)
     known = core.run_s.get(custody.key)
     core.run_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
@@ -194,6 +195,7 @@ def close_if_over(core: Context, custody: Custody) -> None:
     core.queues.remove(key)
     core.started_s.pop(key, None)
     core.run_s.pop(key, None)
+    core.predictions.forget(key)
     core.ended.pop(key, None)
     core.moved.discard(key)
     for ticket in core.staging.drop(key):

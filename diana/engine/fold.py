@@ -48,7 +48,12 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
         case r.JobsCancelled():
             group = state.groups[record.group]
             group.unplaced = group.unplaced - record.indices
+            group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
+        case r.HoldingChanged():
+            state.groups[record.group].holding = record.holding
+        case r.JobsRetried():
+            _jobs_retried(state.groups[record.group], record.indices)
         case r.MergeStarted():
             group = state.groups[record.group]
             group.merge = "running"
@@ -144,6 +149,7 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
         sources=() if at_home else part.sources,
         readers=() if at_home else part.readers,
         max_parallel=part.max_parallel,
+        attempt_base=part.attempt_base,
         db_uuid=state.db_uuid if at_home else "",
         acked=at_home,
     )
@@ -160,9 +166,28 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
             sources=part.sources,
             readers=part.readers,
             max_parallel=part.max_parallel,
+            attempt_base=part.attempt_base,
             runnable=True,
             pending=part.indices,
         )
+
+
+def _jobs_retried(group: Group, indices: IndexSet) -> None:
+    for subgroup in group.subgroups.values():
+        again = subgroup.indices & indices
+        if again:
+            subgroup.failed -= len(group.failed.within(again))
+            subgroup.finished -= len(again)
+            subgroup.indices = subgroup.indices - again
+            subgroup.cancelling, subgroup.holding = subgroup.cancelling - again, subgroup.holding - again
+            subgroup.superseded = subgroup.superseded | again
+    for kind in (group.failed, group.cancelled, group.held):
+        kind.discard_set(indices)
+    group.retried = group.retried | indices
+    group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
+    group.gathers, group.not_gathered = group.gathers + group.not_gathered, []
+    group.merge = ""
+    group.state, group.closed_s, group.note = "", -1.0, ""
 
 
 _OriginRecord = (
@@ -204,6 +229,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.TakenBack():
             del group.subgroups[record.subgroup]
             group.unplaced = group.unplaced | subgroup.indices
+            group.holding = group.holding | subgroup.holding
             group.past[record.subgroup] = Past(site=subgroup.site)
             if len(group.past) > REMEMBERED:
                 del group.past[next(iter(group.past))]
@@ -211,7 +237,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             subgroup.unreachable = record.reason
         case r.ControlIssued():
             subgroup.control_seq = record.control_seq
-            subgroup.cancelling = subgroup.cancelling | record.indices
+            subgroup.cancelling, subgroup.holding = record.cancel, record.hold
         case r.ControlAcked():
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():
@@ -225,6 +251,7 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     subgroup.done += len(record.done)
     subgroup.failed += len(record.failed)
     subgroup.acked = True
+    group.attempts = max(group.attempts, record.attempts)
     group.bytes_moved += record.bytes_staged
     if record.has_outputs:
         group.gathers.append(r.facts_key(record.subgroup, record.epoch, record.batch))
@@ -274,6 +301,7 @@ def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
                 sources=record.sources,
                 readers=record.readers,
                 max_parallel=record.max_parallel,
+                attempt_base=record.attempt_base,
             )
             return
         case r.CustodyDropped() | r.CustodyClosed():
@@ -296,11 +324,11 @@ def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
             custody.pending = custody.indices
         case r.ControlTaken():
             custody.control_seq = record.control_seq
-            custody.cancelled = custody.cancelled | record.indices
+            custody.cancelled, custody.held = record.cancel, record.hold
         case r.RunsStarted():
             custody.pending = custody.pending - record.indices
             for index in record.indices:
-                custody.running[index] = custody.attempts.pop(index, 0) + 1
+                custody.running[index] = custody.attempts.pop(index, custody.attempt_base) + 1
         case r.RunsVoided() | r.RunsRepeated():
             for index in record.indices:
                 custody.attempts[index] = custody.running.pop(index)

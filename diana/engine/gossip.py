@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from diana.engine import custody, handover, load
+from diana.engine import custody, handover, littles, load
 from diana.engine.context import Context
 from diana.engine.events import LinkMeasured
 from diana.engine.messages import Hello, Summary
 from diana.engine.records import PeerSeen
-from diana.engine.state import PeerMemory, Step
+from diana.engine.state import Step
 from diana.engine.view import PeerView
 from diana.model.ids import SiteId
 
@@ -135,3 +135,4 @@ def tell_all(core: Context) -> None:
         if core.view.peers[site].up:
             core.send(site, mine)
     custody.tell_progress(core)
+    littles.export(core)

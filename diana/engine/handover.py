@@ -64,6 +64,7 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
             sources=subgroup.sources,
             readers=subgroup.readers,
             max_parallel=subgroup.max_parallel,
+            attempt_base=subgroup.attempt_base,
         ),
     )
 
@@ -215,8 +216,8 @@ def send_control(core: Context, subgroup: Subgroup) -> None:
             subgroup=subgroup.part,
             epoch=subgroup.epoch,
             control_seq=subgroup.control_seq,
-            verb="cancel",
-            indices=subgroup.cancelling,
+            cancel=subgroup.cancelling,
+            hold=subgroup.holding,
         ),
     )
 

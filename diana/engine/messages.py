@@ -13,6 +13,7 @@ from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.queue import QueueView, Waiting
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +68,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     refs: tuple[str, ...]
     """`dataset:NAME` or `dataset:NAME/FILE`."""
+    owner: str = ""
+    """Whose jobs they are: sites limit users."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
@@ -125,6 +128,8 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
     """Per file of `files`: the jobs of this subgroup that read it."""
     max_parallel: int
     """This subgroup's allotment of the group's `max_parallel`; 0: no limit."""
+    attempt_base: int = 0
+    """Attempts its jobs may have used elsewhere: theirs here count on from there."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,12 +197,19 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     staging: int
     queued: int
     running: int
+    """On slots."""
+    claimed: int = 0
+    """Of the queued ones, those the LRM has already: they count as started."""
     held: IndexSet
-    """Outcome unknown or interrupted under on_crash = hold."""
+    """Waiting jobs that do not start until they are released."""
+    level: str = ""
+    """Best of its queued jobs, Q1 to Q4; empty: none is queued."""
+    priority: float = 0.0
+    """Theirs."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Step 7: one batch of finished jobs."""
+    """Step 7: one batch of finished jobs. Empty, of a batch that was acknowledged: are its outputs there yet?"""
 
     subgroup: SubgroupId
     epoch: int
@@ -219,18 +231,38 @@ class ResultAck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """The standing order for a transfer, whole each time: the highest `control_seq` replaces what stood before."""
+
     subgroup: SubgroupId
     epoch: int
     control_seq: int
-    verb: str
-    """`cancel`."""
-    indices: IndexSet
+    cancel: IndexSet
+    hold: IndexSet
+    """Those of them that have not started do not start."""
 
 
 class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: SubgroupId
     epoch: int
     control_seq: int
+
+
+class QueueRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """How do the queues stand, for a client of the asker; read-only and answered at once."""
+
+    query: int
+    """Chosen by the asker; the answer repeats it."""
+    whole: bool
+    """The site's queues as a whole."""
+    parts: tuple[SubgroupId, ...]
+    """What waits of these, which the asker handed over."""
+
+
+class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
+    query: int
+    queue: QueueView | None = None
+    """If it was asked for."""
+    parts: tuple[Waiting, ...]
 
 
 Message = (
@@ -250,5 +282,7 @@ Message = (
     | ResultAck
     | Control
     | ControlAck
+    | QueueRequest
+    | QueueReport
 )
 """What `Send` carries and `Received` brings."""

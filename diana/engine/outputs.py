@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana.engine.context import Context
-from diana.engine.effects import DropOutputs, Gather
+from diana.engine.effects import CancelStage, DropOutputs, Gather
 from diana.engine.events import StageDone
 from diana.engine.messages import ResultAck
 from diana.engine.records import OutputsGathered, facts_key
@@ -19,7 +19,23 @@ called failed for want of it."""
 def begin(core: Context, group: Group, key: FactsKey, source: SiteId) -> None:
     ticket = core.ticket()
     core.gathers[ticket] = (key, source)
-    core.emit(Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to))
+    skip = group.subgroups[key.subgroup].superseded
+    core.emit(Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip))
+
+
+def begin_again(core: Context, group: Group) -> None:
+    """Jobs were retried: what still moves goes on without their old outputs, what was given up is tried again."""
+    moving: set[FactsKey] = set()
+    for ticket, (key, _) in sorted(core.gathers.items()):
+        if key in group.gathers and not group.subgroups[key.subgroup].superseded:
+            moving.add(key)
+        elif key.group == group.group:
+            del core.gathers[ticket]
+            core.emit(CancelStage(ticket))
+    for key in group.gathers:
+        if key not in moving:
+            core.settle(("gather", key.subgroup, str(key.epoch), str(key.batch)))
+            begin(core, group, key, group.subgroups[key.subgroup].site)
 
 
 def resume_all(core: Context) -> None:

@@ -22,7 +22,7 @@ from diana.model.ids import GroupId, SiteId, group_id, subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec, encode_spec
-from diana.policy import splitting
+from diana.policy import limits, splitting
 from diana.policy.allotment import allot
 from diana.policy.authorise import Action, authorise
 from diana.policy.demand import Candidate, Demand
@@ -43,6 +43,7 @@ class Draft:
         self.spec = spec
         self.indices = indices
         self.refs = tuple(refs)
+        self.owner = ""
         self.submit: SubmitGroup | None = None
         self.requests: list[int] = []
         self.group: GroupId | None = None
@@ -69,7 +70,7 @@ def submit(core: Context, event: SubmitGroup) -> None:
         core.reply(Reply(event.request, refusal))
         return
     draft = Draft(core.ticket(), event.spec, IndexSet.span(0, event.jobs), event.refs)
-    draft.submit, draft.requests = event, [event.request]
+    draft.submit, draft.requests, draft.owner = event, [event.request], event.principal.name
     if not event.plan_only and not draft.waits_for_data() and _surely_placeable(core, event.spec):
         _accept(core, draft)
         draft.submit = None
@@ -88,7 +89,20 @@ def _refuse(core: Context, event: SubmitGroup) -> Refusal | None:
     if event.jobs + load.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
         return Refusal(code="retry", text=f"{core.site} holds its limit of {limit} jobs; try later", retry_after_s=30.0)
-    return None
+    return _user_refused(core, event.principal.name, event.jobs)
+
+
+def _user_refused(core: Context, user: str, jobs: int) -> Refusal | None:
+    settings = core.state.settings
+    if not settings.user_max_queued:
+        return None
+    why = limits.queued(settings, jobs, load.queued_of(core, user) + load.unplaced_of(core, user))
+    if not why:
+        return None
+    text = f"{core.site} {why}"
+    if jobs > settings.user_max_queued:
+        return Refusal(code="usage", text=f"{text}; submit fewer jobs")
+    return Refusal(code="retry", text=f"{text}; try later", retry_after_s=30.0)
 
 
 def _known_key(core: Context, event: SubmitGroup) -> bool:
@@ -165,12 +179,14 @@ def _accept(core: Context, draft: Draft) -> Group:
 def replace(core: Context, group: Group) -> None:
     """Place what is unplaced of the group, unless that is under way."""
     core.timers.cancel(("place", group.group))
-    if group.state or group.on_hold or not group.unplaced or not _parallel_left(group, group.spec):
+    waiting = group.unplaced - group.holding
+    if group.state or group.on_hold or not waiting or not _parallel_left(group, group.spec):
         return
     if any(d.group == group.group for d in core.drafts.values()):
         return
-    draft = Draft(core.ticket(), group.spec, group.unplaced, group.refs)
+    draft = Draft(core.ticket(), group.spec, waiting, group.refs)
     draft.group = group.group
+    draft.owner = group.owner
     _ask(core, draft)
 
 
@@ -197,6 +213,7 @@ def _request(draft: Draft) -> QuoteRequest:
         gpus=need.gpus,
         jobs=len(draft.indices),
         refs=tuple(refs),
+        owner=draft.owner,
     )
 
 
@@ -254,8 +271,13 @@ def _decide(core: Context, draft: Draft) -> None:
     group = core.state.groups.get(draft.group) if draft.group else None
     if draft.group and (group is None or group.state or not _parallel_left(group, draft.spec)):
         return
-    # Jobs may have been cancelled while the quotes came in.
-    indices = group.unplaced & draft.indices if group else draft.indices
+    # Jobs may have been cancelled or held while the quotes came in, and others come back.
+    indices = draft.indices
+    if group:
+        waiting = group.unplaced - group.holding
+        indices = waiting & draft.indices
+        if not waiting.issubset(indices):
+            core.to_place.add(group.group)
     if not indices:
         return
     manifest = Manifest(core, draft.spec, draft.refs, {s: q for s, (q, _) in draft.quotes.items()})
@@ -265,10 +287,10 @@ def _decide(core: Context, draft: Draft) -> None:
     parallel = _parallel_left(group, draft.spec)
     plan = _plan(core, draft, indices, manifest, parallel)
     if draft.submit and draft.submit.plan_only:
-        body = DecisionMade(plan.decision) if plan.parts else _unplaceable(plan)
+        body = DecisionMade(plan.decision) if plan.parts else _unplaceable(plan, draft.spec)
         core.reply(Reply(draft.submit.request, body))
     elif not plan.parts:
-        _give_up(core, draft, group, _unplaceable(plan))
+        _give_up(core, draft, group, _unplaceable(plan, draft.spec))
     else:
         # What finds no room under max_parallel now is placed when a part is over.
         parts = plan.parts[:parallel] if draft.spec.max_parallel else plan.parts
@@ -345,8 +367,10 @@ def _unusable(quote: Quote, spec: GroupSpec) -> str:
     return "" if 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf else "gave a quote that makes no sense"
 
 
-def _unplaceable(plan: splitting.Plan) -> Refusal:
+def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}" for c in plan.decision.candidates]
+    known = {c.site for c in plan.decision.candidates}
+    rows += [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
     return Refusal(code="unplaceable", text="no site can take this group: " + "; ".join(rows))
 
 
@@ -379,6 +403,7 @@ def _place(
                 sources=sources,
                 readers=readers,
                 max_parallel=share,
+                attempt_base=group.attempt_base(placed.indices),
             )
         )
     core.waiting_notes.pop(group.group, None)

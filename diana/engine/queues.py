@@ -10,13 +10,35 @@ Volatile: made again from the custodies at start. Only the service users had is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from typing import NamedTuple
 
-from diana.engine.classes import ClassTable
+from diana.engine.ageing import Ageing
+from diana.engine.classes import ClassKey, ClassTable
 from diana.engine.entries import Entry, Lines
 from diana.engine.state import CustodyKey, Service
 from diana.model.settings import Settings
 from diana.policy import priority
+
+PORTION = 1 / 100
+"""Of the half-life of service."""
+ALL = 1 << 62
+MOST_WATCHED = 1000
+"""Entries whose priority is followed for the sites they came from."""
+
+
+class Standing(NamedTuple):
+    """Where some of an entry's jobs stand, and why."""
+
+    entry: Entry
+    key: ClassKey
+    jobs: int
+    allowance: float
+    """N when everything was last re-prioritised."""
+    base: float
+    """Pr then."""
+    priority: float
+    """With ageing, offset and demotion."""
+    level: priority.Level
 
 
 class Queues:
@@ -34,8 +56,10 @@ class Queues:
         self._service_weight = 0.0
         self._users = Lines()
         self._origins = Lines()
-        self._aging: list[tuple[float, CustodyKey]] = []
+        self._ageing = Ageing()
+        self._ageing.configure(settings)
         self._stale = False
+        self._watched: dict[CustodyKey, float] = {}
 
     # --- what waits --------------------------------------------------------------------------------
 
@@ -71,6 +95,9 @@ class Queues:
         self._count(entry, -jobs)
         self.classes.sizes.user(user, self._settings.quota_of(user), self._service.jobs.get(user, 0.0))
         self._stale = self._stale or self._settings.priority_mode != "paper"
+        for one in self._ageing.moved(entry):
+            if one is not entry:
+                self.classes.place(one)
         if entry.jobs:
             self.classes.place(entry)
         else:
@@ -84,10 +111,34 @@ class Queues:
     def configure(self, settings: Settings, now: float) -> None:
         """Settings changed: quotas, thresholds and mode count from now on."""
         self._settings = settings
-        for entry in list(self.entries.values()):
+        entries = list(self.entries.values())
+        for entry in entries:
             self._drop(entry)
+        self._ageing.configure(settings)
+        for entry in entries:
             self._add(entry, now)
         self._stale = True
+
+    def jobs_of(self, user: str) -> int:
+        """n: the user's queued jobs."""
+        return self._users.jobs(user)
+
+    def best(self, key: CustodyKey) -> tuple[str, float]:
+        """(level, priority) of the best of the entry's jobs; an empty level: none is queued."""
+        entry = self.entries.get(key)
+        rows = [row for row in entry.rows if row >= 0] if entry else []
+        if not rows:
+            return "", 0.0
+        now = max(float(self.classes.effective[row]) for row in rows)
+        return priority.level(now).name, now
+
+    def moved_priorities(self) -> list[CustodyKey]:
+        """Entries whose priority moved visibly since this was last asked; none when there are very many."""
+        if len(self.entries) > MOST_WATCHED:
+            return []
+        now = {key: round(self.best(key)[1], 2) for key in self.entries}
+        was, self._watched = self._watched, now
+        return [key for key, value in now.items() if was.get(key) != value]
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -98,18 +149,53 @@ class Queues:
         """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
         global on ties, then submission, then fewest processors.
 
-        The caller starts what it will of each entry (`took`) and may stop at any time.
+        The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
+        all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
+        a site with many slots would fill them for one user.
         """
-        self.settle(now)
-        for entry, demoted in self.classes.order():
-            within = min(entry.ready, entry.plain)
-            jobs = entry.ready - within if demoted else within
-            if jobs > 0:
+        passed: set[tuple[CustodyKey, bool]] = set()
+        portion = self._portion()
+        again = True
+        while again:
+            again, left = False, portion
+            self.settle(now)
+            for entry, demoted in self.classes.order():
+                within = min(entry.ready, entry.plain)
+                jobs = min(left, entry.ready - within if demoted else within)
+                if jobs <= 0 or (entry.key, demoted) in passed:
+                    continue
+                before = entry.jobs
                 yield entry, jobs
+                taken = before - entry.jobs
+                left -= taken
+                if taken < jobs:
+                    passed.add((entry.key, demoted))
+                if left <= 0:
+                    again = True
+                    break
+
+    def _portion(self) -> int:
+        """Jobs that start between two looks at the shares."""
+        settings = self._settings
+        if settings.priority_mode == "paper":
+            return ALL
+        return max(1, int(settings.service_half_life * PORTION))
+
+    def standing(self) -> list[Standing]:
+        """Every entry's classes, in order of submission; priorities as `settle` left them."""
+        out: list[Standing] = []
+        for entry in sorted(self.entries.values(), key=lambda e: e.order):
+            allowance, base = self.classes.sizes.last(entry.user, entry.processors)
+            for row, jobs in zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True):
+                if row >= 0:
+                    key, priority_now = self.classes.keys[row], float(self.classes.effective[row])
+                    out.append(Standing(entry, key, jobs, allowance, base, priority_now, priority.level(priority_now)))
+        return out
 
     def settle(self, now: float) -> None:
         """What waited long enough rises; after an arrival every class gets its Pr from the numbers as they are."""
-        self._age(now)
+        for entry in self._ageing.lifted(now):
+            self.classes.place(entry)
         if not self._stale:
             return
         self._demote()
@@ -126,8 +212,7 @@ class Queues:
 
     def _add(self, entry: Entry, now: float) -> None:
         self.entries[entry.key] = entry
-        steps = priority.age_steps(now - entry.submitted_s, self._settings.time_threshold_s)
-        entry.steps = min(steps, priority.MOST_STEPS)
+        self._ageing.enter(entry, now)
         entry.allowed = [entry.jobs, entry.jobs]
         entry.plain = entry.jobs
         self.classes.sizes.user(
@@ -137,10 +222,10 @@ class Queues:
         self._origins.add(entry.origin, entry)
         self._count(entry, entry.jobs)
         self.classes.place(entry)
-        self._age_again(entry)
 
     def _drop(self, entry: Entry) -> None:
         del self.entries[entry.key]
+        self._ageing.leave(entry)
         self._users.remove(entry.user, entry)
         self._origins.remove(entry.origin, entry)
         self._count(entry, -entry.jobs)
@@ -153,28 +238,11 @@ class Queues:
         self.classes.sizes.total_processors += jobs * entry.processors
         self.classes.sizes.set_queued(entry.user, self._users.jobs(entry.user))
 
-    def _age_again(self, entry: Entry) -> None:
-        threshold_s = self._settings.time_threshold_s
-        if threshold_s > 0 and entry.steps < priority.MOST_STEPS:
-            heappush(self._aging, (entry.submitted_s + (entry.steps + 1) * threshold_s, entry.key))
-
-    def _age(self, now: float) -> None:
-        """Move entries whose next threshold has passed to their next class."""
-        while self._aging and self._aging[0][0] <= now:
-            due_s, key = heappop(self._aging)
-            entry = self.entries.get(key)
-            if entry is None or due_s != entry.submitted_s + (entry.steps + 1) * self._settings.time_threshold_s:
-                continue
-            steps = priority.age_steps(now - entry.submitted_s, self._settings.time_threshold_s)
-            entry.steps = min(max(steps, entry.steps + 1), priority.MOST_STEPS)
-            self.classes.place(entry)
-            self._age_again(entry)
-
     def _demote(self) -> None:
         """What a user, or another site, queues beyond its threshold goes one level down (section VII, Figure 3)."""
         limits = (self._settings.job_threshold, self._settings.site_job_threshold)
         for at, (lines, limit) in enumerate(zip((self._users, self._origins), limits, strict=True)):
-            for _, line in lines.changed() if limit else ():
+            for line in lines.to_limit(limit) if limit else ():
                 left = limit
                 for entry in line:
                     entry.allowed[at] = min(entry.jobs, left)

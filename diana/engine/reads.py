@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import load
+from diana.engine import load, queries
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
@@ -13,12 +13,14 @@ from diana.model import views
 from diana.model.ids import GroupId, SiteId
 from diana.model.principal import Role
 from diana.policy.authorise import Action, authorise
+from diana.policy.priority import Level
 
 _ACTION = {
     "groups": Action.LIST_GROUPS,
     "sites": Action.READ_SITES,
     "datasets": Action.READ_DATASETS,
     "info": Action.READ_INFO,
+    "queue": Action.READ_QUEUE,
     "may-upload": Action.UPLOAD,
     "may-add-dataset": Action.ADD_DATASET,
     "may-stop": Action.STOP,
@@ -26,17 +28,21 @@ _ACTION = {
 
 
 def ask(core: Context, event: Ask) -> None:
-    core.reply(Reply(event.request, _answer(core, event)))
+    answer = _answer(core, event)
+    if answer is not None:
+        core.reply(Reply(event.request, answer))
 
 
-def _answer(core: Context, event: Ask) -> views.Answer | Refusal:
-    if event.what in ("group", "explain", "may-read"):
+def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
+    """None: other sites are asked first, or `queries` has answered."""
+    if event.what in ("group", "explain"):
         group = core.state.groups.get(event.group or GroupId(""))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             return Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}; see: diana status")
         if event.what == "group":
             return group_view(core, group)
-        return explanation(group) if event.what == "explain" else views.Ok()
+        queries.explain(core, event, group)
+        return None
     action = _ACTION.get(event.what)
     if action is None:
         return Refusal(code="usage", text=f"nothing called {event.what!r} can be asked")
@@ -52,6 +58,9 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal:
             return views.Sites((_home(core), *(_peer(core, s) for s in sorted(core.view.peers))))
         case "datasets":
             return _datasets(core)
+        case "queue":
+            queries.ask_queue(core, event)
+            return None
         case "info":
             return views.Info(
                 site=core.site,
@@ -68,26 +77,28 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     shares = [
         _share(core, group, s)
         for s in sorted(group.subgroups.values(), key=lambda s: s.epoch)
-        # The merge is no job of the user's.
-        if s.indices.bounds[:1] != (group.jobs,)
+        # The merge is no job of the user's; what was retried is another share's.
+        if s.indices and s.indices.bounds[:1] != (group.jobs,)
     ]
     unreachable = sum(s.open_jobs() for s in group.subgroups.values() if s.unreachable)
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)
+    waits = sum(s.held for s in counted) + len(group.holding)
+    best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
     return views.GroupView(
         group=group.group,
         name=group.spec.name,
         owner=group.owner,
-        state=_state(group, running, unreachable),
+        state=_state(group, running, unreachable, waits),
         jobs=group.jobs,
-        unplaced=len(group.unplaced),
+        unplaced=len(group.unplaced) - len(group.holding),
         staging=sum(s.staging for s in counted),
         queued=sum(s.queued for s in counted),
         running=running,
         done=len(group.done),
         failed=len(group.failed),
         cancelled=len(group.cancelled),
-        held=len(group.held),
+        held=len(group.held) + waits,
         unreachable=unreachable,
         gathering=len(group.gathers),
         final=bool(group.state),
@@ -97,18 +108,23 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         last_end_s=group.last_end_s,
         bytes_moved=group.bytes_moved,
         shares=tuple(shares),
+        level=best.level if best else "",
+        priority=best.priority if best else 0.0,
         note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.on_hold or group.note,
         outputs_to=group.spec.outputs.to,
+        superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
     )
 
 
-def _state(group: Group, running: int, unreachable: int) -> str:
+def _state(group: Group, running: int, unreachable: int, waits: int) -> str:
     if group.state:
         return group.state
     if group.merge == "running":
         return "merging"
     if unreachable and unreachable == group.jobs - group.finished():
         return "unreachable"
+    if waits and waits == group.jobs - group.finished():
+        return "held"
     if running or (group.finished() and not group.on_hold):
         return "running"
     if group.on_hold:
@@ -121,20 +137,27 @@ def _unreachable_note(group: Group) -> str:
 
 
 def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
-    staging = queued = running = 0
+    staging = queued = running = held = 0
+    stands: tuple[str, float] = ("", 0.0)
     home = subgroup.site == core.site
     if home:
         custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
         if custody is not None:
-            staging = len(custody.pending & core.staging.blocked(custody.key))
-            queued, running = len(custody.pending) - staging, len(custody.running)
+            waiting = custody.startable()
+            staging = len(waiting & core.staging.blocked(custody.key))
+            running = load.on_slots(core).get(custody.key, 0)
+            queued = len(waiting) - staging + len(custody.running) - running
+            held = len(custody.pending) - len(waiting)
+            stands = core.queues.best(custody.key)
     else:
         told = core.progress.get(subgroup.part)
         if told is not None:
             # Progress is told now and then, results at once: never show more than is still open.
             running = min(told.running, subgroup.open_jobs())
-            staging = min(told.staging, subgroup.open_jobs() - running)
-        queued = subgroup.open_jobs() - staging - running
+            held = min(len(told.held), subgroup.open_jobs() - running)
+            staging = min(told.staging, subgroup.open_jobs() - running - held)
+            stands = (told.level, told.priority) if told.level in Level.__members__ else stands
+        queued = subgroup.open_jobs() - staging - running - held
     peer = core.view.peers.get(subgroup.site)
     return views.SiteShare(
         site=subgroup.site,
@@ -144,26 +167,26 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
         running=running,
         done=subgroup.done,
         failed=subgroup.failed,
-        state=_share_state(core, subgroup, home),
+        state=_share_state(group, subgroup, home),
+        held=held,
+        level=stands[0] if queued + staging else "",
+        priority=stands[1] if queued + staging else 0.0,
         age_s=0.0 if home or peer is None else max(0.0, core.now - peer.last_heard_s),
     )
 
 
-def _share_state(core: Context, subgroup: Subgroup, home: bool) -> str:
+def _share_state(group: Group, subgroup: Subgroup, home: bool) -> str:
     if not subgroup.open_jobs():
         return "closed"
     if subgroup.unreachable:
         return "unreachable"
-    if subgroup.cancelling and subgroup.control_acked < subgroup.control_seq and not home:
-        return "cancelling"
+    if subgroup.control_acked < subgroup.control_seq and not home:
+        if group.open_of(subgroup.cancelling):
+            return "cancelling"
+        return "holding" if subgroup.holding else "releasing"
     if subgroup.step is Step.OFFERED:
         return "offered"
     return "local" if home else "committed"
-
-
-def explanation(group: Group) -> views.Explanation:
-    achieved = group.last_end_s if group.state else -1.0
-    return views.Explanation(group=group.group, decisions=tuple(group.decisions), achieved_s=achieved)
 
 
 def _home(core: Context) -> views.SiteView:

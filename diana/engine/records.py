@@ -70,6 +70,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources: tuple[tuple[SiteId, ...], ...] = ()
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
+    attempt_base: int = 0
 
 
 class GroupPlaced(_Record, frozen=True, kw_only=True):
@@ -115,6 +116,8 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """Seconds after submission by the executing site's account; negative: nothing started."""
     last_end_s: float = -1.0
     bytes_staged: int = 0
+    attempts: int = 0
+    """The highest attempt among them."""
     note: str = ""
     """The first error line of the batch."""
 
@@ -141,12 +144,27 @@ class JobsCancelled(_Record, frozen=True, kw_only=True):
     indices: IndexSet
 
 
+class HoldingChanged(_Record, frozen=True, kw_only=True):
+    """O: which of the jobs no site has are held."""
+
+    group: GroupId
+    holding: IndexSet
+
+
+class JobsRetried(_Record, frozen=True, kw_only=True):
+    """O: jobs that ended otherwise than done are unplaced again; their old results count no more. Index `jobs`: the
+    merge."""
+
+    group: GroupId
+    indices: IndexSet
+
+
 class ControlIssued(_OfTransfer, frozen=True, kw_only=True):
-    """O."""
+    """O: the standing order for a placement, whole."""
 
     control_seq: int
-    verb: str
-    indices: IndexSet
+    cancel: IndexSet = IndexSet()
+    hold: IndexSet = IndexSet()
 
 
 class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
@@ -188,6 +206,7 @@ class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
     sources: tuple[tuple[SiteId, ...], ...]
     readers: tuple[IndexSet, ...]
     max_parallel: int
+    attempt_base: int = 0
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
@@ -211,11 +230,11 @@ class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
 
 
 class ControlTaken(_OfTransfer, frozen=True, kw_only=True):
-    """D."""
+    """D: the standing order that counts now."""
 
     control_seq: int
-    verb: str
-    indices: IndexSet
+    cancel: IndexSet = IndexSet()
+    hold: IndexSet = IndexSet()
 
 
 class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
@@ -283,6 +302,8 @@ Record = (
     | ResultStale
     | OutputsGathered
     | JobsCancelled
+    | HoldingChanged
+    | JobsRetried
     | ControlIssued
     | ControlAcked
     | MergeStarted

@@ -8,7 +8,7 @@ from diana.engine.effects import KeepFacts
 from diana.engine.messages import Progress, Result, ResultAck
 from diana.engine.records import ResultAccepted, facts_key
 from diana.engine.state import Group, Subgroup
-from diana.model.facts import Facts, Outcome
+from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
@@ -42,6 +42,8 @@ def _nonsense(group: Group, subgroup: Subgroup, facts: Facts, cancelled: IndexSe
         return "jobs it was not given"
     if group.settled(indices | cancelled):
         return "jobs that have a result"
+    if facts.attempts and not 0 <= min(facts.attempts) <= max(facts.attempts) <= MOST_ATTEMPTS:
+        return "attempts nobody makes"
     return ""
 
 
@@ -87,6 +89,7 @@ def accept(
             first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
             last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
             bytes_staged=bytes_staged,
+            attempts=max(facts.attempts, default=0),
             note=facts.errors[0].text if facts.errors else "",
         )
     )

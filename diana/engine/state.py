@@ -41,6 +41,7 @@ class Subgroup(msgspec.Struct, kw_only=True):
     sources: tuple[tuple[SiteId, ...], ...] = ()
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
+    attempt_base: int = 0
     db_uuid: str = ""
     acked: bool = False
     """The destination said it is runnable there."""
@@ -54,6 +55,10 @@ class Subgroup(msgspec.Struct, kw_only=True):
     control_seq: int = 0
     control_acked: int = 0
     cancelling: IndexSet = IndexSet()
+    holding: IndexSet = IndexSet()
+    """Not to start there until released."""
+    superseded: IndexSet = IndexSet()
+    """Were its jobs, and ended; placed anew since. No longer among `indices`."""
 
     def open_jobs(self) -> int:
         return len(self.indices) - self.finished
@@ -87,6 +92,12 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     """The latest placements that were taken back."""
     on_hold: str = ""
     """Why nothing more of it is placed; empty: it is."""
+    holding: IndexSet = IndexSet()
+    """Unplaced jobs that are not placed until released."""
+    retried: IndexSet = IndexSet()
+    """Jobs whose earlier attempts ended otherwise than done."""
+    attempts: int = 0
+    """The highest attempt of any result so far."""
     done: FinishedSet = msgspec.field(default_factory=FinishedSet)
     failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
     cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
@@ -119,6 +130,15 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
         """Whether any of them has its result."""
         return any(kind.overlaps(indices) for kind in (self.done, self.failed, self.cancelled, self.held))
 
+    def open_of(self, indices: IndexSet) -> IndexSet:
+        """Those of them that have no result."""
+        kinds = (self.done, self.failed, self.cancelled, self.held)
+        return indices - IndexSet.union(kind.within(indices) for kind in kinds)
+
+    def attempt_base(self, indices: IndexSet) -> int:
+        """Where the attempts of a new placement of these jobs count on from."""
+        return 0 if self.retried.isdisjoint(indices) else self.attempts
+
 
 class Outgoing(msgspec.Struct, kw_only=True):
     """D: a batch of ended jobs on its way to the origin."""
@@ -143,6 +163,7 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     sources: tuple[tuple[SiteId, ...], ...] = ()
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
+    attempt_base: int = 0
     runnable: bool = False
     on_hold: bool = False
     """Restored from a backup: nothing starts."""
@@ -155,6 +176,8 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     outgoing: dict[int, Outgoing] = {}
     control_seq: int = 0
     cancelled: IndexSet = IndexSet()
+    held: IndexSet = IndexSet()
+    """Do not start; those that had started run on."""
 
     @cached_property
     def spec(self) -> GroupSpec:
@@ -166,7 +189,7 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
 
     def startable(self) -> IndexSet:
         """Pending jobs that nobody holds."""
-        return self.pending
+        return self.pending - self.held
 
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running

@@ -44,7 +44,7 @@ def _missing_in_path(spec: GroupSpec, command: str, path: str) -> str | None:
         return None
     if _among_inputs(spec, command):
         return f"command {command}: an input of that name is not looked for in PATH; write ./{command}"
-    return f"command {command}: not found in PATH ({path}); mend its name, add it to the inputs, {_SKIP}"
+    return f"command {command}: not found in the PATH of this machine; mend its name, add it to the inputs, {_SKIP}"
 
 
 def _missing_interpreter(script: str) -> str | None:

@@ -43,7 +43,7 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
         path = SHORT.get(name, name if "." in name else "")
         kind = _kind_of(path)
         if kind is None:
-            raise UsageError(f"option {name}: unknown; {nearest(name, [*SHORT, *_full_names()])}")
+            raise UsageError(f"option {name}: unknown; {_mend(name)}")
         if path == "resources.cpus" or path == "resources.processors":
             # Two names of one thing: the option replaces whichever the file has.
             out["resources"] = {k: v for k, v in _table(out, "resources").items() if k not in ("cpus", "processors")}
@@ -55,6 +55,13 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
             table = {**_table(out, section), key: _value(text, kind)}
         out[section] = table
     return out
+
+
+def _mend(name: str) -> str:
+    known = [*SHORT, *_full_names()]
+    near = nearest(name, known)
+    short = f"{nearest('', list(SHORT))}, or a key of the job file with its section, such as resources.gpus"
+    return near if near.startswith("did you mean") else short
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:

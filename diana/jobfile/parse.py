@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from diana.errors import UsageError
+from diana.errors import UsageError, one_line
 from diana.jobfile.build import Upload, build_spec, local_path, raw_input
 from diana.jobfile.options import apply
 from diana.jobfile.problems import checked
@@ -52,7 +52,7 @@ def parse_job(
     try:
         return _parse(_data(content, format, source_name, options), source_name, files, put_blob, read_blob)
     except ValueError as error:
-        raise UsageError(f"{source_name}: {error}") from None
+        raise UsageError(f"{source_name}: {one_line(str(error))}") from None
 
 
 def _data(content: bytes, format: str, source: str, options: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,9 @@ import msgspec
 
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
+MOST_ATTEMPTS = 1_000_000
+"""No job is tried more often; a peer that says so is not believed."""
+
 
 class Outcome(IntEnum):
     """How an attempt ended. Values are wire format: never renumbered."""

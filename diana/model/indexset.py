@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -17,6 +18,7 @@ LARGEST = 1 << 53
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8
 _ZERO = bytes(_CHUNK_BYTES)
+_ONES = re.compile("1+")
 
 
 class IndexSet(msgspec.Struct, frozen=True, array_like=True):
@@ -190,6 +192,22 @@ class FinishedSet:
                 self._count += (new ^ had).bit_count()
                 chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
 
+    def discard_set(self, indices: IndexSet) -> None:
+        """Take out those of `indices` that are in."""
+        for key, low, high in self._stretches(indices):
+            chunk = self._chunks[key]
+            had = int.from_bytes(chunk, "little")
+            new = had & ~(((1 << (high - low)) - 1) << low)
+            self._count -= (new ^ had).bit_count()
+            chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
+
+    def _stretches(self, indices: IndexSet) -> Iterator[tuple[int, int, int]]:
+        """(chunk that is here, first bit, behind the last bit) of what `indices` covers."""
+        for start, stop in indices.ranges():
+            for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
+                if key in self._chunks:
+                    yield key, max(start - key * CHUNK, 0), min(stop - key * CHUNK, CHUNK)
+
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False
@@ -212,18 +230,23 @@ class FinishedSet:
 
     def overlaps(self, indices: IndexSet) -> bool:
         """Whether any of `indices` is a member; costs chunks, not indices."""
-        for start, stop in indices.ranges():
-            for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
-                chunk = self._chunks.get(key)
-                if chunk is not None:
-                    low, high = max(start - key * CHUNK, 0), min(stop - key * CHUNK, CHUNK)
-                    if (int.from_bytes(chunk, "little") >> low) & ((1 << (high - low)) - 1):
-                        return True
-        return False
+        return any(self._bits(*stretch) for stretch in self._stretches(indices))
+
+    def _bits(self, key: int, low: int, high: int) -> int:
+        return (int.from_bytes(self._chunks[key], "little") >> low) & ((1 << (high - low)) - 1)
 
     def within(self, indices: IndexSet) -> IndexSet:
-        """The members that lie in `indices`, as ranges."""
-        return IndexSet.of(i for i in indices if i in self)
+        """The members that lie in `indices`, as ranges; costs chunks and ranges, not indices."""
+        out: list[int] = []
+        for key, low, high in self._stretches(indices):
+            base = key * CHUNK + low
+            for run in _ONES.finditer(bin(self._bits(key, low, high))[:1:-1]):
+                start, stop = base + run.start(), base + run.end()
+                if out and out[-1] == start:
+                    out[-1] = stop
+                else:
+                    out += (start, stop)
+        return IndexSet(tuple(out))
 
     def dump(self) -> dict[int, bytes]:
         """A plain value `load` takes back, for snapshots."""

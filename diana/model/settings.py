@@ -19,6 +19,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     accept_remote: bool = True
     max_queued_jobs: int = 50_000_000
     """Jobs this site holds for others and itself before it refuses more."""
+    user_max_queued: int = 0
+    """Jobs one user may have waiting here, held ones included; 0: no limit."""
+    user_max_running: int = 0
+    """Jobs one user may have running here; 0: no limit."""
     default_work_s: float = 1.0
     """Assumed run time of a job whose spec does not say."""
     default_bytes_per_s: float = 12.5e6
@@ -33,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     job_threshold: int = 10_000
     """Jobs a user queues here beyond this stand one level lower; 0: none do."""
     site_job_threshold: int = 0
-    """The same for jobs of one other site."""
+    """The same for jobs submitted at one site, this one or another."""
     service_half_life: float = 4000.0
     """Jobs started until past service counts half, in the default mode."""
     max_subgroup: int = 1_000_000
@@ -59,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("speed", 1e-3, 1e3),
             ("claim_ahead", 0, 1_000_000),
             ("max_queued_jobs", 1, 10**12),
+            ("user_max_queued", 0, 10**12),
+            ("user_max_running", 0, 10**12),
             ("default_work_s", 1e-6, 1e9),
             ("default_bytes_per_s", 1.0, 1e13),
             ("default_quota", 1e-6, 1e12),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from diana.model.decision import Decision
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.queue import QueueView, Waiting
 
 
 class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,9 +21,14 @@ class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     state: str
-    """local, offered, committed, closed, cancelling or unreachable."""
+    """local, offered, committed, closed, cancelling, holding, releasing or unreachable."""
     age_s: float
     """Since the site was last heard of; 0 at home."""
+    held: int = 0
+    """Wait until they are released."""
+    level: str = ""
+    """Best of what waits there, Q1 to Q4; empty: nothing does, or the site has not said."""
+    priority: float = 0.0
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +46,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     held: int
+    """Outcome unknown, or waiting until they are released."""
     unreachable: int
     gathering: int
     """Batches of outputs still on their way here."""
@@ -54,9 +62,14 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[SiteShare, ...]
     note: str
     """Why it waits or failed, one line; empty when there is nothing to say."""
+    level: str = ""
+    """Best of its waiting jobs anywhere, Q1 to Q4; empty: none waits in a queue."""
+    priority: float = 0.0
     durability: int = 1
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
+    superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
+    """Whose results of these jobs count no more, for they were retried. For the node's own use, not shown."""
 
 
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +110,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Oldest first; one per placement."""
     achieved_s: float
     """Submission to last end; negative while it runs."""
+    waiting: tuple[Waiting, ...] = ()
+    """What still waits, and why."""
 
 
 class Sites(msgspec.Struct, frozen=True):
@@ -120,6 +135,8 @@ class Ok(msgspec.Struct, frozen=True):
     """Done. `count`: jobs concerned, where that means something."""
 
     count: int = 0
+    started: int = 0
+    """Hold: jobs that had started already, and run on."""
 
 
-Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | Ok
+Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | QueueView | Ok

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import uuid
 from collections.abc import Mapping
@@ -77,6 +78,8 @@ async def _serve(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str
         await node.start(stack)
         print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
         _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
+        if os.getuid() == 0:
+            _log.warning("this node runs as root, and so do its jobs; give it an account of its own")
         code = await node.serve()
         _log.info("site %s stops; jobs that run, run on", config.site)
         return code
@@ -103,9 +106,9 @@ class _Node:
         from diana.node.store_thread import StoreThread
 
         paths, config = self.paths, self.config
-        keyring = FileKeyring(paths.keys)
+        keyring = self.keyring = FileKeyring(paths.keys)
         # Bound first: a taken port must show before anything else happens.
-        server, port = make_server(config.listen, paths.keys)
+        server, port = make_server(config.listen, paths.keys, keyring.distrust)
         stack.push_async_callback(server.stop, 2.0)
         host = config.listen.rpartition(":")[0]
         self.address = config.advertise or f"{host}:{port}"
@@ -120,7 +123,7 @@ class _Node:
         db_uuid = store.meta("db_uuid")
         effects = engine.start(config.settings, boot_nonce=nonce, db_uuid=db_uuid, restored=restored)
         release = Release(config.site, paths, thread)
-        self.runner = Runner(engine, thread, clock, release)
+        self.runner = Runner(engine, thread, clock, release, journal.records)
         stack.push_async_callback(self.runner.close)
         hello = Hello(
             site=config.site,
@@ -217,10 +220,10 @@ class _Node:
         return 0 if running.cancelled() else _report(running.exception())
 
     async def _watch_room(self) -> None:
-        """A full disk must not cost a result: new work is refused in time."""
+        """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room."""
         told = ""
         while True:
-            low = await asyncio.to_thread(self.opened.low_space)
+            low = await asyncio.to_thread(self.opened.keep_room)
             if low != told:
                 self.runner.emit_own(ev.RoomChecked(low))
                 told = low
@@ -230,6 +233,7 @@ class _Node:
         """SIGHUP: a bad file changes nothing."""
         try:
             config = _with(load_config(self.paths.config), self.overrides)
+            self.keyring.reload_revoked()
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)
             return

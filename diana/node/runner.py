@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from diana.engine import effects as fx
@@ -29,7 +29,8 @@ MOST_EVENTS = 512
 MOST_BATCHES = 4
 """Handled batches that wait for the disk."""
 SNAPSHOT_RECORDS = 20_000
-SNAPSHOT_BYTES = 64 << 20
+SNAPSHOT_BYTES = 4 << 20
+"""Of records since the last snapshot, or read at start, before the next is taken: bounds the time a restart takes."""
 
 _log = logging.getLogger("diana.node")
 
@@ -50,7 +51,10 @@ class _Turn:
 class Runner:
     """Drives one engine over one store. `node/door.py` says what the client service sees of it."""
 
-    def __init__(self, engine: Engine, store: StoreThread, clock: SiteClock, release: Release) -> None:
+    def __init__(
+        self, engine: Engine, store: StoreThread, clock: SiteClock, release: Release, replayed: Sequence[bytes] = ()
+    ) -> None:
+        """`replayed`: the records the engine was restored from, besides a snapshot."""
         self._engine = engine
         self._store = store
         self._clock = clock
@@ -58,7 +62,7 @@ class Runner:
         self._intake = Intake()
         self._turns: asyncio.Queue[_Turn] = asyncio.Queue(MOST_BATCHES)
         self._next_request = 1
-        self._since_snapshot = [0, 0]
+        self._since_snapshot = [len(replayed), sum(map(len, replayed))]
         self._handled = self._committed = 0
         self._seq = 0
 

@@ -43,16 +43,18 @@ def init_site(
         raise errors.UsageError(str(error)) from None
     _refuse_initialised(paths)
     vo_name = _vo_name(site, vo, vo_from)
+    listen = listen or DEFAULT_LISTEN
+    _refuse_clashes(site, listen, vo_from, peers)
     config = SiteConfig(
         site=site_id(site),
         vo=vo_name,
-        listen=listen or DEFAULT_LISTEN,
+        listen=listen,
         peers=tuple(peers),
         operators=(_account(),),
         settings=_settings(slots),
     )
     # The same checks as at start, so that what is written can be read.
-    config = parse_config(config_text(config), "diana init")
+    config = parse_config(config_text(config), "init")
     made = _missing_parents(data)
     try:
         _write_site(paths, config, vo_from)
@@ -96,6 +98,20 @@ def _refuse_initialised(paths: DataDir) -> None:
             raise errors.UsageError(f"{paths.root}: initialised already ({path.name} is there); name another directory")
     if paths.root.exists() and not paths.root.is_dir():
         raise errors.UsageError(f"{paths.root}: not a directory; name another")
+
+
+def _refuse_clashes(site: str, listen: str, vo_from: Path | None, peers: Sequence[str]) -> None:
+    """What would only show when both nodes run: one name or one address for two sites."""
+    if (
+        vo_from is not None
+        and (DataDir(vo_from).config).is_file()
+        and load_config(DataDir(vo_from).config).site == site
+    ):
+        raise errors.UsageError(f"site {site}: that is the name of the site in {vo_from}; choose another")
+    if listen in peers:
+        raise errors.UsageError(
+            f"peer {listen}: this site would bind that itself; give it another with --listen HOST:PORT"
+        )
 
 
 def _vo_name(site: str, vo: str | None, vo_from: Path | None) -> str:

@@ -14,13 +14,17 @@ class Action(StrEnum):
     READ_GROUP = "read-group"
     LIST_GROUPS = "list-groups"
     CANCEL = "cancel"
+    HOLD = "hold"
+    RELEASE = "release"
+    RETRY = "retry"
     READ_SITES = "read-sites"
     READ_DATASETS = "read-datasets"
     ADD_DATASET = "add-dataset"
     READ_INFO = "read-info"
+    READ_QUEUE = "read-queue"
     STOP = "stop"
     QUOTE = "quote"
-    """Ask for and give quotes and summaries."""
+    """Ask for and give quotes, summaries and how the queues stand."""
     OFFER = "offer"
     """Hand work over: Prepare, Commit, Abort, Control."""
     REPORT = "report"
@@ -43,8 +47,12 @@ _USER = {
     Action.READ_SITES: Scope.ANY,
     Action.READ_DATASETS: Scope.ANY,
     Action.READ_INFO: Scope.ANY,
+    Action.READ_QUEUE: Scope.ANY,
     Action.READ_GROUP: Scope.OWN,
     Action.CANCEL: Scope.OWN,
+    Action.HOLD: Scope.OWN,
+    Action.RELEASE: Scope.OWN,
+    Action.RETRY: Scope.OWN,
 }
 
 TABLE: dict[Role, dict[Action, Scope]] = {

@@ -18,6 +18,8 @@ AGE_STEP = 0.25
 MOST_STEPS = 8
 """From the bottom of Q4 to the top of Q1; more would change nothing."""
 LEVEL_WIDTH = 0.5
+DEMAND_FRACTION = 1 / 200
+"""Of the half-life: so many jobs served outweigh what is queued. At quotas 2:1 it costs 1 % of the share at most."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
@@ -47,20 +49,31 @@ def allowance(processors: float, quota: float, total_processors: float, total_qu
     return quota * total_processors / (total_quota * processors)
 
 
-def served_weight(served_jobs: float, slots: float) -> float:
-    """a = S/(S + K): how much past service counts against present demand; 0 while nothing was served."""
-    return served_jobs / (served_jobs + max(slots, 1.0)) if served_jobs > 0 else 0.0
+def served_weight(served_jobs: float, slots: float, half_life: float) -> float:
+    """a = S/(S + K): how much past service counts against present demand; 0 while nothing was served.
 
-
-def burden(
-    quota: Floats, total_quota: float, queued_share: Floats, served_share: Floats | float = 0.0, weight: float = 0.0
-) -> Floats:
-    """(U,) per user: r = n/N of a job of one processor.
-
-    r = (Q / q) ((1 - a) n/T + a n_served/T_served). With `weight` a = 0 this is the paper's n/N; the default mode mixes
-    in the share of past service, so that in the long run shares follow the quotas whatever the backlogs.
+    K is about the number of slots, but never so large beside S (at most half_life / ln 2) that backlogs outweigh quotas.
     """
-    out: Floats = total_quota / quota * ((1.0 - weight) * queued_share + weight * served_share)
+    demand = max(1.0, min(slots, half_life * DEMAND_FRACTION))
+    return served_jobs / (served_jobs + demand) if served_jobs > 0 else 0.0
+
+
+def demand(queued: Floats, total_processors: float, served: Floats, served_processors: float, weight: float) -> Floats:
+    """(U,) per user: what the default mode has in place of n, so that in the long run shares follow the quotas.
+
+    n/T becomes (1 - a) n/T + a n_served/T_served, `weight` being a; n itself for a = 0.
+    """
+    out: Floats = (1.0 - weight) * queued + weight * total_processors / served_processors * served
+    return out
+
+
+def burden(jobs: Floats, processors: Floats, quota: Floats, total_processors: float, total_quota: float) -> Floats:
+    """r = n/N = (n t Q)/(q T), over rows: `jobs` n of the row's user.
+
+    Multiplied out with one division at the end: with whole quotas only that rounds, so what is equal on paper is
+    equal here (first come, first served within it), and r of one user with equal jobs is 1 whatever the quota.
+    """
+    out: Floats = jobs * processors * total_quota / (quota * total_processors)
     return out
 
 

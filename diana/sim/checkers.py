@@ -57,11 +57,25 @@ class _Life:
 class _Transfer:
     """One (subgroup, epoch) as both sides have made it durable."""
 
-    __slots__ = ("attempts", "batches", "committed", "dropped", "indices", "runnable", "site", "taken", "taken_back")
+    __slots__ = (
+        "attempts",
+        "base",
+        "batches",
+        "committed",
+        "dropped",
+        "held",
+        "indices",
+        "runnable",
+        "site",
+        "taken",
+        "taken_back",
+    )
 
-    def __init__(self, site: SiteId, indices: IndexSet, home: bool) -> None:
-        self.site = site
-        self.indices = indices
+    def __init__(self, part: r.Part, home: bool) -> None:
+        self.site = part.site
+        self.indices = part.indices
+        self.base = part.attempt_base
+        self.held = IndexSet()
         self.committed = self.taken = self.runnable = home
         self.taken_back = self.dropped = False
         self.attempts: dict[int, int] = {}
@@ -120,11 +134,13 @@ class Checkers(Watcher):
             r.ResultAccepted: self._result_accepted,
             r.ResultStale: self._result_stale,
             r.JobsCancelled: self._jobs_cancelled,
+            r.JobsRetried: self._jobs_retried,
             r.GroupClosed: self._group_closed,
             r.GroupExpired: self._group_expired,
             r.CustodyTaken: self._custody_taken,
             r.CustodyRunnable: self._custody_runnable,
             r.CustodyDropped: self._custody_dropped,
+            r.ControlTaken: self._control_taken,
             r.RunsStarted: self._runs_started,
             r.RunsVoided: self._runs_voided,
             r.RunsRepeated: self._runs_repeated,
@@ -187,7 +203,7 @@ class Checkers(Watcher):
             self._fail("I5", site, name, -1, f"{part.subgroup} placed with epoch {part.epoch} after {group.epoch}")
         group.epoch = max(group.epoch, part.epoch)
         group.unplaced = group.unplaced - part.indices
-        self._transfers[(part.subgroup, part.epoch)] = _Transfer(part.site, part.indices, part.site == site)
+        self._transfers[(part.subgroup, part.epoch)] = _Transfer(part, part.site == site)
 
     def _merge_started(self, site: SiteId, record: r.MergeStarted) -> None:
         group = self._group(site, record.group)
@@ -261,6 +277,18 @@ class Checkers(Watcher):
         group.unplaced = group.unplaced - record.indices
         self._accept(site, record.group, record.indices)
 
+    def _jobs_retried(self, site: SiteId, record: r.JobsRetried) -> None:
+        """The user's own new attempt (promise 3): only of what has a result, and never of what is done."""
+        group = self._group(site, record.group)
+        for index in record.indices:
+            life = group.lives.pop(index, None)
+            if index not in group.accepted:
+                self._fail("I4", site, record.group, index, "retried while its last attempt is open")
+            if life is not None and life.outcome is Outcome.DONE:
+                self._fail("I1", site, record.group, index, "retried, though it is done")
+        group.accepted.discard_set(record.indices)
+        group.unplaced = group.unplaced | (record.indices & IndexSet.span(0, group.jobs))
+
     def _group_closed(self, site: SiteId, record: r.GroupClosed) -> None:
         group = self._group(site, record.group)
         ended = len(group.accepted) - (group.jobs in group.accepted)
@@ -301,6 +329,11 @@ class Checkers(Watcher):
         transfer.dropped = True
         transfer.runnable = False
 
+    def _control_taken(self, site: SiteId, record: r.ControlTaken) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is not None:
+            transfer.held = record.hold
+
     def _runs_started(self, site: SiteId, record: r.RunsStarted) -> None:
         transfer = self._transfer(site, record)
         if transfer is None:
@@ -308,9 +341,12 @@ class Checkers(Watcher):
         if not transfer.runnable or transfer.site != site:
             text = f"{record.subgroup} epoch {record.epoch} started, but it is not runnable here"
             self._fail("I4", site, group_of(record.subgroup), record.indices.bounds[0], text)
+        if not transfer.held.isdisjoint(record.indices):
+            started = transfer.held & record.indices
+            self._fail("I7", site, group_of(record.subgroup), started.bounds[0], "started although it is held")
         attempts = transfer.attempts
         for index in record.indices:
-            attempts[index] = attempts.get(index, 0) + 1
+            attempts[index] = attempts.get(index, transfer.base) + 1
 
     def _runs_voided(self, site: SiteId, record: r.RunsVoided) -> None:
         transfer = self._transfer(site, record)

@@ -58,6 +58,9 @@ def table(chosen: dict[str, Any]) -> str:
     """The report for people: one line per value, one row per entry."""
     lines: list[str] = []
     for key, value in chosen.items():
+        if isinstance(value, list):
+            lines += _listed(key, value)
+            continue
         if not isinstance(value, dict):
             lines.append(f"{key:<12} {value}")
             continue
@@ -65,6 +68,16 @@ def table(chosen: dict[str, Any]) -> str:
         for name, entry in value.items():
             lines.append(f"  {name:<16} {_row(entry)}")
     return "\n".join(lines) + "\n"
+
+
+def _listed(key: str, entries: list[dict[str, Any]]) -> list[str]:
+    """A line per entry, one more for each thing it holds."""
+    lines = [f"{key}:"]
+    for entry in entries:
+        held = [item for value in entry.values() if isinstance(value, list | tuple) for item in value]
+        lines.append("  " + _row({k: v for k, v in entry.items() if not isinstance(v, list | tuple)}))
+        lines += [f"    {_row(item)}" for item in held]
+    return lines
 
 
 def _row(entry: Any) -> str:

@@ -2,6 +2,7 @@
 
     groups     {name: GroupReport}      sites      {site: SiteReport}
     decisions  {name: [Decision]}       plans      {name: Plan}
+    arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     digest     digest
@@ -21,6 +22,7 @@ import msgspec
 from diana.model.decision import Decision
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
+from diana.sim.arrivals import ArrivalReport
 from diana.sim.checkers import Violation
 
 
@@ -82,6 +84,7 @@ class Report(msgspec.Struct, kw_only=True):
     sites: dict[str, SiteReport] = {}
     decisions: dict[str, tuple[Decision, ...]] = {}
     plans: dict[str, Plan] = {}
+    arrivals: list[ArrivalReport] = []
     network: NetworkReport
     faults: int
     fault_kinds: dict[str, int]

@@ -133,6 +133,7 @@ def _bare_report(world: World) -> rp.Report:
     """Without what the engines would have to be asked for."""
     return rp.Report(
         seed=world.seed,
+        arrivals=world.arrivals.reports if world.arrivals else [],
         options=world.faults.options(),
         sites=_sites(world),
         network=rp.NetworkReport(

@@ -18,14 +18,17 @@ from diana.model.settings import Settings
 from diana.model.spec import OnCrash
 from diana.sim.schema import check_keys
 
-REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "faults", "digest")
+REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "arrivals", "faults", "digest")
+
+SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
+"""Keys of diana/model/settings.py."""
 
 
 class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     slots: int = 1
     speed: float = 1.0
-    settings: dict[str, float | int | bool] = {}
+    settings: SettingsTable = {}
     """Over the scenario's `settings`; keys of diana/model/settings.py."""
 
 
@@ -87,6 +90,11 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     submit_s: float = 0.0
     cancel_s: float = -1.0
     """Site time of a cancel; negative: never."""
+    hold_s: float = -1.0
+    release_s: float = -1.0
+    """After the hold was answered."""
+    retry_s: float = -1.0
+    """Of what has failed by then; another attempt has another luck."""
     repeat: int = 1
     """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
@@ -140,7 +148,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sites: tuple[SiteSpec, ...]
     name: str = ""
     about: str = ""
-    settings: dict[str, float | int | bool] = {}
+    settings: SettingsTable = {}
     default_link: LinksSpec = LinksSpec()
     links: tuple[LinkSpec, ...] = ()
     datasets: tuple[DatasetSpec, ...] = ()
@@ -190,7 +198,7 @@ def parse(text: str, where: str = "scenario") -> Scenario:
     return scenario
 
 
-def _settings(values: dict[str, float | int | bool]) -> Settings:
+def _settings(values: SettingsTable) -> Settings:
     check_keys(values, Settings, "settings")
     return msgspec.convert(values, Settings)
 

@@ -57,6 +57,7 @@ class Site:
         boot: Boot,
         answered: Callable[[SiteId, fx.Reply], None],
         fsync_s: float,
+        handled: Callable[[SiteId, Engine], None] | None = None,
     ) -> None:
         self.site = site
         self.settings = settings
@@ -79,6 +80,7 @@ class Site:
         self._armed_s = -1.0
         self._since_snapshot = 0
         self._fsync_s = fsync_s
+        self._handled = handled
         self._committing = False
         self._waiting: list[Event] = []
         self._left: bytes | None = None
@@ -190,6 +192,8 @@ class Site:
             made = engine.handle(event, now_s)
             self._trace.handled(self.site, now_s, event, made)
             effects += made
+            if self._handled is not None:
+                self._handled(self.site, engine)
         lines, facts, others = _sorted(effects)
         if not (lines or facts):
             self._let_out(others)

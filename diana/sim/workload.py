@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from diana.engine.effects import GroupAccepted, Refusal, Reply
-from diana.engine.events import CancelJobs, Event, Run, SubmitGroup
+from diana.engine.events import CancelJobs, Event, HoldJobs, ReleaseJobs, RetryJobs, Run, SubmitGroup
 from diana.model.data import DataFile, Dataset
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
@@ -23,14 +23,17 @@ PATIENCE = 60
 """Refusals a user takes before giving up."""
 MERGE_RUN_S = 1.0
 
+Order = tuple[float, type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs]]
+"""Site time, and what is asked of the whole group."""
+
 
 class Submission:
     """One group of the workload and what its user was told."""
 
     __slots__ = (
-        "cancelled",
         "group",
         "name",
+        "orders",
         "principal",
         "refs",
         "refusals",
@@ -57,14 +60,21 @@ class Submission:
         self.why = ""
         """The last refusal."""
         self.refused = ""
-        self.cancelled = False
+        times = (
+            (CancelJobs, work.cancel_s),
+            (HoldJobs, work.hold_s),
+            (ReleaseJobs, work.release_s),
+            (RetryJobs, work.retry_s),
+        )
+        self.orders = sorted(((at_s, kind) for kind, at_s in times if at_s >= 0), key=lambda order: order[0])
+        """What its user still wants of it, one after the other: the next when the last was answered."""
 
-    def life(self, index: int) -> JobLife:
+    def life(self, index: int, attempt: int = 1) -> JobLife:
         work = self.work
         if index >= work.jobs:
             return JobLife(MERGE_RUN_S)
         luck = chance.fraction(self.seed, index)
-        fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ 1, index) < work.fail_fraction
+        fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
         run_s = work.work_s * (1.0 + work.spread * (2.0 * luck - 1.0))
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
 
@@ -76,7 +86,7 @@ class Users:
         self._clock = clock
         self._deliver = deliver
         self._requests = 0
-        self._waiting: dict[int, Submission] = {}
+        self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
         for work in scenario.workload:
             for k in range(work.repeat):
@@ -87,25 +97,25 @@ class Users:
     def begin(self) -> None:
         for submission in self.submissions.values():
             self._clock.at(submission.submit_s, self._submit, submission)
-            if submission.work.cancel_s >= 0:
-                self._clock.at(submission.work.cancel_s, self._cancel, submission)
+            if submission.orders:
+                self._clock.at(submission.orders[0][0], self._order, submission)
 
     def settled(self) -> bool:
-        """Every submission was answered, every cancel too."""
+        """Every submission was answered, every order too."""
         for s in self.submissions.values():
             if s.group is None and not s.refused:
                 return False
-            if s.group is not None and s.work.cancel_s >= 0 and not s.cancelled:
+            if s.group is not None and s.orders:
                 return False
         return True
 
     def life_of(self, run: Run, spec: GroupSpec) -> JobLife:
         submission = self.submissions.get(spec.name)
-        return submission.life(run.index) if submission is not None else JobLife(MERGE_RUN_S)
+        return submission.life(run.index, run.attempt) if submission is not None else JobLife(MERGE_RUN_S)
 
-    def request(self, submission: Submission) -> int:
+    def request(self, submission: Submission, order: Order | None = None) -> int:
         self._requests += 1
-        self._waiting[self._requests] = submission
+        self._waiting[self._requests] = (submission, order)
         return self._requests
 
     def _submit(self, submission: Submission) -> None:
@@ -123,21 +133,29 @@ class Users:
         self._deliver(submission.site, event)
         self._clock.after(INSIST_S, self._submit, submission)
 
-    def _cancel(self, submission: Submission) -> None:
-        if submission.cancelled or submission.refused:
+    def _order(self, submission: Submission) -> None:
+        if not submission.orders or submission.refused:
+            return
+        order = submission.orders[0]
+        if order[0] > self._clock.now_s:
+            self._clock.at(order[0], self._order, submission)
             return
         if submission.group is not None:
-            request = self.request(submission)
-            who = submission.principal
-            event = CancelJobs(request=request, principal=who, group=submission.group, indices=None)
+            request = self.request(submission, order)
+            event = order[1](request=request, principal=submission.principal, group=submission.group, indices=None)
             self._deliver(submission.site, event)
-        self._clock.after(INSIST_S, self._cancel, submission)
+        self._clock.after(INSIST_S, self._order, submission)
 
     def answered(self, reply: Reply) -> Submission | None:
         """Take note of a reply; gives the submission it belongs to."""
-        submission = self._waiting.pop(reply.request, None)
+        submission, order = self._waiting.pop(reply.request, (None, None))
         if submission is None:
             return None
+        if order is not None:
+            # Refused is answered too: nothing may be left to hold or to retry.
+            if order in submission.orders:
+                submission.orders.remove(order)
+            return submission
         match reply.body:
             case GroupAccepted():
                 submission.group = reply.body.group
@@ -146,8 +164,6 @@ class Users:
                 submission.why = reply.body.text
                 if submission.refusals >= PATIENCE and submission.group is None:
                     submission.refused = reply.body.text
-            case _:
-                submission.cancelled = True
         return submission
 
 

@@ -11,6 +11,7 @@ from diana.engine.events import AddDataset, Event
 from diana.model.ids import SiteId
 from diana.model.principal import Principal, Role
 from diana.sim import chance
+from diana.sim.arrivals import Arrivals
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
 from diana.sim.driver import Boot
@@ -50,6 +51,7 @@ class World:
             self.network.describe(SiteId(a), SiteId(b), one.latency_s, one.bytes_per_s)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
         self.checkers = Checkers(self.clock, {site: s.feed() for site, s in settings.items()})
+        self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
         self.sites: dict[SiteId, Site] = {}
         self.users = Users(self.clock, scenario, seed, self._deliver)
         self._datasets_waiting: dict[int, tuple[SiteId, Event]] = {}
@@ -73,6 +75,7 @@ class World:
                 boot=boot,
                 answered=self._answered,
                 fsync_s=scenario.fsync_s,
+                handled=self.arrivals.look if self.arrivals else None,
             )
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():

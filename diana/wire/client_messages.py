@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
-
-class _Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    pass
+from diana.wire.client_base import Base as _Message
+from diana.wire.queue_messages import LittlesCheck as LittlesCheck
+from diana.wire.queue_messages import QueueClass as QueueClass
+from diana.wire.queue_messages import QueueReadRequest as QueueReadRequest
+from diana.wire.queue_messages import QueueUser as QueueUser
+from diana.wire.queue_messages import QueueView as QueueView
+from diana.wire.queue_messages import Waiting as Waiting
 
 
 class UploadedFile(_Message, frozen=True):
@@ -83,6 +85,10 @@ class SiteShare(_Message, frozen=True):
     failed: int = 0
     state: str = ""
     age_s: float = 0.0
+    held: int = 0
+    """Wait until they are released."""
+    level: str = ""
+    priority: float = 0.0
 
 
 class GroupStatus(_Message, frozen=True):
@@ -112,6 +118,8 @@ class GroupStatus(_Message, frozen=True):
     shares: tuple[SiteShare, ...] = ()
     note: str = ""
     durability: int = 0
+    level: str = ""
+    priority: float = 0.0
 
 
 class StatusResponse(_Message, frozen=True):
@@ -201,6 +209,41 @@ class CancelResponse(_Message, frozen=True):
     jobs: int = 0
 
 
+class HoldRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest."""
+
+
+class HoldResponse(_Message, frozen=True):
+    jobs: int = 0
+    started: int = 0
+    """Had started already, and run on."""
+
+
+class ReleaseRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest; everything named must be held."""
+
+
+class ReleaseResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class RetryRequest(_Message, frozen=True):
+    """Failed jobs, and those asked for, are placed anew; done ones never."""
+
+    target: str
+    """As for CancelRequest."""
+    held: bool = False
+    """Also those held because nobody knows their outcome."""
+    cancelled: bool = False
+    """Also those cancelled."""
+
+
+class RetryResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
 class SiteCost(_Message, frozen=True):
     site: str
     rejected: str = ""
@@ -246,6 +289,7 @@ class ExplainResponse(_Message, frozen=True):
     group: str = ""
     decisions: tuple[Decision, ...] = ()
     achieved_s: float = 0.0
+    waiting: tuple[Waiting, ...] = ()
 
 
 class Site(_Message, frozen=True):
@@ -329,7 +373,11 @@ METHODS: dict[str, Method] = {
     "Logs": Method(LogsRequest, LogsChunk, streams_out=True),
     "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
     "Cancel": Method(CancelRequest, CancelResponse),
+    "Hold": Method(HoldRequest, HoldResponse),
+    "Release": Method(ReleaseRequest, ReleaseResponse),
+    "Retry": Method(RetryRequest, RetryResponse),
     "Explain": Method(GroupRequest, ExplainResponse),
+    "Queue": Method(QueueReadRequest, QueueView),
     "Sites": Method(Empty, SitesResponse),
     "Datasets": Method(Empty, DatasetsResponse),
     "AddDataset": Method(DatasetAddRequest, Dataset),

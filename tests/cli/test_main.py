@@ -39,6 +39,16 @@ def test_without_a_verb_the_overview_names_every_verb(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == shown
 
 
+def test_options_may_stand_between_names() -> None:
+    from diana.cli.look import COMMANDS
+
+    for words in (["add", "--data", "D", "a", "b", "c"], ["--data", "D", "add", "a", "b", "c"]):
+        args = parsing.parse("datasets", "list datasets", COMMANDS["datasets"], words)
+        assert (args.action, args.name, args.paths, args.data) == ("add", "a", ["b", "c"], "D")
+    args = parsing.parse("status", "groups", COMMANDS["status"], ["alpha-1", "--json", "alpha-2"])
+    assert args.groups == ["alpha-1", "alpha-2"]
+
+
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
@@ -55,6 +65,7 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
         (["sumbit"], "did you mean submit?"),
         (["--json", "status"], "options come after the verb"),
         (["submit"], "nothing to submit"),
+        (["submit", "echo", "hi"], "a command goes after --"),
         (["submit", "--arra", "1-3", "x.sh"], "did you mean --array?"),
         (["submit", "--"], "no command after --"),
         (["submit", "job.toml", "--", "true"], "give either"),
@@ -90,6 +101,9 @@ def test_a_node_that_is_not_running_is_exit_code_4(
     words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIANA_DATA", str(tmp_path))
+    assert cli.main(words) == 4
+    assert f"diana init NAME --data {tmp_path}" in one_line(capsys.readouterr().err)
+    (tmp_path / "site.toml").write_text("")
     assert cli.main(words) == 4
     assert f"diana node --data {tmp_path}" in one_line(capsys.readouterr().err)
 

@@ -52,7 +52,8 @@ def status(**values: object) -> GroupStatus:
 
 def test_the_result_line_says_what_became_of_the_group() -> None:
     ended = status(state="failed", done=8, failed=2, last_end_s=12.5, shares=(SiteShare(site="beta", jobs=10),))
-    assert result_line(ended) == "alpha-1: failed, 8 of 10 jobs done, failed 2, in 12.5 s, at 1 site"
+    line = "alpha-1: failed, 8 of 10 jobs done, failed 2, in 12.5 s, at 1 site; why: diana logs --failed alpha-1"
+    assert result_line(ended) == line
     assert exit_code(ended) == 1
     assert exit_code(status(state="done", done=10)) == 0
 

@@ -16,7 +16,16 @@ import msgspec
 from diana.adapters.sqlite_store import SqliteStore
 from diana.adapters.stager import FileStager
 from diana.engine.effects import GroupAccepted, Refusal
-from diana.engine.events import AddDataset, Ask, CancelJobs, Event, SubmitGroup
+from diana.engine.events import (
+    AddDataset,
+    Ask,
+    CancelJobs,
+    Event,
+    HoldJobs,
+    ReleaseJobs,
+    RetryJobs,
+    SubmitGroup,
+)
 from diana.errors import Overloaded
 from diana.model import views
 from diana.model.facts import Facts, FactsKey, JobError, Outcome, OutputFile
@@ -74,6 +83,7 @@ class Book:
         self.submitted: list[SubmitGroup] = []
         self.datasets: list[AddDataset] = []
         self.cancelled: list[CancelJobs] = []
+        self.controlled: list[HoldJobs | ReleaseJobs | RetryJobs] = []
         self.full = False
         self.requests = 0
         self._watches: dict[str, set[_Watch]] = {}
@@ -93,6 +103,10 @@ class Book:
         match event:
             case SubmitGroup():
                 return self._submit(event)
+            case HoldJobs() | ReleaseJobs() | RetryJobs():
+                self.controlled.append(event)
+                jobs = self.groups[event.group].jobs if event.indices is None else len(event.indices)
+                return self._refusal(event.principal, event.group) or views.Ok(jobs, started=2)
             case CancelJobs():
                 self.cancelled.append(event)
                 refusal = self._refusal(event.principal, event.group)
@@ -105,14 +119,14 @@ class Book:
             case Ask(what="groups"):
                 mine = [v for v in self.groups.values() if self._refusal(event.principal, v.group) is None]
                 return views.Groups(tuple(mine))
-            case Ask(what="group" | "may-read" | "explain" as what, group=group):
+            case Ask(what="group" | "explain" as what, group=group):
                 assert group is not None
                 refusal = self._refusal(event.principal, group)
                 if refusal is not None:
                     return refusal
                 if what == "explain":
                     return views.Explanation(group=group, decisions=(), achieved_s=-1.0)
-                return self.groups[group] if what == "group" else views.Ok()
+                return self.groups[group]
             case Ask(what="info"):
                 return views.Info(
                     site=HOME, db_uuid="u", generation=3, groups=len(self.groups), queued_jobs=0, running_jobs=0
@@ -162,8 +176,8 @@ class Book:
     def finish(self, group: str, state: str = "done") -> None:
         self.change(group, state=state, final=True, queued=0, done=self.groups[group].jobs)
 
-    def keep(self, group: str, batch: int, chunk: Facts) -> None:
-        key = FactsKey(GroupId(group), SubgroupId(subgroup_id(GroupId(group), 0)), 1, batch)
+    def keep(self, group: str, batch: int, chunk: Facts, part: int = 0) -> None:
+        key = FactsKey(GroupId(group), SubgroupId(subgroup_id(GroupId(group), part)), 1, batch)
         self.store.commit(Batch(at_s=1.0, records=(b"r",), facts=((key, chunk),)))
 
 

@@ -59,8 +59,19 @@ def test_a_node_that_is_not_running_is_named_with_the_mend(tmp_path: Path) -> No
     with pytest.raises(errors.Unreachable) as caught:
         Client(tmp_path / "no").info()
     folder = tmp_path / "no"
+    assert str(caught.value).startswith(f"no site in {folder}; make one with: diana init NAME --data {folder}")
+    folder.mkdir()
+    (folder / "site.toml").write_text("")
+    with pytest.raises(errors.Unreachable) as caught:
+        Client(folder).info()
     assert str(caught.value) == f"no node answers at {folder}; start one with: diana node --data {folder}"
     assert caught.value.exit_code == 4
+
+
+def test_an_empty_key_is_refused_and_not_taken_for_none(client: Client) -> None:
+    with pytest.raises(errors.UsageError, match="key: empty; give a text of your own"):
+        client.submit(JOB, key="")
+    assert not client.status()
 
 
 def test_the_environment_names_the_node_where_the_caller_does_not(
@@ -429,5 +440,5 @@ async def test_the_asyncio_client_does_the_same(tmp_path: Path) -> None:
         with pytest.raises(errors.UsageError):
             await client.cancel("nonsense")
         assert (await client.status())[0].group == group
-    with pytest.raises(errors.Unreachable, match="no node answers"):
+    with pytest.raises(errors.Unreachable, match="no site in"):
         await AsyncClient(tmp_path / "alpha").info()

@@ -95,6 +95,19 @@ def test_the_ballast_is_real_blocks_given_up_once_and_laid_in_again(tmp_path: Pa
     held.close()
 
 
+def test_the_ballast_goes_when_hardly_more_is_left_and_comes_back_with_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = OpenDataDir(tmp_path / "d", least_free_fraction=0.0, least_free_bytes=1 << 20, ballast_bytes=8192)
+    for free, stays in ((1 << 19, True), (8191, False), (1 << 19, False), (1 << 21, True)):
+        low = "low" if free < 1 << 20 else ""
+        monkeypatch.setattr(held, "free_bytes", lambda free=free: free)
+        monkeypatch.setattr(held, "low_space", lambda low=low: low)
+        assert held.keep_room() == low
+        assert held.ballast.exists() == stays, free
+    held.close()
+
+
 def test_no_ballast_is_laid_in_where_space_is_low(tmp_path: Path) -> None:
     held = OpenDataDir(tmp_path / "d", least_free_bytes=1 << 60)
     assert not held.restore_ballast()

@@ -44,7 +44,7 @@ def test_a_node_with_an_expired_certificate_does_not_start(keys: Path) -> None:
 @pytest.mark.parametrize("name", ["site.key", "site.pem", "vo.pem"])
 def test_a_missing_file_is_named(keys: Path, name: str) -> None:
     (keys / name).unlink()
-    with pytest.raises(UsageError, match=f"alpha/{name}: No such file or directory; make keys with `diana init`"):
+    with pytest.raises(UsageError, match=f"alpha/{name}: No such file or directory; restore the keys from a backup"):
         FileKeyring(keys)
 
 

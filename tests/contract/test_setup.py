@@ -56,8 +56,9 @@ def test_an_initialised_directory_is_left_alone(tmp_path: Path) -> None:
         ({"site": "Alpha"}, "site id 'Alpha': want"),
         ({"vo": "My VO"}, "VO name 'My VO': want"),
         ({"slots": -1}, "slots = -1: want 0 to 1e\\+06"),
-        ({"listen": "nowhere"}, "diana init:listen: 'nowhere' is no address"),
-        ({"peers": ["b"]}, "diana init:peers: 'b' is no address"),
+        ({"listen": "nowhere"}, "init:listen: 'nowhere' is no address"),
+        ({"peers": ["b"]}, "init:peers: 'b' is no address"),
+        ({"peers": ["127.0.0.1:7400"]}, "peer 127.0.0.1:7400: this site would bind that itself; give it another"),
         ({"vo_from": Path("/nonexistent")}, "/nonexistent: holds no keys/vo.key; name the data directory of the site"),
     ],
 )
@@ -65,6 +66,13 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, options: dict[
     with pytest.raises(UsageError, match=line):
         init_site(tmp_path / "x" / "y", **{"site": "alpha", **options})  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_name_of_the_signers_site_is_taken(tmp_path: Path) -> None:
+    init_site(tmp_path / "a", "alpha", vo="lab")
+    with pytest.raises(UsageError, match="site alpha: that is the name of the site in "):
+        init_site(tmp_path / "b", "alpha", vo_from=tmp_path / "a")
+    assert not (tmp_path / "b").exists()
 
 
 def test_another_vos_name_than_that_of_the_signer_is_refused(tmp_path: Path) -> None:

@@ -67,6 +67,20 @@ def test_the_exit_code_is_the_groups_result(alpha: Site) -> None:
     assert (ended["state"], ended["failed"], ended["final"]) == ("failed", 1, True)
 
 
+def test_why_jobs_failed_is_told_beside_their_logs(alpha: Site) -> None:
+    group = submitted(alpha, "--", "sh", "-c", "echo out; exit {x}", ":::", "0", "3", code=1)
+    assert f"why: diana logs --failed {group}" in diana(alpha, "wait", group, code=1)
+    command = [*DIANA, "logs", "--data", str(alpha.data)]
+    told = subprocess.run([*command, "--failed", group], capture_output=True, text=True, timeout=60, check=True)
+    assert (told.stdout, told.stderr) == (
+        f"==> {group}.1 <==\nout\n",
+        f"diana: {group}.1: failed at alpha, exit code 3\n",
+    )
+    silent = submitted(alpha, "--", "true")
+    told = subprocess.run([*command, f"{silent}.0"], capture_output=True, text=True, timeout=60, check=True)
+    assert (told.stdout, told.stderr) == ("", f"diana: {silent}.0: wrote nothing so far\n")
+
+
 def test_a_wait_that_times_out_is_exit_code_124_and_a_cancelled_group_is_1(alpha: Site) -> None:
     group = diana(alpha, "submit", "--parsable", "--array", "1-1000000", "--", "sleep", "600").strip()
     diana(alpha, "wait", "--timeout", "300ms", group, code=124)

@@ -231,6 +231,31 @@ class Site:
             self.grid.settle()
         return self.replies.pop(998)
 
+    def hold(self, group: str, indices: IndexSet | None = None, who: Principal = ALICE, settle: bool = True) -> object:
+        return self._control(ev.HoldJobs(request=998, principal=who, group=GroupId(group), indices=indices), settle)
+
+    def release_jobs(
+        self, group: str, indices: IndexSet | None = None, who: Principal = ALICE, settle: bool = True
+    ) -> object:
+        return self._control(ev.ReleaseJobs(request=998, principal=who, group=GroupId(group), indices=indices), settle)
+
+    def retry(
+        self,
+        group: str,
+        indices: IndexSet | None = None,
+        who: Principal = ALICE,
+        settle: bool = True,
+        **also: bool,
+    ) -> object:
+        event = ev.RetryJobs(request=998, principal=who, group=GroupId(group), indices=indices, **also)
+        return self._control(event, settle)
+
+    def _control(self, event: ev.Event, settle: bool) -> object:
+        self.handle(event)
+        if settle:
+            self.grid.settle()
+        return self.replies.pop(998)
+
     def ask(self, what: str, group: str | None = None, who: Principal = OPERATOR) -> object:
         self.handle(ev.Ask(request=999, principal=who, what=what, group=GroupId(group) if group else None))
         return self.replies.pop(999)

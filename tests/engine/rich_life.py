@@ -24,6 +24,7 @@ def rich_life() -> Grid:
     _split_repeated_and_merged(grid)
     _refused_late_and_cancelled(grid)
     _taken_from_others(grid)
+    _held_and_retried(grid)
     # The groups so far expire, and with them the tombstones.
     grid.now += 31 * DAY_S
     grid.pass_time(5.0)
@@ -71,6 +72,22 @@ def _taken_from_others(grid: Grid) -> None:
     beta.submit(spec(8, work_s=50.0, sites=("alpha",)), 8, 4)
     beta.cancel("beta-2", IndexSet.span(5, 8))
     alpha.obey_kills()
+    grid.finish()
+
+
+def _held_and_retried(grid: Grid) -> None:
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(6, sites=("beta",)), 6, 6, settle=False)
+    grid.post_box.clear()
+    grid.part("beta")
+    grid.pass_time(3.0)
+    alpha.hold("alpha-3", whole(2))
+    grid.heal("beta")
+    grid.pass_time(10.0)
+    beta.end(1, Outcome.FAILED)
+    alpha.release_jobs("alpha-3")
+    grid.finish()
+    alpha.retry("alpha-3")
     grid.finish()
 
 

@@ -228,7 +228,7 @@ def test_reads_of_other_users_groups_are_denied_like_groups_that_do_not_exist() 
     grid = Grid(alpha=2)
     alpha = grid["alpha"]
     alpha.submit(spec(4), 4)
-    for what in ("group", "explain", "may-read"):
+    for what in ("group", "explain"):
         mine, none = alpha.ask(what, "alpha-1", who=BOB), alpha.ask(what, "alpha-2", who=BOB)
         assert isinstance(mine, fx.Refusal)
         assert isinstance(none, fx.Refusal)

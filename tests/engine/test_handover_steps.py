@@ -25,7 +25,7 @@ def test_every_step_is_durable_before_it_is_said() -> None:
     assert not beta.engine.core.state.custodies[(PART, 1)].runnable
     assert not beta.started
     # 3: the commit point.
-    assert step(grid) == ["TransferCommitted", "Send"]
+    assert step(grid) == ["TransferCommitted", "PeerSeen", "Send"]
     # 4 and 5: RUNNABLE before the answer, STARTING before the start.
     assert step(grid) == ["CustodyRunnable", "Send", "RunsStarted", "Start"]
     assert step(grid) == ["CommitAcked", "Notify"]

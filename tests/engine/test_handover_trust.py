@@ -115,7 +115,7 @@ FORGED: list[ms.Message] = [
     ms.ControlAck(subgroup=PART, epoch=1, control_seq=1),
     ms.Commit(subgroup=PART, epoch=1, db_uuid="db-beta"),
     ms.Abort(subgroup=PART, epoch=1),
-    ms.Control(subgroup=PART, epoch=1, control_seq=5, verb="cancel", indices=whole(4)),
+    ms.Control(subgroup=PART, epoch=1, control_seq=5, cancel=whole(4), hold=IndexSet()),
     ms.ResultAck(subgroup=PART, epoch=1, batch=0, outputs_taken=True),
 ]
 

@@ -85,10 +85,10 @@ def tell(state: SiteState) -> dict[str, tuple[str, int, int, int, int]]:
 
 
 STORY = {
-    "alpha-3": ("", 0, 0, 0, 0),
     "alpha-4": ("", 0, 0, 0, 0),
+    "alpha-5": ("", 0, 0, 0, 0),
 }
-"""What the first release remembered: alpha-1 and -2 expired, alpha-3 is unreachable, alpha-4 runs."""
+"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 runs."""
 
 
 def test_the_journal_of_the_first_release_is_read() -> None:
@@ -96,11 +96,11 @@ def test_the_journal_of_the_first_release_is_read() -> None:
     for stored in read_journal(FIXTURES / "journal-v1.bin"):
         fold.apply(state, records.decode(stored), SiteId("alpha"))
     assert tell(state) == STORY
-    (lost,) = state.groups[GroupId("alpha-3")].subgroups.values()
+    (lost,) = state.groups[GroupId("alpha-4")].subgroups.values()
     assert "another database" in lost.unreachable
-    assert state.keys == {"alice@vo last": "alpha-4"}
-    assert state.custodies[(SubgroupId("alpha-4/0"), 1)].running == {0: 1, 1: 1, 2: 1}
-    assert state.next_group == 5
+    assert state.keys == {"alice@vo last": "alpha-5"}
+    assert state.custodies[(SubgroupId("alpha-5/0"), 1)].running == {0: 1, 1: 1, 2: 1}
+    assert state.next_group == 6
     assert set(state.datasets) == {"d"}
     assert state.settings.summary_every_s == 2.0
 
@@ -270,7 +270,7 @@ def test_settings_are_journaled_once_and_read_back() -> None:
     changed = alpha.records(r.SettingsChanged)
     assert len(changed) == 2, "at birth and at the reload"
     again = Engine.restore(
-        Journal(snapshot=alpha.engine.snapshot(), seq=len(alpha.stored), at_s=0.0, records=[]),
+        Journal(snapshot=alpha.engine.snapshot(), seq=0, at_s=0.0, records=[]),
         site=alpha.name,
         keyring=PlainKeyring(),
         now=0.0,

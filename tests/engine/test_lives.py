@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +27,9 @@ ACTIONS = (
     "end badly",
     "cancel",
     "cancel some",
+    "hold",
+    "release",
+    "retry",
     "restart",
     "part",
     "heal",
@@ -40,6 +45,7 @@ class Life:
         self.data = data
         self.grid = Grid(alpha=1, beta=3, gamma=2)
         self.requests = 0
+        self.retried: Counter[tuple[str, int]] = Counter()
         for site in self.grid.sites.values():
             site.outputs = ("out",)
             site.handle(ev.AddDataset(request=0, principal=OPERATOR, dataset=dataset(site.name, "f")))
@@ -56,6 +62,8 @@ class Life:
                 site.end(1, draw(st.sampled_from((Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_STARTED))))
             case "cancel" | "cancel some":
                 self._cancel(site, action)
+            case "hold" | "release" | "retry":
+                self._control(site, action)
             case "restart":
                 site.restart()
             case "part":
@@ -98,11 +106,31 @@ class Life:
             some = None if action == "cancel" else IndexSet.span(0, self.data.draw(st.integers(0, jobs)))
             site.cancel(name, some, settle=False)
 
+    def _control(self, site: Site, action: str) -> None:
+        groups = sorted(site.engine.core.state.groups)
+        if not groups:
+            return
+        name = self.data.draw(st.sampled_from(groups))
+        low, high = sorted(self.data.draw(st.tuples(st.integers(0, 12), st.integers(0, 12))))
+        some = None if high > 9 else IndexSet.span(low, min(high, site.group(name).jobs))
+        if action == "retry":
+            group = site.group(name)
+            before = IndexSet.union(k.within(whole(group.jobs)) for k in (group.failed, group.held, group.cancelled))
+            site.retry(name, some, settle=False, held=self.data.draw(st.booleans()), cancelled=True)
+            for index in group.open_of(before):
+                self.retried[name, index] += 1
+        elif action == "hold":
+            site.hold(name, some, settle=False)
+        else:
+            site.release_jobs(name, some, settle=False)
+
     def heal(self) -> None:
         for name in sorted(self.grid.cut):
             self.grid.heal(name)
         for site in self.grid.sites.values():
             site.handle(ev.RoomChecked(low=""))
+            for group in sorted(site.engine.core.state.groups):
+                site.release_jobs(group)
         self.grid.finish()
 
 
@@ -113,9 +141,9 @@ def check_promises(life: Life) -> None:
             kinds = [kind.within(jobs) for kind in (group.done, group.failed, group.cancelled, group.held)]
             assert sum(map(len, kinds)) == group.jobs == len(IndexSet.union(kinds)), name
             assert group.state
-            # Hold means: one start. Rerun means: one start more for each end nobody knows.
+            # Hold means: one start, and one more per retry. Rerun means: also one for each end nobody knows.
             if group.spec.on_crash == "hold":
-                assert all(n == 1 for (g, _), n in life.grid.claims().items() if g == name)
+                assert all(n <= 1 + life.retried[g, i] for (g, i), n in life.grid.claims().items() if g == name)
             assert all(life.grid.claims()[(name, i)] for i in group.done)
         assert not site.engine.core.state.custodies
         assert site.engine.core.lrm_load == 0

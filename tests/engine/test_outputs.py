@@ -130,6 +130,16 @@ def test_a_lost_acknowledgement_of_outputs_is_said_again() -> None:
     assert not beta.engine.core.state.custodies
 
 
+def test_while_outputs_move_their_facts_are_not_sent_again() -> None:
+    grid = remote()
+    beta = grid["beta"]
+    beta.trace.clear()
+    grid.pass_time(60.0)
+    asked = [e.message for e in beta.trace if isinstance(e, fx.Send) and isinstance(e.message, ms.Result)]
+    assert asked and not any(message.facts.indices for message in asked)
+    assert not any(isinstance(e, fx.SendResult) for e in beta.trace)
+
+
 def test_outputs_are_gathered_as_their_batches_end_not_at_the_end() -> None:
     grid = Grid(alpha=2)
     alpha = grid["alpha"]

@@ -118,12 +118,13 @@ def test_a_known_key_is_answered_also_when_nothing_new_is_taken() -> None:
 
 def test_a_group_no_site_can_take_is_refused_with_every_sites_reason() -> None:
     grid = Grid(alpha=2, beta=4, gamma=8)
-    answer = refused(grid["alpha"].submit(spec(3, processors=6, sites=("alpha", "beta")), 3))
+    answer = refused(grid["alpha"].submit(spec(3, processors=6, sites=("alpha", "beta", "mars")), 3))
     assert answer.code == "unplaceable"
     for reason in (
         "alpha: has 2 processors, a job needs 6",
         "beta: has 4 processors, a job needs 6",
         "gamma: not among the sites the group allows",
+        "mars: no site known here",
     ):
         assert reason in answer.text
     assert not grid["alpha"].engine.core.state.groups

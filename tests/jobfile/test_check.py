@@ -34,7 +34,7 @@ def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs:
 def test_a_missing_command_says_where_was_looked_and_what_mends_it(tmp_path: Path) -> None:
     skip = "or submit with --no-check-command if only other sites have it"
     assert missing("nosuch") == (
-        f"command nosuch: not found in PATH (/usr/bin:/bin); mend its name, add it to the inputs, {skip}"
+        f"command nosuch: not found in the PATH of this machine; mend its name, add it to the inputs, {skip}"
     )
     assert missing("/no/such") == f"command /no/such: no such file on this machine; mend the path, {skip}"
     plain = tmp_path / "plain"

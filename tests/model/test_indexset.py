@@ -151,3 +151,25 @@ def test_a_finished_million_in_random_order_takes_one_bit_each() -> None:
     dump = finished.dump()
     assert sum(map(len, dump.values())) <= 1_000_000 // 8 + CHUNK // 8
     assert FinishedSet().dump() == {}
+
+
+@given(
+    st.sets(st.one_of(st.integers(0, 60), st.integers(65_500, 65_600), st.integers(131_000, 131_100))),
+    st.sets(st.one_of(st.integers(0, 60), st.integers(65_500, 65_600), st.integers(131_000, 131_100))),
+)
+def test_what_is_taken_out_of_a_finished_set_is_gone_and_the_rest_counts(here: set[int], out: set[int]) -> None:
+    finished = FinishedSet()
+    finished.add_set(IndexSet.of(here))
+    assert set(finished.within(IndexSet.of(out))) == here & out
+    assert finished.within(IndexSet.span(0, 200_000)) == IndexSet.of(here)
+    finished.discard_set(IndexSet.of(out))
+    assert list(finished) == sorted(here - out)
+    assert len(finished) == len(here - out)
+    assert FinishedSet.load(finished.dump()).dump() == finished.dump()
+
+
+def test_a_million_members_are_found_and_taken_out_as_ranges() -> None:
+    finished = FinishedSet()
+    finished.add_set(IndexSet.span(0, 1_000_000))
+    finished.discard_set(IndexSet.span(500_000, 500_001))
+    assert finished.within(IndexSet.span(0, 1_000_000)).bounds == (0, 500_000, 500_001, 1_000_000)

@@ -15,8 +15,8 @@ from diana.node.users import Users
 from diana.wire.client_messages import METHODS
 from tests.client.nodelike import Nodelike
 
-USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "Explain", "Sites",
-             "Datasets", "Info"}  # fmt: skip
+USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "Hold", "Release",
+             "Retry", "Explain", "Queue", "Sites", "Datasets", "Info"}  # fmt: skip
 OPERATORS_MAY = USERS_MAY | {"AddDataset", "Stop"}
 MAY: dict[Role, set[str]] = {
     Role.USER: USERS_MAY,

@@ -39,6 +39,10 @@ work_s = 2.0
 submit_s = 5.0
 on_crash = "rerun"
 output_bytes = 1000
+fail_fraction = 0.2
+hold_s = 7.0
+release_s = 25.0
+retry_s = 60.0
 [faults]
 draw = true
 until_s = 40.0
@@ -153,6 +157,30 @@ class AnswersBeforeItIsDurable(Engine):
         return [e for e in effects if not (isinstance(e, fx.Persist) and isinstance(e.record, r.GroupSubmitted))]
 
 
+class StartsWhatIsHeld(Engine):
+    """The order is journaled and not obeyed."""
+
+    def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
+        for custody in self.core.state.custodies.values():
+            custody.held = IndexSet()
+        effects = super().handle(event, now)
+        for custody in self.core.state.custodies.values():
+            if custody.held and custody.runnable:
+                custody.held = IndexSet()
+                self.core.requeue.add(custody.key)
+        return effects
+
+
+class RetriesWhatIsDone(Engine):
+    """A retry takes all jobs of the group."""
+
+    def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
+        group = self.core.state.groups.get(event.group) if isinstance(event, ev.RetryJobs) else None
+        if group is not None:
+            group.failed.add_set(IndexSet.of(group.done))
+        return super().handle(event, now)
+
+
 @pytest.mark.parametrize(
     ("mutant", "rules"),
     [
@@ -166,6 +194,8 @@ class AnswersBeforeItIsDurable(Engine):
         (FillsTheLrmWithoutMeasure, "I7"),
         (ForgetsToResend, "I8"),
         (AnswersBeforeItIsDurable, "I3"),
+        (StartsWhatIsHeld, "I7"),
+        (RetriesWhatIsDone, "I1"),
     ],
     ids=lambda p: p.__name__ if isinstance(p, type) else "",
 )

@@ -46,6 +46,14 @@ def test_settings_of_a_site_go_over_those_of_the_scenario() -> None:
         ("version = 1", 'version = 1\nreport = ["fault"]', "report: 'fault' is not known; did you mean 'faults'?"),
         ("version = 1", "version = 1\nfaults = {loss = 2}", "faults: loss = 2.0: want a probability, 0 to 1"),
         ("slots = 4", "settings = {slotz = 1}", "unknown key 'slotz' in settings; did you mean 'slots'?"),
+        (
+            "slots = 4",
+            'settings = {priority_mod = "paper"}',
+            "unknown key 'priority_mod' in settings; did you mean 'priority_mode'?",
+        ),
+        ("slots = 4", 'settings = {priority_mode = "papr"}', "Invalid enum value 'papr' - at `$.priority_mode`"),
+        ("slots = 4", "settings = {quotas = {a = -1}}", "quotas.a = -1.0: want 1e-06 to 1e+12"),
+        ("slots = 4", "settings = {job_threshold = -1}", "job_threshold = -1: want 0 to 1e+12"),
         ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
     ],
 )

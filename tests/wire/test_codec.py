@@ -200,10 +200,10 @@ BAD = {
     "a site with a slash": result(facts(1, site=SiteId("a/b"))),
     "a hash that is a path": result(facts(1, outputs=[OutputFile(0, "x", 1, "../../secret")])),
     "bounds that fall": messages.Control(
-        subgroup=SubgroupId("alpha-1/0"), epoch=1, control_seq=1, verb="cancel", indices=IndexSet((5, 3))
+        subgroup=SubgroupId("alpha-1/0"), epoch=1, control_seq=1, cancel=IndexSet((5, 3)), hold=IndexSet()
     ),
     "an odd number of bounds": messages.Control(
-        subgroup=SubgroupId("alpha-1/0"), epoch=1, control_seq=1, verb="cancel", indices=IndexSet((5,))
+        subgroup=SubgroupId("alpha-1/0"), epoch=1, control_seq=1, cancel=IndexSet(), hold=IndexSet((5,))
     ),
 }
 

@@ -43,7 +43,7 @@ class Outputs:
         if order.to and not Path(order.to).is_absolute():
             raise UsageError(f"output folder {order.to}: want an absolute path")
         root = Path(order.to) if order.to else self._data.gathered(order.key.group)
-        outputs = _checked(facts.outputs)
+        outputs = _checked([o for o in facts.outputs if o.index not in order.skip])
         if order.source == self._site:
             await in_thread(self._pool, self._move_all, order.key, outputs, root)
             return 0

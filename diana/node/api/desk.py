@@ -11,7 +11,7 @@ from diana.errors import DianaError, UsageError
 from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
-from diana.model.views import GroupView, Ok
+from diana.model.views import GroupView
 from diana.node.door import About, ClientStager, EngineDoor, ReplyBody
 from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
@@ -54,10 +54,6 @@ class Desk:
     async def group(self, principal: Principal, group: GroupId) -> GroupView:
         """Denied unless the caller may see it."""
         return await self.ask(GroupView, principal, "group", group)
-
-    async def check_may_read(self, principal: Principal, group: GroupId) -> None:
-        """Raises unless the engine lets the caller read the group."""
-        await self.ask(Ok, principal, "may-read", group)
 
 
 def checked_group(text: str) -> GroupId:

@@ -12,6 +12,7 @@ from diana.errors import UsageError, WaitTimedOut
 from diana.model.facts import Facts, FactsKey
 from diana.model.principal import Principal
 from diana.node.api.convert import to_results, to_status
+from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.door import GroupWatch
 from diana.wire import client_messages as wire
@@ -73,7 +74,11 @@ async def _change(watch: GroupWatch, until: float) -> None:
 async def results(
     desk: Desk, caller: Principal, request: wire.ResultsRequest
 ) -> AsyncGenerator[wire.ResultsChunk, None]:
-    """Facts in order of arrival; `chunk` counts the store's chunks from 0 and names where `after` goes on."""
+    """Facts in order of arrival; `chunk` counts the store's chunks from 0 and names where `after` goes on.
+
+    Results that jobs had before they were retried are left out; who follows may have been told them, and the newest
+    counts.
+    """
     group = checked_group(request.group)
     if request.after < 0:
         raise UsageError(f"results after chunk {request.after}: want 0 or more")
@@ -83,11 +88,11 @@ async def results(
         while True:
             view = await desk.group(caller, group)
             began = loop.time()
-            source = itertools.islice(desk.door.store.facts(group), after, None)
+            source = current(itertools.islice(desk.door.store.facts(group), after, None), view)
             while page := await asyncio.to_thread(read_page, source):
                 for facts in page:
                     after += 1
-                    if facts.indices and facts.indices[0] >= view.jobs:
+                    if not facts.indices or facts.indices[0] >= view.jobs:
                         # The merge is no job of the user's.
                         continue
                     for part in split(facts):

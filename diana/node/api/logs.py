@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from diana.errors import DianaError, UsageError
 from diana.model.facts import Facts, FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId, job_id
+from diana.model.ids import GroupId, SiteId, SubgroupId, job_id
+from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.views import GroupView
@@ -25,7 +26,8 @@ READ_BYTES = 1 << 18
 class Spot(NamedTuple):
     """Where the log of a job's last attempt lies."""
 
-    attempt: int
+    rank: tuple[bool, int]
+    """Not retried since, attempt: the highest is the newest."""
     outcome: int
     site: SiteId
     segment: str
@@ -45,7 +47,7 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
     ended = 0
     for start in range(first, stop, WINDOW_JOBS):
         window = range(start, min(start + WINDOW_JOBS, stop))
-        spots = await asyncio.to_thread(find_spots, desk.door.store.facts(group), window)
+        spots = await asyncio.to_thread(find_spots, desk.door.store.facts(group), window, dict(view.superseded))
         ended += len(spots)
         for at in sorted(spots):
             if request.failed and spots[at].outcome == Outcome.DONE:
@@ -67,19 +69,22 @@ def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.
     return wire.LogsChunk(job=asked, error=text)
 
 
-def find_spots(source: Iterator[tuple[FactsKey, Facts]], window: range) -> dict[int, Spot]:
+def find_spots(
+    source: Iterator[tuple[FactsKey, Facts]], window: range, superseded: dict[SubgroupId, IndexSet]
+) -> dict[int, Spot]:
     """The newest attempt of each job in `window` that has one. Blocks on the disk."""
     spots: dict[int, Spot] = {}
-    for _, facts in source:
+    for key, facts in source:
+        old = superseded.get(key.subgroup, IndexSet())
         errors = {error.index: error.text for error in facts.errors}
         for k, index in enumerate(facts.indices):
             if index not in window:
                 continue
-            had = spots.get(index)
-            if had is not None and had.attempt > facts.attempts[k]:
+            had, rank = spots.get(index), (index not in old, facts.attempts[k])
+            if had is not None and had.rank > rank:
                 continue
             spots[index] = Spot(
-                attempt=facts.attempts[k],
+                rank=rank,
                 outcome=facts.outcomes[k],
                 site=facts.site,
                 segment=facts.log_segments[k],

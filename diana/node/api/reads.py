@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from diana.engine.events import AddDataset, CancelJobs
+from diana.engine.events import AddDataset, Ask
 from diana.errors import UsageError
 from diana.model import views
-from diana.model.ids import GroupId
-from diana.model.indexset import IndexSet
+from diana.model.ids import GroupId, site_id
 from diana.model.principal import Principal
+from diana.model.queue import QueueView
 from diana.node.api.convert import to_decision, to_message, to_status
-from diana.node.api.desk import Desk, checked_group, checked_job
+from diana.node.api.desk import Desk, checked_group
 from diana.wire import client_messages as wire
 
 STOP_AFTER_S = 0.05
@@ -24,6 +24,7 @@ MOST_GROUPS = 10_000
 """That can be asked for by name in one call."""
 MOST_LISTED = 3_000
 MOST_DECISIONS = 100
+MOST_WAITING = 1000
 
 
 async def status(desk: Desk, caller: Principal, request: wire.StatusRequest) -> wire.StatusResponse:
@@ -63,33 +64,24 @@ def _named(found: list[views.GroupView], names: tuple[str, ...]) -> list[views.G
     return [by_name[GroupId(name)] for name in names]
 
 
-async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:
-    group, indices = cancel_target(request.target)
-    done = await desk.request(
-        views.Ok, lambda number: CancelJobs(request=number, principal=caller, group=group, indices=indices)
-    )
-    return wire.CancelResponse(jobs=done.count)
-
-
-def cancel_target(text: str) -> tuple[GroupId, IndexSet | None]:
-    """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; None stands for all jobs of the group."""
-    group, _, part = text.partition(".")
-    if part.startswith("[") and part.endswith("]"):
-        try:
-            return checked_group(group), IndexSet.parse(part[1:-1])
-        except ValueError as error:
-            raise UsageError(f"{text!r}: {error}") from None
-    name, index = checked_job(text)
-    return name, None if index is None else IndexSet.span(index, index + 1)
-
-
 async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:
     found = await desk.ask(views.Explanation, caller, "explain", checked_group(request.group))
     return wire.ExplainResponse(
         group=found.group,
         decisions=tuple(map(to_decision, found.decisions[-MOST_DECISIONS:])),
         achieved_s=found.achieved_s,
+        waiting=tuple(to_message(row, wire.Waiting) for row in found.waiting[:MOST_WAITING]),
     )
+
+
+async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -> wire.QueueView:
+    """Of this site, or of another that is asked for it. Unreachable when that does not answer."""
+    try:
+        site = site_id(request.site) if request.site else None
+    except ValueError as error:
+        raise UsageError(f"queue: {error}") from None
+    found = await desk.request(QueueView, lambda number: Ask(request=number, principal=caller, what="queue", site=site))
+    return to_message(found, wire.QueueView)
 
 
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:

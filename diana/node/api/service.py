@@ -15,7 +15,7 @@ import msgspec
 from diana.errors import Denied, UsageError
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
-from diana.node.api import fetch, follow, logs, reads, submit
+from diana.node.api import control, fetch, follow, logs, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.door import About, ClientStager, EngineDoor
 from diana.policy.authorise import Action, authorise
@@ -30,7 +30,11 @@ ACTIONS: dict[str, Action] = {
     "Logs": Action.READ_GROUP,
     "Fetch": Action.READ_GROUP,
     "Cancel": Action.CANCEL,
+    "Hold": Action.HOLD,
+    "Release": Action.RELEASE,
+    "Retry": Action.RETRY,
     "Explain": Action.READ_GROUP,
+    "Queue": Action.READ_QUEUE,
     "Sites": Action.READ_SITES,
     "Datasets": Action.READ_DATASETS,
     "AddDataset": Action.ADD_DATASET,
@@ -46,8 +50,12 @@ _UNARY: dict[str, Unary] = {
     "Plan": submit.plan,
     "Upload": submit.upload,
     "Status": reads.status,
-    "Cancel": reads.cancel,
+    "Cancel": control.cancel,
+    "Hold": control.hold,
+    "Release": control.release,
+    "Retry": control.retry,
     "Explain": reads.explain,
+    "Queue": reads.queue,
     "Sites": reads.sites,
     "Datasets": reads.datasets,
     "AddDataset": reads.add_dataset,

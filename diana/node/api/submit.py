@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import tempfile
 import re
 from collections.abc import AsyncIterator
 
@@ -149,12 +150,21 @@ def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
         above = os.path.dirname(above)
     if not os.path.isdir(above):
         raise UsageError(f"outputs.to = {spec.outputs.to}: {above} is no folder; choose another")
-    if not os.access(above, os.W_OK | os.X_OK):
+    if not _takes_files(above):
         account = pwd.getpwuid(os.getuid()).pw_name if _has_account() else str(os.getuid())
         raise UsageError(
             f"outputs.to = {spec.outputs.to}: the node (account {account}) may not write in {above};"
             " choose another folder or change its mode"
         )
+
+
+def _takes_files(folder: str) -> bool:
+    """Tried, not asked: modes say nothing of read-only and virtual file systems, nor to root."""
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".diana-", dir=folder))
+    except OSError:
+        return False
+    return True
 
 
 def _has_account() -> bool:

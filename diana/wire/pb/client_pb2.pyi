@@ -82,7 +82,7 @@ class StatusRequest(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[str]] = ..., mine: _Optional[bool] = ..., active: _Optional[bool] = ...) -> None: ...
 
 class SiteShare(_message.Message):
-    __slots__ = ("site", "jobs", "staging", "queued", "running", "done", "failed", "state", "age_s")
+    __slots__ = ("site", "jobs", "staging", "queued", "running", "done", "failed", "state", "age_s", "held", "level", "priority")
     SITE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     STAGING_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,9 @@ class SiteShare(_message.Message):
     FAILED_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     AGE_S_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     site: str
     jobs: int
     staging: int
@@ -101,10 +104,13 @@ class SiteShare(_message.Message):
     failed: int
     state: str
     age_s: float
-    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ...) -> None: ...
+    held: int
+    level: str
+    priority: float
+    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +135,8 @@ class GroupStatus(_message.Message):
     SHARES_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -153,7 +161,9 @@ class GroupStatus(_message.Message):
     shares: _containers.RepeatedCompositeFieldContainer[SiteShare]
     note: str
     durability: int
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ...) -> None: ...
+    level: str
+    priority: float
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
     __slots__ = ("groups",)
@@ -261,6 +271,48 @@ class CancelResponse(_message.Message):
     jobs: int
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
 
+class HoldRequest(_message.Message):
+    __slots__ = ("target",)
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    def __init__(self, target: _Optional[str] = ...) -> None: ...
+
+class HoldResponse(_message.Message):
+    __slots__ = ("jobs", "started")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    jobs: int
+    started: int
+    def __init__(self, jobs: _Optional[int] = ..., started: _Optional[int] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("target",)
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    def __init__(self, target: _Optional[str] = ...) -> None: ...
+
+class ReleaseResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: int
+    def __init__(self, jobs: _Optional[int] = ...) -> None: ...
+
+class RetryRequest(_message.Message):
+    __slots__ = ("target", "held", "cancelled")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    held: bool
+    cancelled: bool
+    def __init__(self, target: _Optional[str] = ..., held: _Optional[bool] = ..., cancelled: _Optional[bool] = ...) -> None: ...
+
+class RetryResponse(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: int
+    def __init__(self, jobs: _Optional[int] = ...) -> None: ...
+
 class SiteCost(_message.Message):
     __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s")
     SITE_FIELD_NUMBER: _ClassVar[int]
@@ -332,14 +384,22 @@ class PlanResponse(_message.Message):
     def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ...) -> None: ...
+    waiting: _containers.RepeatedCompositeFieldContainer[_common_pb2.Waiting]
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ...) -> None: ...
+
+class QueueReadRequest(_message.Message):
+    __slots__ = ("site",)
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    def __init__(self, site: _Optional[str] = ...) -> None: ...
 
 class Site(_message.Message):
     __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets")

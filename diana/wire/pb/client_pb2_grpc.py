@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from diana.wire.pb import client_pb2 as diana_dot_v1_dot_client__pb2
+from diana.wire.pb import common_pb2 as diana_dot_v1_dot_common__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -79,10 +80,30 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.CancelRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.CancelResponse.FromString,
                 _registered_method=True)
+        self.Hold = channel.unary_unary(
+                '/diana.v1.Client/Hold',
+                request_serializer=diana_dot_v1_dot_client__pb2.HoldRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.HoldResponse.FromString,
+                _registered_method=True)
+        self.Release = channel.unary_unary(
+                '/diana.v1.Client/Release',
+                request_serializer=diana_dot_v1_dot_client__pb2.ReleaseRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.ReleaseResponse.FromString,
+                _registered_method=True)
+        self.Retry = channel.unary_unary(
+                '/diana.v1.Client/Retry',
+                request_serializer=diana_dot_v1_dot_client__pb2.RetryRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.RetryResponse.FromString,
+                _registered_method=True)
         self.Explain = channel.unary_unary(
                 '/diana.v1.Client/Explain',
                 request_serializer=diana_dot_v1_dot_client__pb2.GroupRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.ExplainResponse.FromString,
+                _registered_method=True)
+        self.Queue = channel.unary_unary(
+                '/diana.v1.Client/Queue',
+                request_serializer=diana_dot_v1_dot_client__pb2.QueueReadRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_common__pb2.QueueView.FromString,
                 _registered_method=True)
         self.Sites = channel.unary_unary(
                 '/diana.v1.Client/Sites',
@@ -168,7 +189,31 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Hold(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Release(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Retry(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Explain(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Queue(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -252,10 +297,30 @@ def add_ClientServicer_to_server(servicer, server):
                     request_deserializer=diana_dot_v1_dot_client__pb2.CancelRequest.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.CancelResponse.SerializeToString,
             ),
+            'Hold': grpc.unary_unary_rpc_method_handler(
+                    servicer.Hold,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.HoldRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.HoldResponse.SerializeToString,
+            ),
+            'Release': grpc.unary_unary_rpc_method_handler(
+                    servicer.Release,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.ReleaseRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.ReleaseResponse.SerializeToString,
+            ),
+            'Retry': grpc.unary_unary_rpc_method_handler(
+                    servicer.Retry,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.RetryRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.RetryResponse.SerializeToString,
+            ),
             'Explain': grpc.unary_unary_rpc_method_handler(
                     servicer.Explain,
                     request_deserializer=diana_dot_v1_dot_client__pb2.GroupRequest.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.ExplainResponse.SerializeToString,
+            ),
+            'Queue': grpc.unary_unary_rpc_method_handler(
+                    servicer.Queue,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.QueueReadRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_common__pb2.QueueView.SerializeToString,
             ),
             'Sites': grpc.unary_unary_rpc_method_handler(
                     servicer.Sites,
@@ -537,6 +602,87 @@ class Client:
             _registered_method=True)
 
     @staticmethod
+    def Hold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Hold',
+            diana_dot_v1_dot_client__pb2.HoldRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.HoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Release(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Release',
+            diana_dot_v1_dot_client__pb2.ReleaseRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.ReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Retry(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Retry',
+            diana_dot_v1_dot_client__pb2.RetryRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.RetryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Explain(request,
             target,
             options=(),
@@ -553,6 +699,33 @@ class Client:
             '/diana.v1.Client/Explain',
             diana_dot_v1_dot_client__pb2.GroupRequest.SerializeToString,
             diana_dot_v1_dot_client__pb2.ExplainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Queue(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Queue',
+            diana_dot_v1_dot_client__pb2.QueueReadRequest.SerializeToString,
+            diana_dot_v1_dot_common__pb2.QueueView.FromString,
             options,
             channel_credentials,
             insecure,

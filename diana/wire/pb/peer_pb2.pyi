@@ -24,7 +24,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., generation: _Optional[int] = ..., payload: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class PeerMessage(_message.Message):
-    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack")
+    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,8 @@ class PeerMessage(_message.Message):
     RESULT_ACK_FIELD_NUMBER: _ClassVar[int]
     CONTROL_FIELD_NUMBER: _ClassVar[int]
     CONTROL_ACK_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_REPORT_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     retry: Retry
     summary: Summary
@@ -61,7 +63,9 @@ class PeerMessage(_message.Message):
     result_ack: ResultAck
     control: Control
     control_ack: ControlAck
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ...) -> None: ...
+    queue_request: QueueRequest
+    queue_report: QueueReport
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq")
@@ -122,20 +126,22 @@ class Summary(_message.Message):
     def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
     jobs: int
     refs: _containers.RepeatedScalarFieldContainer[str]
     gpus: int
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ...) -> None: ...
+    owner: str
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s")
@@ -188,7 +194,7 @@ class Authorisation(_message.Message):
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -199,6 +205,7 @@ class Prepare(_message.Message):
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     READERS_FIELD_NUMBER: _ClassVar[int]
     MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_BASE_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -209,7 +216,8 @@ class Prepare(_message.Message):
     sources: _containers.RepeatedCompositeFieldContainer[SiteList]
     readers: _containers.RepeatedCompositeFieldContainer[_common_pb2.IndexSet]
     max_parallel: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ...) -> None: ...
+    attempt_base: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ...) -> None: ...
 
 class Prepared(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
@@ -278,7 +286,7 @@ class Lost(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held")
+    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -286,6 +294,9 @@ class Progress(_message.Message):
     QUEUED_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
+    CLAIMED_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     counter: int
@@ -293,7 +304,10 @@ class Progress(_message.Message):
     queued: int
     running: int
     held: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    claimed: int
+    level: str
+    priority: float
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class Result(_message.Message):
     __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged")
@@ -324,18 +338,18 @@ class ResultAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "verb", "indices")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
-    VERB_FIELD_NUMBER: _ClassVar[int]
-    INDICES_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     control_seq: int
-    verb: str
-    indices: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., verb: _Optional[str] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    cancel: _common_pb2.IndexSet
+    hold: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")
@@ -346,6 +360,26 @@ class ControlAck(_message.Message):
     epoch: int
     control_seq: int
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
+
+class QueueRequest(_message.Message):
+    __slots__ = ("query", "whole", "parts")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    query: int
+    whole: bool
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, query: _Optional[int] = ..., whole: _Optional[bool] = ..., parts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class QueueReport(_message.Message):
+    __slots__ = ("query", "queue", "parts")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    query: int
+    queue: _common_pb2.QueueView
+    parts: _containers.RepeatedCompositeFieldContainer[_common_pb2.Waiting]
+    def __init__(self, query: _Optional[int] = ..., queue: _Optional[_Union[_common_pb2.QueueView, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ...) -> None: ...
 
 class SiteList(_message.Message):
     __slots__ = ("sites",)

@@ -1,0 +1,126 @@
+"""Verbs that change what becomes of jobs: cancel, hold, release, retry."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, client
+
+if TYPE_CHECKING:
+    from diana.client import Client
+
+Counts = dict[str, int]
+
+
+def _options(answer: str) -> Callable[[argparse.ArgumentParser], None]:
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("targets", nargs="+", metavar="TARGET", help="a group, a job, or jobs of a group")
+        add_json(parser, f"{answer}, summed over the targets")
+        add_node(parser)
+
+    return configure
+
+
+def _retry_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--held", action="store_true", help="also jobs held because nobody knows how they ended")
+    parser.add_argument("--cancelled", action="store_true", help="also cancelled jobs")
+    _options("RetryResponse")(parser)
+
+
+def _each(args: argparse.Namespace, act: Callable[[Client, str], tuple[Counts, str]]) -> int:
+    """Target by target; the first refusal ends it, what was done before stays done."""
+    total: Counts = {}
+    with client(args) as node:
+        for target in args.targets:
+            counts, line = act(node, target)
+            for name, count in counts.items():
+                total[name] = total.get(name, 0) + count
+            if not args.json:
+                print(f"{target}: {line}")
+    if args.json:
+        output.print_json(total)
+    return 0
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"
+
+
+def _cancel(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.cancel(target)
+        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}"
+
+    return _each(args, act)
+
+
+def _hold(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        held = node.hold(target)
+        run_on = f"; {_jobs(held.started)} had started and {'runs' if held.started == 1 else 'run'} on"
+        return {"jobs": held.jobs, "started": held.started}, f"holding {_jobs(held.jobs)}{run_on * bool(held.started)}"
+
+    return _each(args, act)
+
+
+def _release(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.release(target)
+        return {"jobs": jobs}, f"released {_jobs(jobs)}"
+
+    return _each(args, act)
+
+
+def _retry(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.retry(target, held=args.held, cancelled=args.cancelled)
+        return {"jobs": jobs}, f"trying {_jobs(jobs)} again"
+
+    return _each(args, act)
+
+
+COMMANDS = {
+    "cancel": Command(
+        _options("CancelResponse"),
+        _cancel,
+        "Jobs that run get TERM, some seconds, then KILL.",
+        """
+diana cancel alpha-12
+diana cancel alpha-12.3
+diana cancel 'alpha-12.[3-9,12]'
+""",
+    ),
+    "hold": Command(
+        _options("HoldResponse"),
+        _hold,
+        "Jobs that have started run on.",
+        """
+diana hold alpha-12
+diana hold alpha-12.3
+diana hold 'alpha-12.[3-9,12]'
+""",
+    ),
+    "release": Command(
+        _options("ReleaseResponse"),
+        _release,
+        "All that is named must be held, else nothing changes.",
+        """
+diana release alpha-12
+diana release alpha-12.3
+diana release 'alpha-12.[3-9,12]'
+""",
+    ),
+    "retry": Command(
+        _retry_options,
+        _retry,
+        "Of what is named only the failed jobs, unless options say more. A merge that failed is tried again too.",
+        """
+diana retry alpha-12
+diana retry --held 'alpha-12.[3-9]'
+diana retry --cancelled --held alpha-12
+""",
+    ),
+}

@@ -1,0 +1,229 @@
+"""What can be seen of this site's queues: classes, users, Little's law, and why each waiting part stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor, inf
+
+import msgspec
+
+from diana.engine import forecast, load
+from diana.engine.context import Context
+from diana.engine.littles import check
+from diana.engine.queues import Standing
+from diana.engine.state import Custody, CustodyKey
+from diana.model.ids import SubgroupId
+from diana.model.principal import Principal, Role
+from diana.model.queue import QueueClass, QueueUser, QueueView, Waiting
+from diana.policy import limits, priority
+from diana.policy.forecast import Spread
+from diana.policy.rising import demand_of, rise
+
+MOST_CLASSES = 2000
+MOST_USERS = 2000
+MOST_PARTS = 20
+"""Shown per class."""
+CLAIMED = "with the local resource manager: they start as slots come free"
+_ROUNDING = 1e-9
+
+Starts = dict[tuple[CustodyKey, bool], float]
+
+
+def look(core: Context) -> tuple[list[Standing], Starts]:
+    """Everything that waits, as it stands now, and when it is predicted to start."""
+    core.queues.settle(core.now)
+    standing = core.queues.standing()
+    return standing, forecast.next_starts(core, standing)
+
+
+def view(core: Context) -> QueueView:
+    standing, starts = look(core)
+    settings, spread = core.state.settings, core.predictions.spread()
+    classes: dict[int, list[Standing]] = {}
+    for one in standing:
+        classes.setdefault(one.entry.rows[one.key.demoted], []).append(one)
+    rows = [_class(core, members, starts, spread) for members in classes.values()]
+    rows.sort(key=lambda row: (-row.priority, row.queue != "local", row.user, row.processors))
+    sizes = core.queues.classes.sizes
+    running = load.running_jobs(core)
+    return QueueView(
+        site=core.site,
+        mode=settings.priority_mode,
+        slots=settings.slots,
+        running=running,
+        claimed=sum(len(c.running) for c in core.state.custodies.values()) - running,
+        queued=core.line.flow.queued,
+        total_processors=sizes.total_processors,
+        total_quota=sizes.total_quota(),
+        classes=tuple(rows[:MOST_CLASSES]),
+        classes_left_out=max(0, len(rows) - MOST_CLASSES),
+        users=_users(core, standing),
+        littles=check(core.line.flow.figures(core.now)),
+        error_low=spread.low,
+        error_high=spread.high,
+        predictions=spread.samples,
+    )
+
+
+def seen_by(queue: QueueView, who: Principal) -> QueueView:
+    """Whose queue it is anybody may see; which groups of others wait there only an operator."""
+    if who.role is Role.OPERATOR:
+        return queue
+    hidden = (c if c.user == who.name else msgspec.structs.replace(c, parts=()) for c in queue.classes)
+    return msgspec.structs.replace(queue, classes=tuple(hidden))
+
+
+def _class(core: Context, members: list[Standing], starts: Starts, spread: Spread) -> QueueClass:
+    first = members[0]
+    key = first.key
+    wait_s = min(starts[(one.entry.key, key.demoted)] for one in members)
+    low_s, high_s = spread.around(wait_s)
+    return QueueClass(
+        user=key.user,
+        processors=key.processors,
+        queue="local" if key.bound else "global",
+        level=first.level.name,
+        priority=first.priority,
+        base=first.base,
+        ageing=key.steps * priority.AGE_STEP,
+        offset=key.offset,
+        demoted=key.demoted,
+        allowance=first.allowance,
+        n=core.queues.jobs_of(key.user),
+        jobs=sum(one.jobs for one in members),
+        ready=sum(map(_ready, members)),
+        parts=tuple(one.entry.key[0] for one in members[:MOST_PARTS]),
+        low_s=low_s,
+        high_s=high_s,
+    )
+
+
+def _ready(one: Standing) -> int:
+    within = min(one.entry.ready, one.entry.plain)
+    return one.entry.ready - within if one.key.demoted else within
+
+
+def _users(core: Context, standing: Iterable[Standing]) -> tuple[QueueUser, ...]:
+    wanted: dict[str, int] = {}
+    for one in standing:
+        wanted[one.entry.user] = wanted.get(one.entry.user, 0) + one.jobs * one.entry.processors
+    running: dict[str, int] = {}
+    for key, jobs in load.on_slots(core).items():
+        owner = core.state.custodies[key].owner
+        running[owner] = running.get(owner, 0) + jobs
+    names = sorted({*wanted, *running}, key=lambda user: (-wanted.get(user, 0), user))[:MOST_USERS]
+    settings, service = core.state.settings, core.state.service
+    quotas = sum(settings.quota_of(user) for user in {*wanted, *running})
+    total = sum(wanted.values())
+    return tuple(
+        QueueUser(
+            user=user,
+            quota=settings.quota_of(user),
+            queued=core.queues.jobs_of(user),
+            running=running.get(user, 0),
+            queued_share=wanted.get(user, 0) / total if total else 0.0,
+            quota_share=settings.quota_of(user) / quotas,
+            served_share=service.jobs.get(user, 0.0) / service.started if service.started > 0 else 0.0,
+        )
+        for user in names
+    )
+
+
+# --- one group's parts -------------------------------------------------------------------------------------
+
+
+def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
+    """What waits here of these parts, best first; two for a part that a job threshold divides."""
+    wanted = frozenset(parts)
+    standing, starts = look(core)
+    spread = core.predictions.spread()
+    mine = [one for one in standing if one.entry.key[0] in wanted]
+    mine.sort(key=lambda one: (-one.priority, one.entry.order, one.key.demoted))
+    out = [_waiting(core, one, starts[(one.entry.key, one.key.demoted)], spread) for one in mine]
+    on_slots = load.on_slots(core)
+    for key in sorted(key for key in core.state.custodies if key[0] in wanted):
+        custody = core.state.custodies[key]
+        claimed = len(custody.running) - on_slots.get(key, 0)
+        for jobs, note in ((claimed, CLAIMED), (_held(core, custody), _held_by(custody))):
+            if jobs:
+                out.append(Waiting(site=core.site, part=key[0], user=custody.owner, jobs=jobs, note=note))
+    return out
+
+
+def _held(core: Context, custody: Custody) -> int:
+    entry = core.queues.entries.get(custody.key)
+    return len(custody.pending if custody.runnable else custody.indices) - (entry.jobs if entry else 0)
+
+
+def _held_by(custody: Custody) -> str:
+    if not custody.runnable:
+        return "offered here and not committed yet"
+    return "restored from a backup: nothing starts" if custody.on_hold else "held until they are released"
+
+
+def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Waiting:
+    entry, key = one.entry, one.key
+    custody, settings = core.state.custodies[entry.key], core.state.settings
+    blocked = _blocked(core, custody, one)
+    low_s, high_s = spread.around(inf if blocked else wait_s)
+    lift = rise(one.base, key.added(), key.steps, one.allowance)
+    threshold_s = settings.time_threshold_s
+    by_waiting = lift.steps >= 0 and threshold_s > 0
+    due_s = entry.submitted_s + (key.steps + lift.steps) * threshold_s - core.now
+    return Waiting(
+        site=core.site,
+        part=entry.key[0],
+        user=entry.user,
+        jobs=one.jobs,
+        ready=_ready(one),
+        note=blocked,
+        processors=entry.processors,
+        queue="local" if key.bound else "global",
+        level=one.level.name,
+        priority=one.priority,
+        base=one.base,
+        ageing=key.steps * priority.AGE_STEP,
+        offset=key.offset,
+        demoted=key.demoted,
+        n=core.queues.jobs_of(entry.user),
+        allowance=one.allowance,
+        demand=demand_of(one.base, one.allowance),
+        quota=settings.quota_of(entry.user),
+        total_quota=core.queues.classes.sizes.last_totals[1],
+        job_threshold=settings.job_threshold,
+        rises_to=lift.to.name if lift.to else "",
+        rises_after_s=max(0.0, due_s) if by_waiting else -1.0,
+        rises_at_n=_queued_for(core, entry.user, lift.demand),
+        low_s=low_s,
+        high_s=high_s,
+        predictions=spread.samples,
+    )
+
+
+def _queued_for(core: Context, user: str, demand: float) -> float:
+    """Which n gives this demand: in the default mode part of it is the service the user had."""
+    settings, service = core.state.settings, core.state.service
+    served = service.total_jobs()
+    if settings.priority_mode != "paper" and served > 0:
+        weight = priority.served_weight(served, settings.slots, settings.service_half_life)
+        total = core.queues.classes.sizes.last_totals[0]
+        had = weight * total * service.jobs.get(user, 0.0) / service.processors
+        demand = (demand - had) / (1.0 - weight)
+    jobs = floor(demand + _ROUNDING)
+    return float(jobs) if jobs >= 1 else -1.0
+
+
+def _blocked(core: Context, custody: Custody, one: Standing) -> str:
+    """Why none of them would start even in a free slot; empty: they would."""
+    settings = core.state.settings
+    if core.lrm_session is None:
+        return "the local resource manager does not answer"
+    if one.entry.processors > settings.slots:
+        return f"needs {one.entry.processors} processors, the site has {settings.slots}"
+    if not _ready(one):
+        return "its inputs are on their way"
+    if custody.max_parallel and len(custody.running) >= custody.max_parallel:
+        return f"max_parallel: {custody.max_parallel} of the group run here"
+    if not limits.startable(settings, load.running_of(core).get(custody.owner, 0)):
+        return f"the site runs at most {settings.user_max_running} jobs of one user"
+    return ""

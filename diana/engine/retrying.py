@@ -1,0 +1,51 @@
+"""Jobs that ended otherwise than done are tried again: placed anew, in a new epoch, their attempts counting on."""
+
+from __future__ import annotations
+
+from diana.engine import outputs
+from diana.engine.context import Context
+from diana.engine.control import asked_of, ended, refuse
+from diana.engine.effects import Reply
+from diana.engine.events import RetryJobs
+from diana.engine.records import JobsRetried
+from diana.engine.state import Group
+from diana.model.indexset import IndexSet
+from diana.model.views import Ok
+from diana.policy.authorise import Action
+
+
+def retry(core: Context, event: RetryJobs) -> None:
+    """Failed jobs of those named; held and cancelled ones if asked for; done ones never. A merge that failed when
+    every job was done is tried again too."""
+    asked = asked_of(core, event, Action.RETRY)
+    if asked is None:
+        return
+    group, wanted = asked
+    kinds = [group.failed, *([group.held] if event.held else ()), *([group.cancelled] if event.cancelled else ())]
+    again = IndexSet.union(kind.within(wanted) for kind in kinds)
+    if event.indices is None:
+        again = again | _merge_again(group, event)
+    if not again and not (event.indices is None and group.not_gathered):
+        refuse(core, event, _nothing(group, event))
+        return
+    core.persist(JobsRetried(group=group.group, indices=again))
+    core.waiting_notes.pop(group.group, None)
+    core.avoid.pop(group.group, None)
+    outputs.begin_again(core, group)
+    core.to_place.add(group.group)
+    core.to_check.add(group.group)
+    core.count("jobs_retried", len(again))
+    core.reply(Reply(event.request, Ok(len(again))))
+    core.notify(group.group)
+
+
+def _merge_again(group: Group, event: RetryJobs) -> IndexSet:
+    wanted = {"failed", *(["held"] if event.held else ()), *(["cancelled"] if event.cancelled else ())}
+    return IndexSet.span(group.jobs, group.jobs + 1) if group.merge in wanted else IndexSet()
+
+
+def _nothing(group: Group, event: RetryJobs) -> str:
+    which = " or ".join(["failed", *(["held"] if event.held else ()), *(["cancelled"] if event.cancelled else ())])
+    what = "" if event.indices is None else " among those named"
+    more = [f"--{name} takes {name} ones too" for name in ("held", "cancelled") if not getattr(event, name)]
+    return f"{group.group} has no {which} jobs{what} to retry: {'; '.join([ended(group), *more])}"

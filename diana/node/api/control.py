@@ -1,0 +1,64 @@
+"""Calls that change what becomes of a group's jobs: cancel, hold, release, retry."""
+
+from __future__ import annotations
+
+from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
+from diana.errors import UsageError
+from diana.model import views
+from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.node.api.desk import Desk, checked_group, checked_job
+from diana.wire import client_messages as wire
+
+
+async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:
+    group, indices = target(request.target)
+    done = await desk.request(
+        views.Ok, lambda number: CancelJobs(request=number, principal=caller, group=group, indices=indices)
+    )
+    return wire.CancelResponse(jobs=done.count)
+
+
+async def hold(desk: Desk, caller: Principal, request: wire.HoldRequest) -> wire.HoldResponse:
+    group, indices = target(request.target)
+    done = await desk.request(
+        views.Ok, lambda number: HoldJobs(request=number, principal=caller, group=group, indices=indices)
+    )
+    return wire.HoldResponse(jobs=done.count, started=done.started)
+
+
+async def release(desk: Desk, caller: Principal, request: wire.ReleaseRequest) -> wire.ReleaseResponse:
+    group, indices = target(request.target)
+    done = await desk.request(
+        views.Ok, lambda number: ReleaseJobs(request=number, principal=caller, group=group, indices=indices)
+    )
+    return wire.ReleaseResponse(jobs=done.count)
+
+
+async def retry(desk: Desk, caller: Principal, request: wire.RetryRequest) -> wire.RetryResponse:
+    group, indices = target(request.target)
+    done = await desk.request(
+        views.Ok,
+        lambda number: RetryJobs(
+            request=number,
+            principal=caller,
+            group=group,
+            indices=indices,
+            held=request.held,
+            cancelled=request.cancelled,
+        ),
+    )
+    return wire.RetryResponse(jobs=done.count)
+
+
+def target(text: str) -> tuple[GroupId, IndexSet | None]:
+    """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; None stands for all jobs of the group."""
+    group, _, part = text.partition(".")
+    if part.startswith("[") and part.endswith("]"):
+        try:
+            return checked_group(group), IndexSet.parse(part[1:-1])
+        except ValueError as error:
+            raise UsageError(f"{text!r}: {error}") from None
+    name, index = checked_job(text)
+    return name, None if index is None else IndexSet.span(index, index + 1)

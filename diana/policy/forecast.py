@@ -1,0 +1,81 @@
+"""When work that waits will start: the work ahead of it poured over the slots as they come free, and how far such
+figures were off before (SPEC D4, D10)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import ceil, inf
+from typing import NamedTuple
+
+SMALL_S = 1.0
+"""Added to both before they are divided: below it an error is no error."""
+LOW, HIGH = 0.1, 0.9
+"""Quantiles of past errors that the range spans."""
+LEAST_SAMPLES = 5
+GUESS = (0.5, 2.0)
+"""Factors used before there is a history."""
+
+
+class Spread(NamedTuple):
+    """Factors between what was predicted and what came."""
+
+    low: float
+    high: float
+    samples: int
+    """0: nothing to compare with yet, the factors are a guess."""
+
+    def around(self, wait_s: float) -> tuple[float, float]:
+        """(low, high) in seconds from now; (-1, -1) where nothing is predicted."""
+        if not 0 <= wait_s < inf:
+            return -1.0, -1.0
+        if wait_s == 0:
+            return 0.0, 0.0
+        low_s, high_s = ((wait_s + SMALL_S) * factor - SMALL_S for factor in (self.low, self.high))
+        return max(0.0, low_s), max(0.0, high_s)
+
+
+def error(predicted_s: float, achieved_s: float) -> float:
+    """As a factor; 1: it came as predicted."""
+    return (achieved_s + SMALL_S) / (predicted_s + SMALL_S)
+
+
+def spread(errors: Sequence[float]) -> Spread:
+    """From the errors of past predictions, in any order. It never excludes 1, the prediction itself."""
+    if len(errors) < LEAST_SAMPLES:
+        return Spread(*GUESS, 0)
+    rising = sorted(errors)
+    last = len(rising) - 1
+    return Spread(min(1.0, rising[int(LOW * last)]), max(1.0, rising[ceil(HIGH * last - 1e-9)]), len(rising))
+
+
+class Slots:
+    """Processors that come free one after the other, as a fluid: how long until so much work is through.
+
+    `free`: free now; `ends`: (seconds from now, processors) of what runs.
+    """
+
+    def __init__(self, free: int, ends: Sequence[tuple[float, int]]) -> None:
+        self._at_s = [0.0]
+        self._processors = [max(0, free)]
+        """Free from `_at_s` on, if nothing new started."""
+        self._through = [0.0]
+        """Processor-seconds that can be through by `_at_s`."""
+        for end_s, width in sorted(ends):
+            end_s = max(0.0, end_s)
+            self._through.append(self._through[-1] + self._processors[-1] * (end_s - self._at_s[-1]))
+            self._at_s.append(end_s)
+            self._processors.append(self._processors[-1] + width)
+
+    def starts_s(self, processors: int, work_ahead_s: float) -> float:
+        """When a job of this width starts, with so many processor-seconds of waiting work ahead of it; inf: never."""
+        wide = bisect_left(self._processors, processors)
+        if wide == len(self._processors):
+            return inf
+        if work_ahead_s <= 0:
+            return self._at_s[wide]
+        step = bisect_right(self._through, work_ahead_s) - 1
+        if not self._processors[step]:
+            return inf
+        done_s = self._at_s[step] + (work_ahead_s - self._through[step]) / self._processors[step]
+        return max(self._at_s[wide], done_s)

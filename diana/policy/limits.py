@@ -1,0 +1,25 @@
+"""What one user may have at one site (SPEC D11): waiting jobs, and jobs that run at once."""
+
+from __future__ import annotations
+
+import sys
+
+from diana.model.settings import Settings
+
+UNLIMITED = sys.maxsize
+
+
+def queued(settings: Settings, jobs: int, waiting: int) -> str:
+    """Empty: a user with so many `waiting` jobs may queue `jobs` more. Else why not, and how many."""
+    limit = settings.user_max_queued
+    room = max(0, limit - waiting)
+    if not limit or jobs <= room:
+        return ""
+    allowed = f"1 to {room} more" if room else "none more"
+    return f"queues at most {limit} jobs per user, {waiting} wait: takes {allowed}, not {jobs}"
+
+
+def startable(settings: Settings, running: int) -> int:
+    """How many more jobs of a user with so many `running` may start."""
+    limit = settings.user_max_running
+    return max(0, limit - running) if limit else UNLIMITED

@@ -1,0 +1,116 @@
+"""One engine, two drivers: what real nodes decide, the simulator decides from the same inputs.
+
+The inputs are those the nodes themselves used: `explain` carries the links as they were measured. So nothing here
+hangs on how fast this machine happens to be.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.client import Client
+from diana.sim import scenario as sc
+from diana.sim.report import Report
+from diana.sim.runner import simulate
+from diana.wire.client_messages import Decision, SiteCost
+from tests.e2e.grid import Grid, outcomes, until
+
+pytestmark = pytest.mark.e2e
+
+SLOTS = {"alpha": 2, "beta": 4, "gamma": 3}
+HOLDERS = {"left": "beta", "right": "gamma"}
+JOBS = 24
+FILE_BYTES = 1 << 20
+WORK_S = 0.2
+TERMS = ("wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "rtt_s", "bytes_per_s")
+
+
+def measured(client: Client) -> bool:
+    return all(site.home or (site.rtt_s > 0 and site.bytes_per_s > 0) for site in client.sites())
+
+
+def with_datasets(grid: Grid) -> None:
+    for name, slots in SLOTS.items():
+        grid.add(name, slots)
+    grid.join()
+    for dataset in HOLDERS:
+        (grid.root / dataset).mkdir()
+        for k in range(JOBS):
+            with (grid.root / dataset / f"f{k}").open("wb") as file:
+                file.truncate(FILE_BYTES)
+    grid.start()
+    for dataset, holder in HOLDERS.items():
+        with grid.sites[holder].client() as client:
+            client.add_dataset(dataset, [grid.root / dataset])
+    for site in grid.sites.values():
+        with site.client() as client:
+            until(lambda client=client: measured(client), f"{site.name} has measured its links", 30.0)  # type: ignore[misc]
+
+
+def really(client: Client, dataset: str) -> tuple[Decision, dict[str, int]]:
+    """What a grid of nodes decided, and how many jobs then ran at each site."""
+    job = {
+        "group": {"command": ["sh", "-c", "wc -c < input"]},
+        "sweep": {"n": f"0-{JOBS - 1}"},
+        "inputs": [{"url": f"dataset:{dataset}/f{{n}}", "path": "input"}],
+        "resources": {"work": WORK_S},
+    }
+    group = client.submit(job).group
+    assert client.wait(group, timeout_s=30).state == "done"
+    assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+    ran: dict[str, int] = {}
+    for result in client.results(group):
+        ran[result.site] = ran.get(result.site, 0) + 1
+    (decision,) = client.explain(group).decisions
+    return decision, ran
+
+
+def simulated(dataset: str, by: Decision) -> Report:
+    """The same sites, data and work, over the links that this decision was made by."""
+    holder = HOLDERS[dataset]
+    rows = {row.site: row for row in by.candidates}
+    (third,) = set(SLOTS) - {"alpha", holder}
+    links = (
+        sc.LinkSpec(("alpha", holder), rows[holder].rtt_s / 2, rows["alpha"].bytes_per_s),
+        sc.LinkSpec((third, holder), 0.0005, rows[third].bytes_per_s),
+        sc.LinkSpec(("alpha", third), rows[third].rtt_s / 2, 1e6),
+    )
+    work = sc.WorkSpec(dataset, "alpha", JOBS, work_s=WORK_S, inputs=(dataset,), file_per_job=True, submit_s=5.0)
+    scenario = sc.Scenario(
+        version=1,
+        sites=tuple(sc.SiteSpec(name, slots) for name, slots in SLOTS.items()),
+        links=links,
+        datasets=(sc.DatasetSpec(dataset, holder, JOBS, FILE_BYTES),),
+        workload=(work,),
+    )
+    return simulate(scenario, seed=1)
+
+
+def terms(row: SiteCost) -> list[float]:
+    return [getattr(row, name) for name in TERMS]
+
+
+def test_the_simulator_places_a_group_as_the_nodes_did(grid: Grid) -> None:
+    with_datasets(grid)
+    with grid.sites["alpha"].client() as client:
+        real = {dataset: really(client, dataset) for dataset in HOLDERS}
+    for dataset, (decision, ran) in real.items():
+        report = simulated(dataset, decision)
+        assert report.good(), report.violations
+        (twin,) = report.decisions[dataset]
+        assert (twin.plan, twin.reason) == (decision.plan, decision.reason)
+        assert twin.split_s == pytest.approx(decision.split_s)
+        assert twin.whole_s == pytest.approx(decision.whole_s)
+        assert [(p.site, p.jobs, p.bytes_in) for p in twin.parts] == [
+            (p.site, p.jobs, p.bytes_in) for p in decision.parts
+        ]
+        assert [row.site for row in twin.candidates] == [row.site for row in decision.candidates]
+        for ours, theirs in zip(decision.candidates, twin.candidates, strict=True):
+            assert terms(ours) == pytest.approx([getattr(theirs, name) for name in TERMS]), ours.site
+            assert (ours.slots, ours.bytes_in, ours.work_ahead_s) == (
+                theirs.slots,
+                theirs.bytes_in,
+                theirs.work_ahead_s,
+            )
+        assert report.groups[dataset].sites == ran
+        assert len(ran) > 1, "the group was worth splitting"

@@ -1,0 +1,332 @@
+"""PROMISES section 5 on living nodes: who may call what, what never meets a shell, what no file may show."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from diana.client import Client
+from diana.errors import Denied, UsageError
+from diana.node.setup import init_user
+from diana.wire.pb import client_pb2, data_pb2, peer_pb2
+from diana.wire.tls import server_name
+from tests.e2e.grid import Grid, Site, outcomes, until
+
+pytestmark = pytest.mark.e2e
+
+NO, YES = "no", "yes"
+CALLS: dict[str, tuple[str, str]] = {
+    #                user site
+    "Client/Submit": (YES, NO),
+    "Client/Plan": (YES, NO),
+    "Client/Upload": (YES, NO),
+    "Client/Status": (YES, NO),
+    "Client/Wait": (YES, NO),
+    "Client/Results": (YES, NO),
+    "Client/Logs": (YES, NO),
+    "Client/Fetch": (YES, NO),
+    "Client/Cancel": (YES, NO),
+    "Client/Hold": (YES, NO),
+    "Client/Release": (YES, NO),
+    "Client/Retry": (YES, NO),
+    "Client/Explain": (YES, NO),
+    "Client/Sites": (YES, NO),
+    "Client/Datasets": (YES, NO),
+    "Client/AddDataset": (NO, NO),
+    "Client/Info": (YES, NO),
+    "Client/Stop": (NO, NO),
+    "Data/Read": (NO, YES),
+    "Probe/Ping": (NO, YES),
+    "Probe/Throughput": (NO, YES),
+    "Peer/Stream": (NO, YES),
+}
+"""Over the network: a user of the VO who is no operator, and another site of the VO."""
+
+HOSTILE = (
+    "; touch PWNED",
+    "$(touch PWNED)",
+    "`touch PWNED`",
+    "x\ntouch PWNED\n",
+    "&& touch PWNED #",
+    "| touch PWNED",
+    "-o PWNED",
+    "--help",
+    "#SBATCH --uid=0",
+    "#DIANA command = touch PWNED",
+    "$HOME ~ * ?",
+    "%s%n",
+    "{index} {{}}",
+    "'\"\\",
+    "\x1b[2J\r\t\x7f",
+    "../../PWNED",
+    "LD_PRELOAD=/tmp/x.so",
+    "naïve ☃",
+)
+
+ECHO = "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['HOSTILE']]))"
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Grid]:
+    """alpha and beta; what the tests here leave behind does not matter to the next."""
+    made = Grid()
+    try:
+        made.add("alpha", 2)
+        made.add("beta", 2)
+        made.join()
+        made.start()
+        yield made
+    finally:
+        made.close()
+
+
+# --- 5.3: every call, every kind of caller -------------------------------------------------------------------
+
+
+def channel(site: Site, key: Path | None, certificate: Path | None) -> grpc.Channel:
+    root = (site.paths.keys / "vo.pem").read_bytes()
+    given = (key.read_bytes(), certificate.read_bytes()) if key and certificate else (None, None)
+    options = [("grpc.ssl_target_name_override", server_name(site.name, "alpha-vo"))]
+    return grpc.secure_channel(site.address, grpc.ssl_channel_credentials(root, *given), options)
+
+
+def refused(over: grpc.Channel, call: str) -> bool:
+    """Whether a call with one message is turned away for who makes it."""
+    message = data_pb2.ReadRequest(ref="dataset:d/f").SerializeToString() if call == "Data/Read" else b""
+    asked = over.stream_stream(f"/diana.v1.{call}")(iter([message]), timeout=5)
+    try:
+        first = next(asked, b"")
+        # Whether a file may be read is said file by file.
+        return call == "Data/Read" and "may not read it" in data_pb2.ReadFrame.FromString(first).error
+    except grpc.RpcError as status:
+        # A site that says no Hello is turned away too, but not for what it is.
+        denied = status.code() is grpc.StatusCode.PERMISSION_DENIED
+        return denied and (call != "Peer/Stream" or "a certificate of a site of alpha-vo is wanted" in status.details())
+    finally:
+        asked.cancel()
+
+
+def test_the_matrix_names_every_call_there_is() -> None:
+    """A new call without an entry here fails."""
+    modules = (client_pb2, data_pb2, peer_pb2)
+    services = [service for module in modules for service in module.DESCRIPTOR.services_by_name.values()]
+    assert {f"{service.name}/{method.name}" for service in services for method in service.methods} == set(CALLS)
+
+
+@pytest.mark.parametrize("caller", ["user", "site", "nobody"])
+def test_every_call_is_refused_to_whom_it_is_not_for(pair: Grid, caller: str) -> None:
+    alpha, beta = pair.sites["alpha"], pair.sites["beta"]
+    if not (pair.root / "ann").exists():
+        init_user(alpha.data, "ann", pair.root / "ann")
+    keys = {
+        "user": (pair.root / "ann" / "user.key", pair.root / "ann" / "user.pem"),
+        "site": (beta.paths.keys / "site.key", beta.paths.keys / "site.pem"),
+        "nobody": (None, None),
+    }
+    with channel(alpha, *keys[caller]) as over:
+        if caller == "nobody":
+            for call in CALLS:
+                with pytest.raises(grpc.RpcError) as status:
+                    next(over.stream_stream(f"/diana.v1.{call}")(iter([b""]), timeout=5))
+                assert status.value.code() is grpc.StatusCode.UNAVAILABLE, call
+        else:
+            at = ("user", "site").index(caller)
+            assert {call: refused(over, call) for call in CALLS} == {call: row[at] == NO for call, row in CALLS.items()}
+    with alpha.client() as client:
+        assert client.info().site == "alpha"
+
+
+# --- 5.2: trust that is taken back ---------------------------------------------------------------------------
+
+
+def test_who_is_revoked_is_refused_on_a_connection_that_stands(grid: Grid) -> None:
+    alpha, beta = grid.add("alpha", 2), grid.add("beta", 2)
+    grid.join()
+    grid.start()
+    for user in ("ann", "bob"):
+        init_user(alpha.data, user, grid.root / user)
+    keys = beta.paths.keys
+    with (
+        Client(credential=grid.root / "ann") as ann,
+        Client(credential=grid.root / "bob") as bob,
+        channel(alpha, keys / "site.key", keys / "site.pem") as over,
+    ):
+        assert ann.info().role == bob.info().role == "user"
+        assert not refused(over, "Probe/Ping")
+        (alpha.paths.keys / "revoked").write_text("user:ann@alpha-vo\nsite:beta\n")
+        assert alpha.process is not None
+        alpha.process.send_signal(signal.SIGHUP)
+        until(lambda: refused(over, "Probe/Ping"), "beta is refused", 10.0)
+        time.sleep(1.1)
+        with pytest.raises(Denied, match="revoked"):
+            ann.info()
+        assert bob.info().role == "user"
+
+
+# --- 5.7 and 5.8: accounts and hostile text ------------------------------------------------------------------
+
+
+def test_jobs_run_as_the_nodes_account_and_no_job_file_names_another(pair: Grid) -> None:
+    with pair.sites["alpha"].client() as client:
+        group = client.submit({"group": {"command": ["id", "-u"], "sites": ["beta"]}}).group
+        assert client.wait(group, timeout_s=30).state == "done"
+        assert b"".join(chunk.data for chunk in client.logs(group)) == f"{os.getuid()}\n".encode()
+        for key in ("account", "user", "run_as", "uid"):
+            with pytest.raises(UsageError, match=key):
+                client.submit({"group": {"command": ["id"], key: "root"}})
+        with pytest.raises(UsageError, match="uid"):
+            client.submit(b"#!/bin/sh\n#SBATCH --uid=0\nid -u\n", format="script")
+
+
+def test_hostile_text_reaches_a_job_as_it_is_and_never_a_shell(pair: Grid) -> None:
+    """In arguments, environment and names of files, at another site, through the real LRM."""
+    job = {
+        "group": {
+            "name": "; touch PWNED",
+            "command": [sys.executable, "-S", "-c", ECHO, "{x}", "-{x}"],
+            "environment": {"HOSTILE": "{x}", "LD_PRELOAD": ""},
+            "sites": ["beta"],
+        },
+        "sweep": {"x": list(HOSTILE)},
+    }
+    with pair.sites["alpha"].client() as client:
+        group = client.submit(job).group
+        assert client.wait(group, timeout_s=60).done == len(HOSTILE)
+        said: dict[str, bytes] = {}
+        for chunk in client.logs(group):
+            said[chunk.job] = said.get(chunk.job, b"") + chunk.data
+        for index, text in enumerate(HOSTILE):
+            assert json.loads(said[f"{group}.{index}"]) == [[text, f"-{text}"], text]
+    assert not list(pair.root.rglob("*PWNED*"))
+
+
+def test_hostile_names_of_files_stay_names(pair: Grid) -> None:
+    names = [text for text in HOSTILE if "/" not in text and text.isprintable() and not set("{}") & set(text)]
+    to = pair.root / "hostile-out"
+    job = {
+        "group": {
+            "command": [sys.executable, "-S", "-c", "import sys; open(sys.argv[1], 'w')", "{x}"],
+            "sites": ["beta"],
+        },
+        "sweep": {"x": names},
+        "outputs": {"collect": ["{x}"], "to": str(to)},
+    }
+    with pair.sites["alpha"].client() as client:
+        group = client.submit(job).group
+        status = client.wait(group, timeout_s=60)
+        assert (status.state, status.done) == ("done", len(names)), status
+    assert sorted(os.listdir(to)) == sorted(names)
+    assert not [path for path in pair.root.rglob("PWNED")]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"group": {"command": ["echo", "a\0b"]}},
+        {"group": {"command": ["true"], "environment": {"A": "a\0b"}}},
+        {"group": {"command": ["true"], "environment": {"A=B": "x"}}},
+        {"group": {"command": ["true"], "environment": {"A\nB": "x"}}},
+        {"group": {"command": ["true"]}, "outputs": {"collect": ["../PWNED"]}},
+        {"group": {"command": ["true"]}, "outputs": {"collect": ["/tmp/PWNED"]}},
+        {"group": {"command": ["true"]}, "inputs": [{"url": "dataset:a/../../PWNED", "path": "x"}]},
+        {"group": {"command": ["true"]}, "inputs": [{"url": "dataset:a/b", "path": "../PWNED"}]},
+        {"group": {"command": ["true"], "stdout": "../PWNED"}},
+    ],
+    ids=repr,
+)
+def test_what_no_job_may_carry_is_refused_in_one_line(pair: Grid, job: dict[str, Any]) -> None:
+    with pair.sites["alpha"].client() as client:
+        with pytest.raises(UsageError) as refused:
+            client.submit(job)
+        assert "\n" not in str(refused.value) and "\0" not in str(refused.value)
+
+
+# --- 5.10 and 5.11: what lies on the disk --------------------------------------------------------------------
+
+
+def test_sockets_keys_and_databases_are_closed_to_others(pair: Grid) -> None:
+    for site in pair.sites.values():
+        for path in [site.data, *site.data.rglob("*")]:
+            mode = path.lstat().st_mode
+            if path == site.paths.socket:
+                assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o660
+                assert stat.S_IMODE(path.parent.stat().st_mode) == 0o750
+            elif path.suffix in (".key", ".db", ".db-wal", ".db-shm"):
+                assert stat.S_IMODE(mode) == 0o600, path
+            elif path == site.data:
+                assert stat.S_IMODE(mode) == 0o700
+
+
+def test_a_secret_in_a_jobs_environment_shows_nowhere_but_in_the_spec(pair: Grid) -> None:
+    secret = f"canary-{os.getpid()}-{time.time_ns()}"
+    jobs: list[dict[str, Any]] = [
+        {"command": ["sleep", "1"]},
+        {"command": ["sh", "-c", "exit 3"]},
+        {"command": ["no-such-program-at-beta"]},
+    ]
+    alpha, beta = pair.sites["alpha"], pair.sites["beta"]
+    shown: list[str] = []
+    with alpha.client() as client:
+        for group_of in jobs:
+            job = {"group": {**group_of, "environment": {"TOKEN": secret}, "sites": ["beta"]}}
+            group = client.submit(job).group
+            until(lambda group=group: client.status(group)[0].running or client.status(group)[0].final, "it runs", 20.0)  # type: ignore[misc]
+            for pid in (alpha.process, beta.process):
+                assert pid is not None
+                shown.append(Path(f"/proc/{pid.pid}/cmdline").read_text())
+            for spawner in (alpha.spawner_pid(), beta.spawner_pid()):
+                if spawner:
+                    shown.append(Path(f"/proc/{spawner}/cmdline").read_text())
+                    shown.append(Path(f"/proc/{spawner}/environ").read_text())
+            client.wait(group, timeout_s=30)
+            shown += [repr(client.status(group)), repr(client.explain(group)), repr(list(client.results(group)))]
+            for verb in ("status", "explain"):
+                shown.append(pair.run(alpha, verb, "--data", str(alpha.data), group, "--json").stdout)
+    shown += [text for site in pair.sites.values() for _, text in site.texts()]
+    assert not [text for text in shown if secret in text]
+    holding = {
+        path.name
+        for site in pair.sites.values()
+        for path in site.data.rglob("*")
+        if path.is_file() and secret.encode() in path.read_bytes()
+    }
+    assert holding <= {"journal.db", "journal.db-wal"}, "beside the spec itself"
+
+
+# --- 5.13: jobs that multiply --------------------------------------------------------------------------------
+
+
+def test_a_fork_bomb_leaves_the_node_alive_and_cancel_reaps_it_all(grid: Grid) -> None:
+    """63 processes in a tree, every second one in a session of its own; bounded, so that a failure harms nobody."""
+    bomb = (
+        "import os, time\n"
+        "for level in range(5):\n"
+        "    for child in range(1):\n"
+        "        if os.fork() == 0 and level % 2: os.setsid()\n"
+        "time.sleep(300)\n"
+    )
+    alpha = grid.add("alpha", 2)
+    grid.start()
+    with alpha.client() as client:
+        group = client.submit({"group": {"command": [sys.executable, "-S", "-c", bomb]}, "sweep": {"x": "0-1"}}).group
+        until(lambda: len(alpha.jobs_alive()) == 64, lambda: f"it grew to {len(alpha.jobs_alive())}", 20.0)
+        assert client.info().site == "alpha"
+        began = time.monotonic()
+        assert client.status(group)[0].running == 2
+        assert time.monotonic() - began < 2.0
+        client.cancel(group)
+        assert client.wait(group, timeout_s=30).state == "cancelled"
+        until(lambda: not alpha.jobs_alive(), "every one of them is gone", 5.0)
+        after = client.submit({"group": {"command": ["true"]}}).group
+        assert client.wait(after, timeout_s=30).state == "done"
+        assert outcomes(client, after) == {0: "DONE"}

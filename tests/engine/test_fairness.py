@@ -1,0 +1,109 @@
+"""Shares of service under endless work (SPEC D4, D11): by quota in the default mode, whatever the backlogs.
+
+Each start is followed by an arrival that fills the backlog again. `-s` prints what the paper's mode gives instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.engine.queueing import Waiting, entry
+
+DISPATCHES = 10_000
+BACKLOGS = [(10, 10), (10, 1_000_000), (1_000_000, 10), (1000, 1000)]
+
+
+def endless(
+    backlog: dict[str, int],
+    sizes: dict[str, int] | None = None,
+    *,
+    dispatches: int = DISPATCHES,
+    batch: int = 1,
+    step_s: float = 0.0,
+    **settings: object,
+) -> Counter[str]:
+    """Processors given to each user. One group per user and size is topped up after every batch; with `step_s` new work
+    comes as new groups, that much time passing per start."""
+    sizes = sizes or dict.fromkeys(backlog, 1)
+    waiting = Waiting(**{"job_threshold": 10_000, **settings})
+    now, groups = 0.0, 0
+    waiting.arrive(*(entry(f"{u}-0", u, jobs, sizes[u]) for u, jobs in backlog.items()))
+    given: Counter[str] = Counter()
+    for _ in range(dispatches // batch):
+        now += step_s * batch
+        groups += 1
+        started = Counter(name.partition("-")[0] for name in waiting.start(batch, now))
+        for user, jobs in started.items():
+            given[user] += jobs * sizes[user]
+            old = waiting.queues.entries.get(entry(f"{user}-0").key)
+            if step_s or old is None:
+                waiting.arrive(entry(f"{user}-{groups}", user, jobs, sizes[user], now), now=now)
+            else:
+                waiting.arrive(entry(f"{user}-0", user, old.jobs + jobs, sizes[user]), now=now)
+    return given
+
+
+@pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
+@pytest.mark.parametrize("slots", [2, 10_000])
+def test_two_users_get_shares_by_quota_whatever_their_backlogs(backlog: tuple[int, int], slots: int) -> None:
+    """10,000 dispatches, quotas 2:1, endless work: 2:1 within 3 %, on small sites and on large ones."""
+    given = endless(dict(zip("AB", backlog, strict=True)), quotas={"A": 2.0}, priority_mode="default", slots=slots)
+    assert given["A"] / given["B"] == pytest.approx(2.0, rel=0.03)
+
+
+@pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
+@pytest.mark.parametrize("step_s", [1.0, 30.0])
+def test_a_backlog_of_hours_or_days_does_not_age_quotas_away(backlog: tuple[int, int], step_s: float) -> None:
+    """SPEC D5 and D11 at once: ageing is on, and what waited long is still shared 2:1."""
+    given = endless(
+        dict(zip("AB", backlog, strict=True)),
+        quotas={"A": 2.0},
+        priority_mode="default",
+        step_s=step_s,
+        time_threshold_s=1800.0,
+        job_threshold=0,
+    )
+    assert given["A"] / given["B"] == pytest.approx(2.0, rel=0.03)
+
+
+def test_a_large_site_that_starts_thousands_at_once_shares_them_too() -> None:
+    given = endless(
+        {"A": 1_000_000, "B": 1_000_000}, quotas={"A": 2.0}, priority_mode="default", slots=5000, batch=5000
+    )
+    assert given["A"] / given["B"] == pytest.approx(2.0, rel=0.03)
+
+
+def test_three_users_of_several_sizes_get_processors_by_quota() -> None:
+    """A job's burden grows with its processors, so that what quotas share is processors, not jobs."""
+    given = endless(
+        {"A": 50, "B": 5000, "C": 500}, {"A": 1, "B": 4, "C": 2}, quotas={"A": 3.0, "B": 2.0}, priority_mode="default"
+    )
+    total = sum(given.values())
+    assert [given[u] / total for u in "ABC"] == pytest.approx([3 / 6, 2 / 6, 1 / 6], rel=0.03)
+
+
+def test_a_user_who_comes_late_gets_its_share_at_once_and_no_more() -> None:
+    """Past service of others decays; a newcomer is not paid for the time it was away."""
+    waiting = Waiting(priority_mode="default", quotas={"A": 1.0, "B": 1.0})
+    waiting.arrive(entry("A", jobs=100_000))
+    waiting.start(20_000)
+    waiting.arrive(entry("B", jobs=100_000))
+    first = Counter(waiting.start(8_000))
+    later = Counter(waiting.start(20_000))
+    assert first["B"] > first["A"] > 0
+    assert later["A"] / later["B"] == pytest.approx(1.0, rel=0.15)
+
+
+@pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
+def test_the_papers_mode_shares_as_it_does_and_starves_nobody(backlog: tuple[int, int]) -> None:
+    """SPEC D4: the paper's mode equalises queued n/q, not service. Ageing gives everybody its turn."""
+    backlogs = dict(zip("AB", backlog, strict=True))
+    still = endless(backlogs, quotas={"A": 2.0})
+    aged = endless(backlogs, quotas={"A": 2.0}, step_s=5.0, time_threshold_s=1800.0, job_threshold=0)
+    share = {name: f"A {g['A'] / DISPATCHES:.1%}, B {g['B'] / DISPATCHES:.1%}" for name, g in
+             (("no ageing", still), ("ageing", aged))}  # fmt: skip
+    print(f"paper mode, backlogs {backlog}, quotas 2:1: {share}")
+    assert sum(still.values()) == DISPATCHES
+    assert min(aged["A"], aged["B"]) > 0
