@@ -3,8 +3,8 @@
     python -m benchmarks.bench_queues [--steps 300] [--json FILE]
 
 Beside it, in the same run and in turns, the same on a row per job: numpy works out every job's priority anew at the
-arrival and looks for the highest at the dispatch. Judged are the ratio and how the cost grows with the jobs. Times are of the processor,
-so that being put aside for a neighbour does not count.
+arrival and looks for the highest at the dispatch. Judged are the ratio and how the cost grows with the jobs. Times are
+of the processor, so that being put aside for a neighbour does not count.
 """
 
 from __future__ import annotations

@@ -179,7 +179,8 @@ def _raises(row: Waiting) -> list[str]:
         return ["the highest level; order within it is by priority, then by submission"]
     ways = []
     if row.rises_after_s >= 0:
-        ways.append(f"after {output.seconds(row.rises_after_s)} more of waiting")
+        anew = " in which no job of this user and size starts" if row.mode == "default" else ""
+        ways.append(f"after {output.seconds(row.rises_after_s)} more of waiting{anew}")
     if 0 <= row.rises_at_n < row.n:
         ways.append(f"when {row.user}'s n falls to {row.rises_at_n:,.0f} (N = {row.allowance:.4g})")
     if not ways:

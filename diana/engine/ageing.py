@@ -70,12 +70,17 @@ class Ageing:
             self._lift(one, self.now)
         return fallen
 
+    def since_s(self, entry: Entry) -> float:
+        """Site time from which its waiting counts."""
+        if not self._from_start:
+            return entry.submitted_s
+        return max(entry.submitted_s, self._moved_s.get((entry.user, entry.processors), 0.0))
+
     def _lift(self, entry: Entry, now: float) -> None:
         """Set the steps and when to look again."""
         if self._threshold_s <= 0:
             return
-        size = (entry.user, entry.processors)
-        since_s = max(entry.submitted_s, self._moved_s.get(size, 0.0)) if self._from_start else entry.submitted_s
+        size, since_s = (entry.user, entry.processors), self.since_s(entry)
         entry.steps = min(priority.age_steps(now - since_s, self._threshold_s), priority.MOST_STEPS)
         # A multiple of the threshold may come out a rounding short of the due time that was set for it.
         if entry.steps < priority.MOST_STEPS and since_s + (entry.steps + 1) * self._threshold_s <= now:

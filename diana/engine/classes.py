@@ -16,6 +16,7 @@ from diana.policy import priority
 
 _FIRST = 64
 _NOWHERE = (-1, -1)
+DIGITS = 11
 
 
 class ClassKey(NamedTuple):
@@ -87,12 +88,15 @@ class Sizes:
         total, total_quota = self.total_processors, self.total_quota()
         self.last_totals = (total, total_quota)
         jobs = self._queued[:some]
-        if settings.priority_mode != "paper" and served_jobs > 0:
+        mixed = settings.priority_mode != "paper" and served_jobs > 0
+        if mixed:
             weight = priority.served_weight(served_jobs, settings.slots, settings.service_half_life)
             jobs = priority.demand(jobs, total, self._served[:some], served_processors, weight)
         user = self._user[:count]
         ratio = priority.burden(jobs[user], self._processors[:count], self._quota[user], total, total_quota)
-        self.base[:count] = priority.priority(ratio)
+        base = priority.priority(ratio)
+        # Decayed service is no whole number: what differs beyond these digits is equal, first come, first served.
+        self.base[:count] = np.round(base, DIGITS) if mixed else base
 
     def last(self, user: str, processors: int) -> tuple[float, float]:
         """(N, Pr) of jobs of this size when everything was last re-prioritised."""

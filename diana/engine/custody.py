@@ -296,11 +296,8 @@ def say_again(core: Context, site: SiteId | None = None) -> None:
 
 def tell_progress(core: Context) -> None:
     """Advisory; counted by site time, so that the newest wins."""
-    for key in core.queues.moved_priorities():
-        # Others' arrivals move them too.
-        custody = core.state.custodies.get(key)
-        if custody is not None and custody.origin != core.site:
-            core.moved.add(key)
+    # Others' arrivals move where they stand, too.
+    core.moved.update(core.queues.moved_priorities(core.site))
     for key in sorted(core.moved):
         custody = core.state.custodies.get(key)
         if custody is not None:

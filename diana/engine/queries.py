@@ -11,7 +11,7 @@ from diana.engine.state import Group, Step
 from diana.model import views
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.principal import Principal
-from diana.model.queue import Waiting
+from diana.model.queue import unranked
 from diana.policy.authorise import Action, authorise
 
 WAIT_S = 3.0
@@ -128,13 +128,13 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
             continue
         note = "offered, not taken yet" if subgroup.step is Step.OFFERED else subgroup.unreachable
         note = note or f"{subgroup.site} does not answer just now"
-        rows.append(Waiting(site=subgroup.site, part=part, user=group.owner, jobs=subgroup.open_jobs(), note=note))
+        rows.append(unranked(subgroup.site, part, group.owner, subgroup.open_jobs(), note))
     held = len(group.holding)
     if held:
-        rows.append(Waiting(site=SiteId(""), user=group.owner, jobs=held, note="held until they are released"))
+        rows.append(unranked(SiteId(""), "", group.owner, held, "held until they are released"))
     if len(group.unplaced) > held:
         note = core.waiting_notes.get(group.group) or group.on_hold or "not placed yet"
-        rows.append(Waiting(site=SiteId(""), user=group.owner, jobs=len(group.unplaced) - held, note=note))
+        rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
     achieved = group.last_end_s if group.state else -1.0
     return views.Explanation(
         group=group.group, decisions=tuple(group.decisions), achieved_s=achieved, waiting=tuple(rows)

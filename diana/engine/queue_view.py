@@ -14,7 +14,7 @@ from diana.engine.queues import Standing
 from diana.engine.state import Custody, CustodyKey
 from diana.model.ids import SubgroupId
 from diana.model.principal import Principal, Role
-from diana.model.queue import QueueClass, QueueUser, QueueView, Waiting
+from diana.model.queue import QueueClass, QueueUser, QueueView, Waiting, unranked
 from diana.policy import limits, priority
 from diana.policy.forecast import Spread
 from diana.policy.rising import demand_of, rise
@@ -146,7 +146,7 @@ def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
         claimed = len(custody.running) - on_slots.get(key, 0)
         for jobs, note in ((claimed, CLAIMED), (_held(core, custody), _held_by(custody))):
             if jobs:
-                out.append(Waiting(site=core.site, part=key[0], user=custody.owner, jobs=jobs, note=note))
+                out.append(unranked(core.site, key[0], custody.owner, jobs, note))
     return out
 
 
@@ -169,7 +169,7 @@ def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Wai
     lift = rise(one.base, key.added(), key.steps, one.allowance)
     threshold_s = settings.time_threshold_s
     by_waiting = lift.steps >= 0 and threshold_s > 0
-    due_s = entry.submitted_s + (key.steps + lift.steps) * threshold_s - core.now
+    due_s = core.queues.waits_since_s(entry) + (key.steps + lift.steps) * threshold_s - core.now
     return Waiting(
         site=core.site,
         part=entry.key[0],
@@ -197,6 +197,7 @@ def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Wai
         low_s=low_s,
         high_s=high_s,
         predictions=spread.samples,
+        mode=settings.priority_mode,
     )
 
 

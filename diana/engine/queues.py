@@ -16,6 +16,7 @@ from diana.engine.ageing import Ageing
 from diana.engine.classes import ClassKey, ClassTable
 from diana.engine.entries import Entry, Lines
 from diana.engine.state import CustodyKey, Service
+from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy import priority
 
@@ -123,6 +124,10 @@ class Queues:
         """n: the user's queued jobs."""
         return self._users.jobs(user)
 
+    def waits_since_s(self, entry: Entry) -> float:
+        """Site time from which its ageing counts."""
+        return self._ageing.since_s(entry)
+
     def best(self, key: CustodyKey) -> tuple[str, float]:
         """(level, priority) of the best of the entry's jobs; an empty level: none is queued."""
         entry = self.entries.get(key)
@@ -132,11 +137,11 @@ class Queues:
         now = max(float(self.classes.effective[row]) for row in rows)
         return priority.level(now).name, now
 
-    def moved_priorities(self) -> list[CustodyKey]:
-        """Entries whose priority moved visibly since this was last asked; none when there are very many."""
+    def moved_priorities(self, home: SiteId) -> list[CustodyKey]:
+        """Entries of other sites whose priority moved visibly since last asked; none when very many wait."""
         if len(self.entries) > MOST_WATCHED:
             return []
-        now = {key: round(self.best(key)[1], 2) for key in self.entries}
+        now = {key: round(self.best(key)[1], 2) for key, entry in self.entries.items() if entry.origin != home}
         was, self._watched = self._watched, now
         return [key for key, value in now.items() if was.get(key) != value]
 

@@ -122,11 +122,29 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     job_threshold: int = 0
     rises_to: str = ""
     """The next level; empty: stands in the highest."""
-    rises_after_s: float = -1.0
-    """By waiting alone; negative: never."""
-    rises_at_n: float = -1.0
+    rises_after_s: float = 0.0
+    """By waiting alone, which in the default mode begins anew when a job of this user and size starts; negative:
+    never."""
+    rises_at_n: float = 0.0
     """If the user's n fell to this with all else as it is; negative: no n would do."""
-    low_s: float = -1.0
-    high_s: float = -1.0
+    low_s: float = 0.0
+    high_s: float = 0.0
     predictions: int = 0
     """That the range rests on; 0: a guess."""
+    mode: str = ""
+    """default or paper."""
+
+
+def unranked(site: SiteId, part: str, user: str, jobs: int, note: str) -> Waiting:
+    """Jobs that stand at no level, or of which nothing more is known."""
+    return Waiting(
+        site=site,
+        part=part,
+        user=user,
+        jobs=jobs,
+        note=note,
+        rises_after_s=-1.0,
+        rises_at_n=-1.0,
+        low_s=-1.0,
+        high_s=-1.0,
+    )

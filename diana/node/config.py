@@ -12,7 +12,7 @@ import tomllib
 import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -160,6 +160,10 @@ _KINDS = {
 def _kind(wanted: Any) -> str:
     if get_origin(wanted) is tuple:
         return 'a list of texts; write ["...", "..."]'
+    if get_origin(wanted) is Literal:
+        return " or ".join(f'"{choice}"' for choice in get_args(wanted))
+    if get_origin(wanted) is dict and get_args(wanted)[1] is float:
+        return "a table of numbers; write NAME = 1.0 under a [heading]"
     if get_origin(wanted) is dict:
         return (
             "a table; write it under a [heading]"

@@ -30,6 +30,15 @@ _SETTINGS = {
     "accept_remote": "Take work of other sites.",
     "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
     "max_queued_jobs": "Jobs held here before more are refused.",
+    "user_max_queued": "Jobs one user may have waiting here, held ones included; 0: no limit.",
+    "user_max_running": "Jobs one user may have running here; 0: no limit.",
+    "priority_mode": "paper: queued shares alone; default: the same until service was given, then shares by quota.",
+    "quotas": 'Weights of users against each other: { "NAME@VO" = 2.0 }.',
+    "default_quota": "Weight of users that quotas does not name.",
+    "time_threshold_s": "Every such time waited lifts a job by half a level, seconds; 0: none does.",
+    "job_threshold": "Jobs a user queues here beyond this stand one level lower; 0: none do.",
+    "site_job_threshold": "The same for jobs submitted at one site.",
+    "service_half_life": "Jobs started until past service counts half, in the default mode.",
     "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
     "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",
     "max_subgroup": "Largest part of a group handed to one site, jobs.",
@@ -92,6 +101,8 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_quoted(key)} = {_toml(item)}" for key, item in sorted(value.items())) + " }"
     if isinstance(value, tuple):
         return "[" + ", ".join(_quoted(item) for item in value) + "]"
     return repr(value)

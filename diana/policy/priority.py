@@ -52,7 +52,8 @@ def allowance(processors: float, quota: float, total_processors: float, total_qu
 def served_weight(served_jobs: float, slots: float, half_life: float) -> float:
     """a = S/(S + K): how much past service counts against present demand; 0 while nothing was served.
 
-    K is about the number of slots, but never so large beside S (at most half_life / ln 2) that backlogs outweigh quotas.
+    K is about the number of slots, but never so large beside S (at most half_life / ln 2) that backlogs outweigh
+    quotas.
     """
     demand = max(1.0, min(slots, half_life * DEMAND_FRACTION))
     return served_jobs / (served_jobs + demand) if served_jobs > 0 else 0.0

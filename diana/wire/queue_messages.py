@@ -32,6 +32,7 @@ class Waiting(_Message, frozen=True):
     low_s: float = 0.0
     high_s: float = 0.0
     predictions: int = 0
+    mode: str = ""
 
 
 class QueueReadRequest(_Message, frozen=True):

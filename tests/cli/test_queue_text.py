@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.cli.look import _status_row
@@ -27,9 +28,7 @@ WAITS = Waiting(
 
 
 def changed(**values: object) -> list[str]:
-    return waiting_lines(
-        type(WAITS)(**{name: values.get(name, getattr(WAITS, name)) for name in WAITS.__struct_fields__})
-    )  # type: ignore[arg-type]
+    return waiting_lines(msgspec.structs.replace(WAITS, **values))
 
 
 def test_the_queue_is_shown_level_by_level(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +65,8 @@ def test_explain_says_where_why_and_what_would_raise_it() -> None:
 
 
 def test_ageing_demotion_and_past_service_are_named() -> None:
-    lines = changed(ageing=0.25, demoted=True, job_threshold=1000, demand=14.5, predictions=9, note="its inputs are on their way", low_s=-1.0, high_s=-1.0)  # fmt: skip # noqa: E501
+    added = {"ageing": 0.25, "demoted": True, "job_threshold": 1000, "demand": 14.5}
+    lines = changed(**added, note="its inputs are on their way", low_s=-1.0, high_s=-1.0)
     assert lines[0] == "10 jobs wait at alpha in Q3 (global), priority -0.400"
     assert lines[1] == "  does not start yet: its inputs are on their way"
     assert lines[2] == (
@@ -81,11 +81,10 @@ def test_what_nothing_raises_and_what_stands_highest_is_said() -> None:
 
 
 def test_jobs_of_which_only_the_reason_is_known_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    show_waiting([Waiting(site="beta", jobs=3, note="beta does not answer just now"), Waiting(site="", jobs=1, note="not placed yet")])  # fmt: skip # noqa: E501
-    assert (
-        capsys.readouterr().out
-        == "\n3 jobs wait at beta: beta does not answer just now\n\n1 job waits: not placed yet\n"
-    )
+    away = Waiting(site="beta", jobs=3, note="beta does not answer just now")
+    show_waiting([away, Waiting(site="", jobs=1, note="not placed yet")])
+    shown = capsys.readouterr().out
+    assert shown == "\n3 jobs wait at beta: beta does not answer just now\n\n1 job waits: not placed yet\n"
 
 
 def test_status_has_a_column_for_the_level() -> None:

@@ -75,6 +75,18 @@ _BAD = [
         _GOOD + "[settings]\naccept_remote = 1",
         "site.toml:settings.accept_remote: 1 is not true or false; write it without quotes",
     ),
+    (
+        _GOOD + '[settings]\npriority_mode = "papr"',
+        'site.toml:settings.priority_mode: \'papr\' is not "default" or "paper"',
+    ),
+    (
+        _GOOD + '[settings.quotas]\n"a@lab" = "x"',
+        "site.toml:settings.quotas: {'a@lab': 'x'} is not a table of numbers; write NAME = 1.0 under a [heading]",
+    ),
+    (
+        _GOOD + '[settings.quotas]\n"a@lab" = -1',
+        "site.toml:settings.quotas.a@lab: -1.0 is out of range; want 1e-06 to 1e+12",
+    ),
     (_GOOD + "settings = 4", "site.toml:settings: 4 is not a table; write it under a [heading]"),
     (_GOOD + 'zeroconf = "yes"', "site.toml:zeroconf: 'yes' is not true or false; write it without quotes"),
     (_GOOD + 'peers = "b:1"', 'site.toml:peers: \'b:1\' is not a list of texts; write ["...", "..."]'),
@@ -190,6 +202,15 @@ def test_any_configuration_survives_writing_and_reading(
         zeroconf=zeroconf,
         settings=Settings(slots=slots, speed=speed, keep_s=keep_s),
     )
+    assert parse_config(config_text(config)) == config
+
+
+def test_every_setting_of_a_site_is_written_and_read_back() -> None:
+    """A setting the file does not carry would silently stand at its default."""
+    for field in msgspec.structs.fields(Settings):
+        assert f"{field.name} = " in config_text(SiteConfig(site=SiteId("alpha"), vo="lab")), field.name
+    settings = Settings(priority_mode="paper", quotas={"a@lab": 1900.0, 'b"@lab': 0.5}, job_threshold=7)
+    config = SiteConfig(site=SiteId("alpha"), vo="lab", settings=settings)
     assert parse_config(config_text(config)) == config
 
 

@@ -38,6 +38,8 @@ class NaiveQueue:
         self.served_processors = 0.0
         self.moved_s: dict[tuple[str, int], float] = {}
         """When a job of this user and size last started."""
+        self.gave = False
+        """Service was given since the last re-prioritisation."""
 
     # --- what happens ----------------------------------------------------------------------------------
 
@@ -55,8 +57,7 @@ class NaiveQueue:
         """Start so many, best first; in the default mode what was served counts from the next job on."""
         started: list[str] = []
         for _ in range(count):
-            if self.settings.priority_mode == "default":
-                self.prioritise()
+            self.settle()
             able = [j for j in self.jobs if j.ready]
             if not able:
                 break
@@ -70,16 +71,23 @@ class NaiveQueue:
     def _serve(self, job: Job) -> None:
         """Decay by one start, exactly as the paper-like formula of SPEC D4 says."""
         self.served[job.user] = self.served.get(job.user, 0.0) + 1.0
+        self.gave = True
         self.served_processors += job.processors
         decay = 2.0 ** (-1.0 / self.settings.service_half_life)
         for user in self.served:
             self.served[user] *= decay
         self.served_processors *= decay
 
+    def settle(self) -> None:
+        """What the default mode does at every event after service was given."""
+        if self.settings.priority_mode == "default" and self.gave:
+            self.prioritise()
+
     # --- priorities ------------------------------------------------------------------------------------
 
     def prioritise(self) -> None:
         """Pr of every job, one by one, from N = q T / (Q t)."""
+        self.gave = False
         total = sum(j.processors for j in self.jobs)
         jobs_of = Counter(j.user for j in self.jobs)
         total_quota = sum(self.settings.quota_of(user) for user in jobs_of)

@@ -28,18 +28,17 @@ def endless(
     comes as new groups, that much time passing per start."""
     sizes = sizes or dict.fromkeys(backlog, 1)
     waiting = Waiting(**{"job_threshold": 10_000, **settings})
-    now, groups = 0.0, 0
+    now = 0.0
     waiting.arrive(*(entry(f"{u}-0", u, jobs, sizes[u]) for u, jobs in backlog.items()))
     given: Counter[str] = Counter()
-    for _ in range(dispatches // batch):
+    for turn in range(1, dispatches // batch + 1):
         now += step_s * batch
-        groups += 1
         started = Counter(name.partition("-")[0] for name in waiting.start(batch, now))
         for user, jobs in started.items():
             given[user] += jobs * sizes[user]
             old = waiting.queues.entries.get(entry(f"{user}-0").key)
             if step_s or old is None:
-                waiting.arrive(entry(f"{user}-{groups}", user, jobs, sizes[user], now), now=now)
+                waiting.arrive(entry(f"{user}-{turn}", user, jobs, sizes[user], now), now=now)
             else:
                 waiting.arrive(entry(f"{user}-0", user, old.jobs + jobs, sizes[user]), now=now)
     return given
@@ -107,3 +106,16 @@ def test_the_papers_mode_shares_as_it_does_and_starves_nobody(backlog: tuple[int
     print(f"paper mode, backlogs {backlog}, quotas 2:1: {share}")
     assert sum(still.values()) == DISPATCHES
     assert min(aged["A"], aged["B"]) > 0
+
+
+def test_equal_shares_are_first_come_first_served_in_the_default_mode_too() -> None:
+    """A tie on paper is one here although decayed service is never a whole number."""
+    waiting = Waiting(
+        entry("bob", "bob", 9), entry("ann", "ann"), priority_mode="default", quotas={"cy": 5.0}, service_half_life=1.0
+    )
+    waiting.arrive(entry("cy", "cy", 9, 5))
+    assert waiting.start(1) == ["ann"]
+    waiting.queues.remove(entry("cy").key)
+    waiting.arrive(entry("cy", "cy", 9, 5))
+    assert waiting.at("bob").priority == waiting.at("cy").priority
+    assert waiting.start(1) == ["bob"]

@@ -19,7 +19,7 @@ def owners(site: Site) -> list[str]:
 
 
 def test_the_processor_goes_to_the_highest_priority() -> None:
-    """`A priority is associated with each process and the CPU is allocated to the process with the highest priority.`"""
+    """`A priority is associated with each process and the CPU is allocated to the process with the highest one`"""
     waiting = Waiting(entry("A", jobs=9), entry("B", jobs=1))
     assert waiting.priorities()["B"] > waiting.priorities()["A"]
     assert waiting.start(2) == ["B", "A"]

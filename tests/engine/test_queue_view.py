@@ -315,3 +315,15 @@ def test_looking_changes_nothing() -> None:
     assert [type(e) for e in effects] == [fx.Reply]
     assert alpha.engine.snapshot() == before
     assert whole(4) == alpha.group("alpha-2").subgroups[SubgroupId("alpha-2/0")].indices
+
+
+def test_in_the_default_mode_the_wait_that_lifts_counts_from_the_last_start() -> None:
+    grid = Grid({"claim_ahead": 1}, alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(12), 12)
+    grid.pass_time(1700.0)
+    (_, row) = sorted(explain(alpha, "alpha-1"), key=lambda row: row.level)
+    assert row.rises_after_s == pytest.approx(1900.0), "two thresholds, less what was waited"
+    alpha.end()
+    (_, row) = sorted(explain(alpha, "alpha-1"), key=lambda row: row.level)
+    assert row.rises_after_s == pytest.approx(3600.0)

@@ -121,6 +121,7 @@ class Histories(RuleBasedStateMachine):
         rows = [j for j in self.naive.jobs if j.group == name]
         for job in rows:
             job.ready = True
+        self.naive.settle()
         one = rows[0]
         self.waiting.arrive(
             entry(

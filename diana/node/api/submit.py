@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
-import tempfile
 import re
+import tempfile
 from collections.abc import AsyncIterator
 
 from diana.engine.effects import DecisionMade, GroupAccepted

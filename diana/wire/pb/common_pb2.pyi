@@ -183,7 +183,7 @@ class QueueView(_message.Message):
     def __init__(self, site: _Optional[str] = ..., mode: _Optional[str] = ..., slots: _Optional[int] = ..., running: _Optional[int] = ..., claimed: _Optional[int] = ..., queued: _Optional[int] = ..., total_processors: _Optional[int] = ..., total_quota: _Optional[float] = ..., classes: _Optional[_Iterable[_Union[QueueClass, _Mapping]]] = ..., classes_left_out: _Optional[int] = ..., users: _Optional[_Iterable[_Union[QueueUser, _Mapping]]] = ..., littles: _Optional[_Union[LittlesCheck, _Mapping]] = ..., error_low: _Optional[float] = ..., error_high: _Optional[float] = ..., predictions: _Optional[int] = ...) -> None: ...
 
 class Waiting(_message.Message):
-    __slots__ = ("site", "jobs", "note", "part", "user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "n", "allowance", "demand", "quota", "total_quota", "ready", "job_threshold", "rises_to", "rises_after_s", "rises_at_n", "low_s", "high_s", "predictions")
+    __slots__ = ("site", "jobs", "note", "part", "user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "n", "allowance", "demand", "quota", "total_quota", "ready", "job_threshold", "rises_to", "rises_after_s", "rises_at_n", "low_s", "high_s", "predictions", "mode")
     SITE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +210,7 @@ class Waiting(_message.Message):
     LOW_S_FIELD_NUMBER: _ClassVar[int]
     HIGH_S_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
     site: str
     jobs: int
     note: str
@@ -236,4 +237,5 @@ class Waiting(_message.Message):
     low_s: float
     high_s: float
     predictions: int
-    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., part: _Optional[str] = ..., user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., n: _Optional[int] = ..., allowance: _Optional[float] = ..., demand: _Optional[float] = ..., quota: _Optional[float] = ..., total_quota: _Optional[float] = ..., ready: _Optional[int] = ..., job_threshold: _Optional[int] = ..., rises_to: _Optional[str] = ..., rises_after_s: _Optional[float] = ..., rises_at_n: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., predictions: _Optional[int] = ...) -> None: ...
+    mode: str
+    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., part: _Optional[str] = ..., user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., n: _Optional[int] = ..., allowance: _Optional[float] = ..., demand: _Optional[float] = ..., quota: _Optional[float] = ..., total_quota: _Optional[float] = ..., ready: _Optional[int] = ..., job_threshold: _Optional[int] = ..., rises_to: _Optional[str] = ..., rises_after_s: _Optional[float] = ..., rises_at_n: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., predictions: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
