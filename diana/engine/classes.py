@@ -16,7 +16,6 @@ from diana.policy import priority
 
 _FIRST = 64
 _NOWHERE = (-1, -1)
-DIGITS = 11
 
 
 class ClassKey(NamedTuple):
@@ -95,8 +94,8 @@ class Sizes:
         user = self._user[:count]
         ratio = priority.burden(jobs[user], self._processors[:count], self._quota[user], total, total_quota)
         base = priority.priority(ratio)
-        # Decayed service is no whole number: what differs beyond these digits is equal, first come, first served.
-        self.base[:count] = np.round(base, DIGITS) if mixed else base
+        # Decayed service is never a whole number; a user alone stands at 0 all the same.
+        self.base[:count] = np.round(base, priority.DIGITS) if mixed else base
 
     def last(self, user: str, processors: int) -> tuple[float, float]:
         """(N, Pr) of jobs of this size when everything was last re-prioritised."""
@@ -174,7 +173,7 @@ class ClassTable:
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
         # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.
-        self.effective[row] = np.clip(self.sizes.base[size] + key.added(), -1.0, priority.BELOW_ONE)
+        self.effective[row : row + 1] = priority.effective(self.sizes.base[size : size + 1], self._added[row : row + 1])
         return row
 
     def _forget(self, row: int, entry: Entry) -> None:

@@ -193,8 +193,9 @@ class Queues:
             allowance, base = self.classes.sizes.last(entry.user, entry.processors)
             for row, jobs in zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True):
                 if row >= 0:
-                    key, priority_now = self.classes.keys[row], float(self.classes.effective[row])
-                    out.append(Standing(entry, key, jobs, allowance, base, priority_now, priority.level(priority_now)))
+                    key, level = self.classes.keys[row], priority.level(float(self.classes.effective[row]))
+                    exact = min(max(base + key.added(), -1.0), priority.BELOW_ONE)
+                    out.append(Standing(entry, key, jobs, allowance, base, exact, level))
         return out
 
     def settle(self, now: float) -> None:

@@ -15,8 +15,10 @@ Floats = NDArray[np.float64]
 
 AGE_STEP = 0.25
 """Added per `time_threshold_s` waited: half a level's width."""
-MOST_STEPS = 8
-"""From the bottom of Q4 to the top of Q1; more would change nothing."""
+MOST_STEPS = 10
+"""From a level below the bottom of Q4 to the top of Q1; more would change nothing."""
+DIGITS = 11
+"""What differs beyond them is equal, and first come, first served: rounding errors decide nothing."""
 LEVEL_WIDTH = 0.5
 DEMAND_FRACTION = 1 / 200
 """Of the half-life: so many jobs served outweigh what is queued. At quotas 2:1 it costs 1 % of the share at most."""
@@ -85,8 +87,8 @@ def priority(ratio: Floats) -> Floats:
 
 
 def effective(base: Floats, added: Floats) -> Floats:
-    """Pr + ageing + offsets, clamped to [-1, 1)."""
-    out: Floats = np.clip(base + added, -1.0, BELOW_ONE)
+    """Pr + ageing + offsets, clamped to [-1, 1), to `DIGITS` digits."""
+    out: Floats = np.clip(np.round(base + added, DIGITS), -1.0, BELOW_ONE)
     return out
 
 

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, str]] = {
     #                user site
     "Client/Submit": (YES, NO),
     "Client/Plan": (YES, NO),
+    "Client/Queue": (YES, NO),
     "Client/Upload": (YES, NO),
     "Client/Status": (YES, NO),
     "Client/Wait": (YES, NO),

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from diana.policy import priority as pr
 from tests.engine.queueing import Waiting, entry
 
 DISPATCHES = 10_000
@@ -119,3 +120,18 @@ def test_equal_shares_are_first_come_first_served_in_the_default_mode_too() -> N
     waiting.arrive(entry("cy", "cy", 9, 5))
     assert waiting.at("bob").priority == waiting.at("cy").priority
     assert waiting.start(1) == ["bob"]
+
+
+def test_rounding_errors_of_ageing_decide_nothing() -> None:
+    """-1/3 + 7/4 - 1/2 and 2/3 + 3/4 - 1/2 are one number: the older work goes first."""
+    waiting = Waiting(entry("cy1", "cy", 8), entry("cy2", "cy", 1, 2), site_job_threshold=5, time_threshold_s=10.0)
+    waiting.arrive(entry("ann2", "ann", 1, 1, 35.0), entry("ann1", "ann", 1), now=35.0)
+    waiting.queues.remove(entry("ann1").key)
+    assert waiting.at("ann2", 70.0).base == 1 - 1 / 3
+    assert waiting.start(10, 70.0) == ["cy1"] * 8 + ["ann2", "cy2"]
+
+
+def test_ageing_lifts_the_demoted_to_the_top_too() -> None:
+    waiting = Waiting(entry("A", jobs=500), *(entry(u) for u in "BCDEFGHIJ"), job_threshold=1, time_threshold_s=10)
+    demoted = next(one for one in waiting.standing(1e4)["A"] if one.key.demoted)
+    assert demoted.base < -0.75 and demoted.priority == pr.BELOW_ONE
