@@ -90,7 +90,7 @@ def accept(
             last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
             bytes_staged=bytes_staged,
             attempts=max(facts.attempts, default=0),
-            note=facts.errors[0].text if facts.errors else "",
+            note=_first_error(group, facts),
         )
     )
     core.count("jobs_done", len(done))
@@ -104,6 +104,15 @@ def accept(
             core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def _first_error(group: Group, facts: Facts) -> str:
+    """What a status shows of a batch that did not go well. A merge has no other place to say how it ended."""
+    if facts.errors:
+        return facts.errors[0].text
+    if facts.indices == [group.jobs] and facts.exit_codes[0]:
+        return f"exit code {facts.exit_codes[0]}"
+    return ""
 
 
 def on_progress(core: Context, group: Group, message: Progress) -> None:
