@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import Gather, Kill, StageIn, Start
+from diana.engine.effects import Gather, Kill, LookUp, StageIn, Start
 from diana.engine.events import Event, Run
 from diana.engine.messages import Hello, Message
 from diana.engine.surroundings import Journal, Keyring
@@ -100,7 +100,9 @@ class LocalResourceManager(Protocol):
 
 
 class Stager(Protocol):
-    """Emits StageDone."""
+    """Emits StageDone and LookedUp."""
+
+    def look_up(self, order: LookUp) -> None: ...
 
     def stage_in(self, order: StageIn) -> None: ...
 

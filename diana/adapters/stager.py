@@ -28,8 +28,8 @@ from diana.adapters.staging.registration import hash_files
 from diana.adapters.staging.removal import drop_group, drop_subgroup
 from diana.adapters.staging.service import DataService, Identify
 from diana.adapters.staging.threads import in_thread
-from diana.engine.effects import Gather, StageIn
-from diana.engine.events import StageDone
+from diana.engine.effects import Gather, LookUp, StageIn
+from diana.engine.events import LookedUp, StageDone
 from diana.errors import DianaError
 from diana.model.data import Dataset
 from diana.model.facts import Facts, FactsKey
@@ -72,6 +72,7 @@ class FileStager:
         self._dropping = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._drops: set[asyncio.Task[None]] = set()
+        self._looking: set[asyncio.Task[None]] = set()
 
     def service(self, identify: Identify) -> DataService:
         """The serving side, for the node's gRPC server."""
@@ -86,7 +87,7 @@ class FileStager:
         """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
         for ticket in list(self._tickets):
             self.cancel(ticket)
-        for tasks in (self._closing, self._drops):
+        for tasks in (self._closing, self._drops, self._looking):
             if tasks:
                 await asyncio.wait(list(tasks))
         await asyncio.to_thread(self._pool.shutdown)
@@ -104,6 +105,15 @@ class FileStager:
 
     def gather(self, order: Gather, facts: Facts) -> None:
         self._begin(order.ticket, order.key, "gathering outputs", lambda: self._outputs.gather(order, facts))
+
+    def look_up(self, order: LookUp) -> None:
+        async def run() -> None:
+            found, unknown = await in_thread(self._pool, self._catalogue.look_up, order.refs)
+            self._emit(LookedUp(ticket=order.ticket, found=found, unknown=unknown))
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
 
     def cancel(self, ticket: int) -> None:
         """Unfinished files vanish; no `StageDone` follows."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from diana.engine import fold
-from diana.engine.effects import Effect, Notify, Persist, Reply, Send, Warn
+from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
+from diana.engine.events import LookedUp
 from diana.engine.littles import Line
 from diana.engine.messages import Message, Progress
 from diana.engine.predictions import Predictions
@@ -19,7 +21,7 @@ from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
 if TYPE_CHECKING:
-    from diana.engine.placing import Draft
+    from diana.engine.draft import Draft
     from diana.engine.queries import Query
     from diana.engine.surroundings import Keyring
 
@@ -66,6 +68,8 @@ class Context:
         self.ended: dict[CustodyKey, Ended] = {}
         self.progress: dict[SubgroupId, Progress] = {}
         """What destinations say they are doing."""
+        self.lookups: dict[int, Callable[[LookedUp], None]] = {}
+        """Ticket -> what to do when the stager has looked."""
         self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
         """Ticket -> which outputs come from where."""
         self.drafts: dict[int, Draft] = {}
@@ -103,6 +107,12 @@ class Context:
 
     def notify(self, group: GroupId) -> None:
         self.effects.append(Notify(group))
+
+    def look_up(self, refs: tuple[str, ...], then: Callable[[LookedUp], None]) -> None:
+        """Ask the stager what lies here of `refs`; `then` is handed its answer, as part of a later event."""
+        ticket = self.ticket()
+        self.lookups[ticket] = then
+        self.effects.append(LookUp(ticket=ticket, refs=refs))
 
     def warn(self, text: str) -> None:
         """A peer's nonsense is ordinary input: counted and told, never an error."""

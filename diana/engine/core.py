@@ -14,12 +14,13 @@ from diana.engine import (
     gossip,
     handover,
     outputs,
-    placing,
     queries,
+    quoting,
     reads,
     records,
     retrying,
     staging,
+    submitting,
 )
 from diana.engine import effects as fx
 from diana.engine import events as ev
@@ -114,8 +115,10 @@ class Engine:
                     self._received(event.sender, event.message)
             case ev.StageDone():
                 self._stage_done(event)
+            case ev.LookedUp():
+                self._looked_up(event)
             case ev.SubmitGroup():
-                placing.submit(core, event)
+                submitting.submit(core, event)
             case ev.CancelJobs():
                 control.cancel(core, event)
             case ev.HoldJobs():
@@ -154,7 +157,7 @@ class Engine:
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
                 if name in core.state.groups:
-                    placing.replace(core, core.state.groups[name])
+                    quoting.replace(core, core.state.groups[name])
             for name in sorted(core.to_check):
                 core.to_check.discard(name)
                 if name in core.state.groups:
@@ -169,9 +172,9 @@ class Engine:
             case ms.Summary():
                 gossip.on_summary(core, sender, message)
             case ms.QuoteRequest():
-                placing.answer_quote(core, sender, message)
+                quoting.answer_quote(core, sender, message)
             case ms.Quote():
-                placing.on_quote(core, sender, message)
+                quoting.on_quote(core, sender, message)
             case ms.QueueRequest():
                 queries.answer(core, sender, message)
             case ms.QueueReport():
@@ -198,6 +201,11 @@ class Engine:
         elif event.ticket in self.core.staging.tickets:
             staging.on_staged(self.core, event)
 
+    def _looked_up(self, event: ev.LookedUp) -> None:
+        then = self.core.lookups.pop(event.ticket, None)
+        if then is not None:
+            then(event)
+
     def _due(self, key: TimerKey) -> None:
         core = self.core
         match key:
@@ -206,7 +214,7 @@ class Engine:
             case ("housekeeping",):
                 self._housekeeping()
             case ("quotes", number):
-                placing.quotes_due(core, number)
+                quoting.quotes_due(core, number)
             case ("query", number):
                 queries.due(core, number)
             case ("place", group):
@@ -245,7 +253,7 @@ class Engine:
         else:
             if known is None:
                 core.persist(records.DatasetAdded(dataset=event.dataset))
-            core.reply(fx.Reply(event.request, views.Ok(len(event.dataset.files))))
+            core.reply(fx.Reply(event.request, views.Ok(event.dataset.files)))
 
     def _housekeeping(self) -> None:
         core = self.core

@@ -131,6 +131,14 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the batch that were retried since: their outputs count no more."""
 
 
+class LookUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What does this site hold of these refs? Answered by `LookedUp` of the same ticket; changes nothing."""
+
+    ticket: int
+    refs: tuple[str, ...]
+    """`dataset:NAME` (as one unit), `dataset:NAME/FILE`, `url:URL`."""
+
+
 class CancelStage(msgspec.Struct, frozen=True):
     ticket: int
 
@@ -171,6 +179,7 @@ Effect = (
     | ForgetRuns
     | StageIn
     | Gather
+    | LookUp
     | CancelStage
     | DropOutputs
     | DropSubgroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from diana.engine.messages import Hello, Message
-from diana.model.data import Dataset
+from diana.model.data import DataFile, Dataset
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -175,6 +175,20 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class LookedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers a `LookUp`. A ref that stands nowhere here is of a dataset this site does not know."""
+
+    ticket: int
+    found: tuple[DataFile, ...] = ()
+    """What is registered here (or can be described, for a URL), each under the very ref that was asked."""
+    cached: tuple[DataFile, ...] = ()
+    """Replicas this site fetched before and may evict: they count where the content is the registered one."""
+    unknown: tuple[str, ...] = ()
+    """Files that are not in their dataset, though the dataset is registered here."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """(ref, why): it should be here and cannot be read, or its store does not answer."""
+
+
 Event = (
     Tick
     | SettingsLoaded
@@ -194,4 +208,5 @@ Event = (
     | LrmLost
     | JobsEnded
     | StageDone
+    | LookedUp
 )

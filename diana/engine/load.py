@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from diana.engine.context import Context
-from diana.engine.manifest import files_of
+from diana.engine.events import LookedUp
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.state import Custody, CustodyKey
-from diana.model.data import DataFile, dataset_of
 from diana.policy import limits
 
 
@@ -106,17 +105,9 @@ def free_slots(core: Context) -> int:
     return max(0, core.state.settings.slots - core.lrm_load)
 
 
-def quote(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> Quote:
+def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, for_peer: bool = True) -> Quote:
+    """`held`: what this site holds of the asked refs."""
     settings = core.state.settings
-    files: list[DataFile] = []
-    unknown: list[str] = []
-    for ref in asked.refs:
-        dataset = core.state.datasets.get(dataset_of(ref))
-        if dataset is not None:
-            found = files_of(dataset, ref)
-            files += found
-            if not found:
-                unknown.append(ref)
     return Quote(
         quote=asked.quote,
         rejected=_rejected(core, asked, for_peer),
@@ -124,8 +115,9 @@ def quote(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> Quote
         free_slots=free_slots(core),
         speed=settings.speed,
         work_ahead_s=work_ahead_s(core),
-        files=tuple(files),
-        unknown_refs=tuple(unknown),
+        files=held.found if held else (),
+        cached=held.cached if held else (),
+        unknown_refs=held.unknown if held else (),
         links=core.view.links(),
     )
 

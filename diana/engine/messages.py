@@ -88,9 +88,11 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     speed: float
     work_ahead_s: float
     files: tuple[DataFile, ...]
-    """Every file of the asked refs that this site holds."""
+    """Every asked ref that is registered at this site, as one unit each."""
+    cached: tuple[DataFile, ...] = ()
+    """Asked refs of which this site has a replica it may evict."""
     unknown_refs: tuple[str, ...]
-    """Refs whose dataset lives here but has no such file."""
+    """Asked files that are not in their dataset, though it is registered here."""
     links: tuple[LinkEstimate, ...]
 
 

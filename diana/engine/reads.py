@@ -234,7 +234,7 @@ def _peer(core: Context, site: SiteId) -> views.SiteView:
 
 def _datasets(core: Context) -> views.Datasets:
     rows = [
-        views.DatasetView(name=name, site=core.site, files=len(d.files), size_bytes=d.size_bytes())
+        views.DatasetView(name=name, site=core.site, files=d.files, size_bytes=d.size_bytes)
         for name, d in core.state.datasets.items()
     ]
     for site, peer in core.view.peers.items():

@@ -8,7 +8,9 @@ from diana.model.ids import SiteId
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
-    """One file by its logical name. `ref` is `dataset:NAME/FILE` or `blob:SHA256`."""
+    """One unit of data by its logical name: a file (`dataset:NAME/FILE`, `blob:SHA256`, `url:URL`), or a whole dataset
+    (`dataset:NAME`), however many files it has: then `size_bytes` is their sum and `sha256` the digest of its manifest
+    (names, sizes and hashes of its files)."""
 
     ref: str
     size_bytes: int
@@ -26,13 +28,19 @@ class Fetch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A named, immutable list of files living at a site. `files` is sorted by name."""
+    """What a site says of a named, immutable list of files that lives there; the files themselves stand in its
+    catalogue."""
 
     name: str
-    files: tuple[DataFile, ...]
+    digest: str
+    """SHA-256 over the names, sizes and hashes of its files, in order of name: equal at every site with equal files."""
+    files: int
+    size_bytes: int
 
-    def size_bytes(self) -> int:
-        return sum(f.size_bytes for f in self.files)
+    @property
+    def unit(self) -> DataFile:
+        """The whole of it."""
+        return DataFile(f"dataset:{self.name}", self.size_bytes, self.digest)
 
 
 def dataset_of(ref: str) -> str:

@@ -105,7 +105,7 @@ class Release:
                     watch.touch()
             case fx.Start() | fx.Kill() | fx.ForgetRuns():
                 self._to_lrm(effect)
-            case fx.StageIn() | fx.CancelStage() | fx.DropSubgroup():
+            case fx.StageIn() | fx.LookUp() | fx.CancelStage() | fx.DropSubgroup():
                 self._to_stager(effect)
             case fx.Warn(text):
                 _log.warning("%s", text)
@@ -128,12 +128,14 @@ class Release:
             case fx.ForgetRuns(runs):
                 self.lrm.forget(runs)
 
-    def _to_stager(self, effect: fx.StageIn | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
+    def _to_stager(self, effect: fx.StageIn | fx.LookUp | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
         if self.stager is None:
             return
         match effect:
             case fx.StageIn():
                 self.stager.stage_in(effect)
+            case fx.LookUp():
+                self.stager.look_up(effect)
             case fx.CancelStage(ticket):
                 self.stager.cancel(ticket)
             case fx.DropSubgroup(subgroup):

@@ -94,6 +94,7 @@ class Site:
             fx.Kill: lrm.kill,
             fx.ForgetRuns: self._forget_runs,
             fx.StageIn: stager.stage_in,
+            fx.LookUp: stager.look_up,
             fx.Gather: self._gather,
             fx.CancelStage: self._cancel_stage,
             fx.DropOutputs: self._drop_outputs,

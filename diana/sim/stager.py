@@ -5,12 +5,13 @@ A transfer whose source is down or cut off waits and tries the next source; it n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from diana.engine.effects import Gather, StageIn
-from diana.engine.events import StageDone
+from diana.engine.effects import Gather, LookUp, StageIn
+from diana.engine.events import LookedUp, StageDone
+from diana.model.data import DataFile, Dataset, dataset_of
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.ports import Emit
@@ -106,6 +107,9 @@ class SimStager:
         self._emit: Emit | None = None
         self._tasks: dict[int, _Task] = {}
         self.disk: set[str] = set()
+        """Refs that were fetched or are registered here; a whole dataset stands for all its files."""
+        self._units: dict[str, DataFile] = {}
+        """What is registered here, by ref."""
         self.gathered: set[FactsKey] = set()
         self.dropped: set[FactsKey] = set()
         self.bytes_in = 0
@@ -119,7 +123,23 @@ class SimStager:
         self._emit = None
         self._tasks.clear()
 
+    def register(self, dataset: Dataset, files: Iterable[DataFile]) -> None:
+        for unit in (dataset.unit, *files):
+            self._units[unit.ref] = unit
+            self.disk.add(unit.ref)
+
     # --- port ------------------------------------------------------------------------------------------
+
+    def look_up(self, order: LookUp) -> None:
+        found = tuple(self._units[ref] for ref in order.refs if ref in self._units)
+        others = [ref for ref in order.refs if ref not in self._units]
+        known = {dataset_of(ref) for ref in self._units}
+        unknown = tuple(ref for ref in others if dataset_of(ref) in known)
+        self._clock.after(0.0, self._told, LookedUp(ticket=order.ticket, found=found, unknown=unknown))
+
+    def _told(self, answer: LookedUp) -> None:
+        if self._emit is not None:
+            self._emit(answer)
 
     def stage_in(self, order: StageIn) -> None:
         wanted = [(f.file.ref, f.file.size_bytes, f.sources) for f in order.files]
@@ -161,7 +181,7 @@ class SimStager:
             return
         while task.at < len(task.wanted):
             ref, size, sources = task.wanted[task.at]
-            if ref and ref in self.disk:
+            if ref and (ref in self.disk or f"dataset:{dataset_of(ref)}" in self.disk):
                 task.at += 1
                 continue
             if not sources:

@@ -167,13 +167,16 @@ class Users:
         return submission
 
 
-def dataset(spec: DatasetSpec) -> Dataset:
+def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
+    """It and its files."""
     names = sorted(f"f{k}" for k in range(spec.files))
     files = tuple(
         DataFile(f"dataset:{spec.name}/{n}", spec.file_bytes, hashlib.sha256(f"{spec.name}/{n}".encode()).hexdigest())
         for n in names
     )
-    return Dataset(name=spec.name, files=files)
+    digest = hashlib.sha256("\n".join(f.sha256 for f in files).encode()).hexdigest()
+    size_bytes = spec.files * spec.file_bytes
+    return Dataset(name=spec.name, digest=digest, files=spec.files, size_bytes=size_bytes), files
 
 
 def _spec(work: WorkSpec, name: str, scenario: Scenario) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:

@@ -88,8 +88,8 @@ class World:
             site.start()
         for number, spec in enumerate(self.scenario.datasets):
             home = SiteId(spec.site)
-            made = dataset(spec)
-            self.sites[home].stager.disk.update(f.ref for f in made.files)
+            made, files = dataset(spec)
+            self.sites[home].stager.register(made, files)
             who = Principal(Role.OPERATOR, f"operator@{self.scenario.users[0].name.partition('@')[2]}")
             request = _DATASET_REQUEST + number
             self._datasets_waiting[request] = (home, AddDataset(request=request, principal=who, dataset=made))

@@ -21,7 +21,7 @@ from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
-from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, facts_of, no_facts
+from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, facts_of, looked_up, no_facts
 
 Post = tuple[SiteId, SiteId, ms.Message]
 Fate = Callable[["Grid", int, Post], str]
@@ -43,6 +43,7 @@ class Site:
         self.ended: dict[ev.Run, Outcome] = {}
         self.started: list[ev.Run] = []
         self.staging: list[fx.StageIn] = []
+        self.lookups: list[fx.LookUp] = []
         self.gathers: list[fx.Gather] = []
         self.kills: list[fx.Kill] = []
         self.warnings: list[str] = []
@@ -130,6 +131,8 @@ class Site:
                 case fx.ForgetRuns(runs):
                     for run in runs:
                         self.ended.pop(run, None)
+                case fx.LookUp():
+                    self.lookups.append(effect)
                 case fx.StageIn():
                     self.staging.append(effect)
                 case fx.Gather():
@@ -138,6 +141,8 @@ class Site:
                     self.kills.append(effect)
                 case fx.Warn(text):
                     self.warnings.append(text)
+        while self.lookups:
+            self.handle(looked_up(self.engine.core.state.datasets, self.lookups.pop(0)))
         while self.stage_at_once and self.staging:
             self.handle(ev.StageDone(ticket=self.staging.pop(0).ticket, bytes_moved=1))
         while self.gather_at_once and self.gathers:

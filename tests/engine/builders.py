@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
-from diana.model.data import DataFile, Dataset
+from diana.model.data import DataFile, Dataset, dataset_of
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -103,9 +103,24 @@ def result(
     return ms.Result(subgroup=SubgroupId(subgroup), epoch=epoch, batch=batch, facts=facts, cancelled=cut)
 
 
+FILES: dict[str, tuple[DataFile, ...]] = {}
+"""Manifest digest -> files: what every bench site's catalogue would say of a dataset."""
+
+
+def looked_up(known: Mapping[str, Dataset], order: fx.LookUp) -> ev.LookedUp:
+    """What a stager answers at a site where these datasets are registered."""
+    units = {d.unit.ref: d.unit for d in known.values()} | {f.ref: f for d in known.values() for f in FILES[d.digest]}
+    found = tuple(units[ref] for ref in order.refs if ref in units)
+    unknown = tuple(ref for ref in order.refs if ref not in units and dataset_of(ref) in known)
+    return ev.LookedUp(ticket=order.ticket, found=found, unknown=unknown)
+
+
 def dataset(name: str, *files: str, size_bytes: int = 1000) -> Dataset:
+    """Its files are known to every bench site whose engine registers it."""
     some = tuple(DataFile(f"dataset:{name}/{f}", size_bytes, f"{hash_of(name, f)}") for f in sorted(files))
-    return Dataset(name=name, files=some)
+    made = Dataset(name=name, digest=hash_of(name, *sorted(files)), files=len(some), size_bytes=size_bytes * len(some))
+    FILES[made.digest] = some
+    return made
 
 
 def hash_of(*parts: str) -> str:

@@ -115,7 +115,7 @@ class Catalogue:
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
                 ((number, f.name, roots[f.root], f.size_bytes, f.mtime_ns, bytes.fromhex(f.sha256)) for f in ordered),
             )
-        return _dataset(name, ((f.name, f.size_bytes, f.sha256) for f in ordered))
+        return Dataset(name=name, digest=digest.hex(), files=len(ordered), size_bytes=size_bytes)
 
     @staticmethod
     def _root(db: sqlite3.Connection, path: str) -> int:
@@ -124,12 +124,34 @@ class Catalogue:
 
     def dataset(self, name: str) -> Dataset | None:
         with self._lock:
+            row = self._db.execute("SELECT digest, files, size_bytes FROM datasets WHERE name = ?", (name,)).fetchone()
+        return Dataset(name=name, digest=row[0].hex(), files=row[1], size_bytes=row[2]) if row else None
+
+    def files(self, name: str) -> list[DataFile]:
+        """Every file of the dataset, by name; empty if it is not registered here."""
+        with self._lock:
             rows = self._db.execute(
                 "SELECT f.name, f.size_bytes, f.sha256 FROM datasets d JOIN files f ON f.dataset = d.id"
                 " WHERE d.name = ? ORDER BY f.name",
                 (name,),
             ).fetchall()
-        return _dataset(name, ((n, size, sha.hex()) for n, size, sha in rows)) if rows else None
+        return [DataFile(f"dataset:{name}/{n}", size, sha.hex()) for n, size, sha in rows]
+
+    def look_up(self, refs: Sequence[str]) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
+        """(units registered here, files that are not in their dataset though it is registered here)."""
+        found: list[DataFile] = []
+        unknown: list[str] = []
+        for ref in refs:
+            name, _, inside = ref.partition(":")[2].partition("/")
+            file = self.file(name, inside) if inside else None
+            dataset = None if file else self.dataset(name)
+            if file:
+                found.append(DataFile(ref, file.size_bytes, file.sha256))
+            elif dataset and not inside:
+                found.append(dataset.unit)
+            elif dataset:
+                unknown.append(ref)
+        return tuple(found), tuple(unknown)
 
     def dataset_names(self) -> list[str]:
         with self._lock:
@@ -208,7 +230,3 @@ def content_digest(ordered: Iterable[LocalFile]) -> bytes:
     for f in ordered:
         total.update(f"{f.size_bytes} {f.sha256} {f.name}\n".encode())
     return total.digest()
-
-
-def _dataset(name: str, rows: Iterable[tuple[str, int, str]]) -> Dataset:
-    return Dataset(name=name, files=tuple(DataFile(f"dataset:{name}/{n}", size, sha) for n, size, sha in rows))

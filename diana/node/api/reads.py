@@ -103,7 +103,7 @@ async def add_dataset(desk: Desk, caller: Principal, request: wire.DatasetAddReq
     dataset = await desk.stager.register(request.name, [Path(text) for text in request.paths])
     await desk.request(views.Ok, lambda number: AddDataset(request=number, principal=caller, dataset=dataset))
     return wire.Dataset(
-        name=dataset.name, site=desk.about.site, files=len(dataset.files), size_bytes=dataset.size_bytes()
+        name=dataset.name, site=desk.about.site, files=dataset.files, size_bytes=dataset.size_bytes
     )
 
 

@@ -1,0 +1,106 @@
+"""What a submission must be to become a group, and the moment it does: durable, then answered."""
+
+from __future__ import annotations
+
+from diana.engine import load
+from diana.engine.context import Context
+from diana.engine.draft import Draft, allowed
+from diana.engine.effects import GroupAccepted, Refusal, Reply
+from diana.engine.events import SubmitGroup
+from diana.engine.records import GroupSubmitted
+from diana.engine.state import Group
+from diana.model.ids import group_id
+from diana.model.spec import GroupSpec, encode_spec
+from diana.policy import limits
+
+
+def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
+    if core.low_room and not event.plan_only:
+        return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
+    if event.jobs < 1:
+        return Refusal(code="usage", text="the sweep is empty: give it at least one value")
+    if event.spec.resources.processors < 1:
+        return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
+    if event.spec.outputs.merge and core.state.settings.slots < 1:
+        return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
+    if event.jobs + load.queued_jobs(core) > core.state.settings.max_queued_jobs:
+        limit = core.state.settings.max_queued_jobs
+        return Refusal(code="retry", text=f"{core.site} holds its limit of {limit} jobs; try later", retry_after_s=30.0)
+    return _user_refused(core, event.principal.name, event.jobs)
+
+
+def _user_refused(core: Context, user: str, jobs: int) -> Refusal | None:
+    settings = core.state.settings
+    if not settings.user_max_queued:
+        return None
+    why = limits.queued(settings, jobs, load.queued_of(core, user) + load.unplaced_of(core, user))
+    if not why:
+        return None
+    text = f"{core.site} {why}"
+    if jobs > settings.user_max_queued:
+        return Refusal(code="usage", text=f"{text}; submit fewer jobs")
+    return Refusal(code="retry", text=f"{text}; try later", retry_after_s=30.0)
+
+
+def known_key(core: Context, event: SubmitGroup) -> bool:
+    """Answer a repeated submission key from what stands; False if the key is new."""
+    owner = event.principal.name
+    body = encode_spec(event.spec)
+    known = core.state.keys.get(f"{owner} {event.key}")
+    if known is not None:
+        group = core.state.groups[known]
+        same = group.spec_bytes == body
+        core.reply(Reply(event.request, GroupAccepted(known, group.jobs) if same else _other_body(event.key, known)))
+        return True
+    for draft in core.drafts.values():
+        other = draft.submit
+        if other and not other.plan_only and (other.principal.name, other.key) == (owner, event.key):
+            if encode_spec(other.spec) == body:
+                draft.requests.append(event.request)
+            else:
+                core.reply(Reply(event.request, _other_body(event.key, "a group being submitted")))
+            return True
+    return False
+
+
+def _other_body(key: str, known: str) -> Refusal:
+    return Refusal(code="usage", text=f"key {key!r} belongs to {known}, which asks for something else; use another key")
+
+
+def surely_placeable(core: Context, spec: GroupSpec) -> bool:
+    """Some allowed site that is heard of has the processors: no need to ask before the answer."""
+    processors = spec.resources.processors
+    asks_more = spec.resources.gpus or spec.resources.memory_bytes
+    if asks_more:
+        return False
+    if allowed(spec, core.site) and core.state.settings.slots >= processors:
+        return True
+    alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
+    summaries = [core.view.peers[s].summary for s in alive if allowed(spec, s)]
+    return any(s is not None and s.accepting and s.slots >= processors for s in summaries)
+
+
+def accept(core: Context, draft: Draft) -> Group:
+    """The group becomes durable and its submitters are answered."""
+    event = draft.submit
+    assert event is not None
+    group = group_id(core.site, core.state.next_group)
+    body = encode_spec(event.spec)
+    core.persist(
+        GroupSubmitted(
+            group=group,
+            owner=event.principal.name,
+            key=event.key,
+            spec=body,
+            jobs=event.jobs,
+            refs=event.refs,
+            submitted_s=core.now,
+            wall_s=event.wall_s,
+            authorisation=core.keyring.authorise(event.principal.name, group, body),
+        )
+    )
+    for request in draft.requests:
+        core.reply(Reply(request, GroupAccepted(group, event.jobs)))
+    draft.group = group
+    core.count("groups_submitted")
+    return core.state.groups[group]
