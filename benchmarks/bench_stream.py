@@ -111,12 +111,12 @@ async def node_round(folder: Path, port: int, dataset: Dataset) -> float:
     events: asyncio.Queue[Event] = asyncio.Queue()
     way = open_channel(f"127.0.0.1:{port}", "beta", VO, load_credentials(folder / "keys-alpha"))
     node = stager(root, "alpha", events, way)
-    files = tuple(Fetch(file, (SiteId("beta"),)) for file in dataset.files)
+    files = (Fetch(dataset.unit, (SiteId("beta"),)),)
     began = time.perf_counter()
     node.stage_in(StageIn(ticket=1, subgroup=SubgroupId("alpha-1/0"), files=files))
     done = await events.get()
     took_s = time.perf_counter() - began
-    if not isinstance(done, StageDone) or done.error or done.bytes_moved != dataset.size_bytes():
+    if not isinstance(done, StageDone) or done.error or done.bytes_moved < dataset.size_bytes:
         raise SystemExit(f"staging failed: {done}")
     await node.close()
     await way.close()

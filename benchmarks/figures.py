@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import bench_queues
+from benchmarks import bench_catalogue, bench_placement, bench_queues, bench_stream
 from benchmarks.calibration import timed, xargs_jobs_per_s
 from benchmarks.history import finish_at_random
 from benchmarks.site import BenchSite, cpu_s, resident_bytes
@@ -67,6 +68,13 @@ def p2_throughput(folder: Path, rounds: int, jobs: int = 10_000) -> dict[str, fl
     return out
 
 
+def p3_placement(folder: Path, rounds: int) -> dict[str, float]:
+    """One placement over 1,000 and 10,000 sites, a split over 1,000, and `plan` with a quote of a peer on loopback."""
+    place = folder / "p3"
+    place.mkdir()
+    return bench_placement.measure(place, rounds)
+
+
 def p4_queues(folder: Path, rounds: int) -> dict[str, float]:
     """One arrival and one dispatch with 1,000,000 queued jobs, against numpy over a row per job."""
     return bench_queues.measure(100 * rounds)
@@ -110,4 +118,27 @@ def p8_restart(folder: Path, rounds: int) -> dict[str, float]:
     return {"first_restart_s": first, "restart_s": median(later), "journal_mib": size / (1 << 20)}
 
 
-FIGURES = {"p1": p1_submit, "p2": p2_throughput, "p4": p4_queues, "p7": p7_idle, "p8": p8_restart}
+def p10_stream(folder: Path, rounds: int) -> dict[str, float]:
+    """A file from node to node over TLS, verified, against a plain Python TLS + sha256 loop; and 2,000 small files."""
+    place = folder / "p10"
+    place.mkdir()
+    return asyncio.run(bench_stream.measure(place, 256, min(rounds, 3)))
+
+
+def catalogue(folder: Path, rounds: int) -> dict[str, float]:
+    """Look-ups in a catalogue of 10^4, 10^5 and 10^6 files (10^7: bench_catalogue --full), its size and growth."""
+    place = folder / "catalogue"
+    place.mkdir()
+    return bench_catalogue.measure(place, [10**4, 10**5, 10**6])
+
+
+FIGURES = {
+    "p1": p1_submit,
+    "p2": p2_throughput,
+    "p3": p3_placement,
+    "p4": p4_queues,
+    "p7": p7_idle,
+    "p8": p8_restart,
+    "p10": p10_stream,
+    "catalogue": catalogue,
+}

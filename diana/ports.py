@@ -12,11 +12,11 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import Gather, Kill, LookUp, StageIn, Start
+from diana.engine.effects import Gather, Kill, LookUp, RegisterOutputs, StageIn, Start
 from diana.engine.events import Event, Run
 from diana.engine.messages import Hello, Message
 from diana.engine.surroundings import Journal, Keyring
-from diana.model.facts import Facts, FactsKey
+from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
 __all__ = [
@@ -100,7 +100,7 @@ class LocalResourceManager(Protocol):
 
 
 class Stager(Protocol):
-    """Emits StageDone and LookedUp."""
+    """Emits StageDone, LookedUp and OutputsInCatalogue."""
 
     def look_up(self, order: LookUp) -> None: ...
 
@@ -108,9 +108,13 @@ class Stager(Protocol):
 
     def gather(self, order: Gather, facts: Facts) -> None: ...
 
+    def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+        """`outputs` gives what the group's results name, read from the store: blocks on the disk."""
+        ...
+
     def cancel(self, ticket: int) -> None: ...
 
-    def drop_outputs(self, key: FactsKey, facts: Facts) -> None: ...
+    def drop_outputs(self, key: FactsKey, facts: Facts, dataset: str = "") -> None: ...
 
     def drop_subgroup(self, subgroup: SubgroupId) -> None: ...
 

@@ -1,7 +1,8 @@
 """Measures the links to peers and tells the engine raw samples; what to make of them is its business (SPEC D10).
 
-Round trips are cheap and asked every few seconds. Throughput costs what it measures, so the probe grows only until
-it takes long enough to be read, and transfers of real data are taken as samples for nothing.
+Round trips are cheap and asked every few seconds, and a ping nobody answers in time is counted as lost. Throughput
+costs what it measures: transfers of real data are taken as samples for nothing, and only a link without any is probed,
+one link at a time, with as few bytes as can be read and never more than the hour's allowance.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -18,23 +20,46 @@ import grpc
 from diana.engine.events import LinkMeasured
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
+from diana.model.settings import Settings
+from diana.policy.sharing import Sharing
 from diana.ports import Emit
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import peer_identity
 
-PING_EVERY_S = 5.0
 PING_WAIT_S = 5.0
+MOST_PINGS_PER_S = 20.0
+"""Of a node with many peers: each is then asked less often."""
 FIRST_PROBE_BYTES = 256 << 10
 MOST_PROBE_BYTES = 4 << 20
 LONG_ENOUGH_S = 0.020
 """A transfer that took less measures the scheduler of this machine, not the link."""
-THROUGHPUT_EVERY_S = 600.0
 THROUGHPUT_WAIT_S = 30.0
 LEAST_SAMPLE_BYTES = FIRST_PROBE_BYTES
 FRAME_BYTES = 64 << 10
 _PROBES_AT_ONCE = 16
+_HOUR_S = 3600.0
+_DEFAULTS = Settings()
 
 ChannelFor = Callable[[SiteId], grpc.aio.Channel | None]
+
+
+class Allowance:
+    """What probes may fetch within any hour."""
+
+    def __init__(self, bytes_per_hour: int) -> None:
+        self.bytes_per_hour = bytes_per_hour
+        self._spent: deque[tuple[float, int]] = deque()
+        self._sum = 0
+
+    def take(self, size_bytes: int, now_s: float) -> bool:
+        """Whether these bytes may be fetched now; then they are spent."""
+        while self._spent and self._spent[0][0] <= now_s - _HOUR_S:
+            self._sum -= self._spent.popleft()[1]
+        if self._sum + size_bytes > self.bytes_per_hour:
+            return False
+        self._spent.append((now_s, size_bytes))
+        self._sum += size_bytes
+        return True
 
 
 class LinkProbe:
@@ -47,8 +72,10 @@ class LinkProbe:
         peers: Callable[[], Iterable[SiteId]],
         emit: Emit,
         rng: random.Random | None = None,
-        ping_every_s: float = PING_EVERY_S,
-        throughput_every_s: float = THROUGHPUT_EVERY_S,
+        ping_every_s: float = _DEFAULTS.ping_every_s,
+        ping_wait_s: float = PING_WAIT_S,
+        throughput_every_s: float = _DEFAULTS.probe_every_s,
+        bytes_per_hour: int = _DEFAULTS.probe_bytes_per_hour,
     ) -> None:
         """`peers`: the linked sites now. `channel_for`: the shared channel to a site, None while there is none."""
         self._channel_for = channel_for
@@ -56,42 +83,83 @@ class LinkProbe:
         self._emit = emit
         self._rng = rng or random.Random()
         self._ping_every_s = ping_every_s
+        self._ping_wait_s = ping_wait_s
         self._throughput_every_s = throughput_every_s
+        self._allowance = Allowance(bytes_per_hour)
         self._throughput_due_s: dict[SiteId, float] = {}
         self._warm: dict[SiteId, grpc.aio.Channel] = {}
         self._gate = asyncio.Semaphore(_PROBES_AT_ONCE)
         self._busy: dict[SiteId, asyncio.Task[None]] = {}
+        self._sharing: dict[SiteId, Sharing] = {}
+        self._judging: dict[SiteId, asyncio.TimerHandle] = {}
+        self._to_probe: dict[SiteId, float] = {}
+        """Site -> its round trip; in the order they came to be due."""
+        self._prober: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def configure(self, settings: Settings) -> None:
+        """Intervals and allowance from now on."""
+        self._ping_every_s = settings.ping_every_s
+        self._throughput_every_s = settings.probe_every_s
+        self._allowance.bytes_per_hour = settings.probe_bytes_per_hour
 
     def start(self) -> None:
         self._task = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        tasks = [*self._busy.values()] + ([self._task] if self._task else [])
+        tasks = [*self._busy.values(), *(task for task in (self._task, self._prober) if task)]
         for task in tasks:
             task.cancel()
+        for timer in self._judging.values():
+            timer.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def observe(self, site: SiteId, moved_bytes: int, seconds: float) -> None:
-        """A transfer that took place anyway. Small ones measure latency and are ignored."""
-        if moved_bytes >= LEAST_SAMPLE_BYTES and seconds > 0:
-            self._throughput_due_s[site] = asyncio.get_running_loop().time() + self._throughput_every_s
-            self._tell(LinkMeasured(site=site, bytes_per_s=moved_bytes / seconds))
 
     def _tell(self, event: LinkMeasured) -> None:
         # A sample that meets an overloaded inbox is no loss: the next one comes.
         with suppress(Overloaded):
             self._emit(event)
 
+    # --- transfers that take place anyway -----------------------------------------------------------
+
+    def observe(self, site: SiteId, moved_bytes: int, seconds: float) -> None:
+        """A stream of data from `site` ended just now. Those that ran together become one sample, told when they can
+        be known to be all: at most 5 s later."""
+        if moved_bytes <= 0 or seconds <= 0:
+            return
+        now_s = asyncio.get_running_loop().time()
+        self._sharing.setdefault(site, Sharing()).ended(moved_bytes, seconds, now_s)
+        if moved_bytes >= LEAST_SAMPLE_BYTES:
+            self._throughput_due_s[site] = now_s + self._throughput_every_s
+        self._judge_later(site)
+
+    def _judge_later(self, site: SiteId) -> None:
+        due_s = self._sharing[site].due_s()
+        if due_s is not None and site not in self._judging:
+            self._judging[site] = asyncio.get_running_loop().call_at(due_s, self._judge, site)
+
+    def _judge(self, site: SiteId) -> None:
+        del self._judging[site]
+        due_s = self._sharing[site].due_s()
+        # A timer may fire a clock tick early.
+        now_s = max(asyncio.get_running_loop().time(), due_s or 0.0)
+        for bytes_per_s in self._sharing[site].take(now_s, LEAST_SAMPLE_BYTES):
+            self._throughput_due_s[site] = now_s + self._throughput_every_s
+            self._tell(LinkMeasured(site=site, bytes_per_s=bytes_per_s))
+        self._judge_later(site)
+
+    # --- pings -----------------------------------------------------------------------------------------
+
     async def _run(self) -> None:
         while True:
-            for site in sorted(self._peers()):
+            sites = sorted(self._peers())
+            for site in sites:
                 if site not in self._busy:
                     task = self._busy[site] = asyncio.create_task(self._measure(site))
                     task.add_done_callback(lambda _, site=site: self._busy.pop(site, None))  # type: ignore[misc]
+            every_s = max(self._ping_every_s, len(sites) / MOST_PINGS_PER_S)
             # New peers are looked for more often than old ones are pinged.
             for _ in range(5):
-                await asyncio.sleep(self._ping_every_s / 5 * self._rng.uniform(0.9, 1.1))
+                await asyncio.sleep(every_s / 5 * self._rng.uniform(0.9, 1.1))
                 if any(site not in self._warm for site in self._peers()):
                     break
 
@@ -104,36 +172,68 @@ class LinkProbe:
             try:
                 if self._warm.get(site) is not channel:
                     # The first call pays for the handshake.
-                    await stub.Ping(data_pb2.PingRequest(), timeout=PING_WAIT_S)
+                    await stub.Ping(data_pb2.PingRequest(), timeout=self._ping_wait_s)
                     self._warm[site] = channel
-                rtt_s = await self._ping(stub)
-                self._tell(LinkMeasured(site=site, rtt_s=rtt_s))
-                if asyncio.get_running_loop().time() >= self._throughput_due_s.get(site, 0.0):
-                    bytes_per_s = await self._throughput(stub, rtt_s)
-                    self._throughput_due_s[site] = asyncio.get_running_loop().time() + self._throughput_every_s
-                    self._tell(LinkMeasured(site=site, bytes_per_s=bytes_per_s))
+                rtt_s = await self._ping(site, stub)
             except (grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError):
                 self._warm.pop(site, None)
+                return
+        if rtt_s is not None and asyncio.get_running_loop().time() >= self._throughput_due_s.get(site, 0.0):
+            self._to_probe.setdefault(site, rtt_s)
+            if self._prober is None or self._prober.done():
+                self._prober = asyncio.create_task(self._probe_all())
 
-    async def _ping(self, stub: data_pb2_grpc.ProbeStub) -> float:
+    async def _ping(self, site: SiteId, stub: data_pb2_grpc.ProbeStub) -> float | None:
+        """Seconds; None: lost. A connection that is down is no loss, it raises."""
         clock = asyncio.get_running_loop().time
         began_s = clock()
-        await stub.Ping(data_pb2.PingRequest(), timeout=PING_WAIT_S)
-        return clock() - began_s
+        try:
+            await stub.Ping(data_pb2.PingRequest(), timeout=self._ping_wait_s)
+        except grpc.aio.AioRpcError as fault:
+            if fault.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise
+            self._tell(LinkMeasured(site=site, sent=1, lost=1))
+            return None
+        rtt_s = clock() - began_s
+        self._tell(LinkMeasured(site=site, rtt_s=rtt_s, sent=1))
+        return rtt_s
 
-    async def _throughput(self, stub: data_pb2_grpc.ProbeStub, rtt_s: float) -> float:
-        """Bytes per second towards us, of the largest probe needed. The request's own round trip is taken off."""
+    # --- throughput --------------------------------------------------------------------------------------
+
+    async def _probe_all(self) -> None:
+        """One link at a time: two probes at once would measure each other."""
+        clock = asyncio.get_running_loop().time
+        while self._to_probe:
+            site = next(iter(self._to_probe))
+            rtt_s = self._to_probe.pop(site)
+            channel = self._channel_for(site)
+            if channel is None or clock() < self._throughput_due_s.get(site, 0.0):
+                continue
+            # Also when it fails: what failed is not tried again at once.
+            self._throughput_due_s[site] = clock() + self._throughput_every_s
+            stub = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
+            with suppress(grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError):
+                bytes_per_s = await self._throughput(stub, rtt_s)
+                if bytes_per_s is not None:
+                    self._tell(LinkMeasured(site=site, bytes_per_s=bytes_per_s))
+
+    async def _throughput(self, stub: data_pb2_grpc.ProbeStub, rtt_s: float) -> float | None:
+        """Bytes per second towards us, of the largest probe needed and allowed; None: none is allowed now. The
+        request's own round trip is taken off."""
         clock = asyncio.get_running_loop().time
         size = FIRST_PROBE_BYTES
-        while True:
+        found: float | None = None
+        while self._allowance.take(size, clock()):
             began_s = clock()
             got = 0
             async for frame in stub.Throughput(data_pb2.ThroughputRequest(size_bytes=size), timeout=THROUGHPUT_WAIT_S):
                 got += len(frame.data)
             took_s = clock() - began_s
+            found = got / max(took_s - rtt_s, took_s / 4, 1e-6)
             if took_s >= LONG_ENOUGH_S or size >= MOST_PROBE_BYTES:
-                return got / max(took_s - rtt_s, took_s / 4, 1e-6)
+                break
             size *= 2
+        return found
 
 
 class ProbeService:

@@ -8,33 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 from diana.adapters.staging.blobs import Blobs
 from diana.adapters.staging.cache import Cache
-from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.catalogue import PAGE, Catalogue
 from diana.adapters.staging.client import ChannelFor, Fetcher, Observe
-from diana.adapters.staging.holdings import Holdings, Opened, Reader
+from diana.adapters.staging.holdings import Content, Holdings, Reader
 from diana.adapters.staging.inputs import Inputs
+from diana.adapters.staging.inspection import files, rows, verify
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs import Outputs
+from diana.adapters.staging.produced import keep_outputs, register_outputs
 from diana.adapters.staging.refs import dataset_name, parse_ref
-from diana.adapters.staging.registration import hash_files
+from diana.adapters.staging.registration import Tell, register
 from diana.adapters.staging.removal import drop_group, drop_subgroup
+from diana.adapters.staging.replicas import Replicas
 from diana.adapters.staging.service import DataService, Identify
 from diana.adapters.staging.threads import in_thread
-from diana.engine.effects import Gather, LookUp, StageIn
+from diana.adapters.staging.url_inputs import UrlInputs, is_url_ref, without_urls
+from diana.adapters.staging.urls import Urls
+from diana.engine.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.events import LookedUp, StageDone
-from diana.errors import DianaError
-from diana.model.data import Dataset
-from diana.model.facts import Facts, FactsKey
+from diana.errors import DianaError, UsageError
+from diana.model.data import Checked, DataFile, Dataset, HeldDataset
+from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.layout import DataDir
+from diana.model.urls import DEFAULT_ALLOWED
 from diana.ports import Emit
 
 _log = logging.getLogger("diana.staging")
@@ -52,6 +57,7 @@ class FileStager:
         channel_for: ChannelFor,
         observe: Observe,
         limits: StagingLimits | None = None,
+        allowed_urls: Sequence[str] = DEFAULT_ALLOWED,
     ) -> None:
         self._data = data
         self._site = site
@@ -59,11 +65,14 @@ class FileStager:
         self._limits = limits or StagingLimits()
         self._pool = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="diana-data")
         self._catalogue = Catalogue(data.catalogue)
-        self.holdings = Holdings(data, site, self._catalogue)
         self._fetcher = Fetcher(channel_for, observe, self._pool, self._limits)
-        self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
-        self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool)
-        self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits)
+        self._cache = Cache(data, site, self._catalogue, self._fetcher, self._pool, self._limits)
+        self._replicas = Replicas(data, self._catalogue, self._cache, self._fetcher, self._pool, self._limits)
+        self.holdings = Holdings(data, site, self._catalogue, self._replicas)
+        self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
+        self._urls = Urls(site, data.root, self._pool, self._limits, allowed_urls)
+        self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool)
+        self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits, self._urls)
         self._blobs = Blobs(data, self._pool, self._limits)
         self._orders = asyncio.Semaphore(self._limits.orders)
         self._registering = asyncio.Semaphore(1)
@@ -87,9 +96,11 @@ class FileStager:
         """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
         for ticket in list(self._tickets):
             self.cancel(ticket)
+        self._urls.cancel_looks()
         for tasks in (self._closing, self._drops, self._looking):
             if tasks:
                 await asyncio.wait(list(tasks))
+        await self._urls.close()
         await asyncio.to_thread(self._pool.shutdown)
         self._catalogue.close()
 
@@ -97,7 +108,8 @@ class FileStager:
 
     def stage_in(self, order: StageIn) -> None:
         async def work() -> int:
-            moved = await self._inputs.stage_in(order)
+            moved = await self._url_inputs.stage_in(order)
+            moved += await self._inputs.stage_in(without_urls(order))
             await in_thread(self._pool, self._cache.trim)
             return moved
 
@@ -108,8 +120,43 @@ class FileStager:
 
     def look_up(self, order: LookUp) -> None:
         async def run() -> None:
-            found, unknown = await in_thread(self._pool, self._catalogue.look_up, order.refs)
-            self._emit(LookedUp(ticket=order.ticket, found=found, unknown=unknown))
+            refs = tuple(ref for ref in order.refs if not is_url_ref(ref))
+            found, unknown = await in_thread(self._pool, self._catalogue.look_up, refs)
+            cached = await in_thread(self._pool, self._cached, refs)
+            there, failed = await self._urls.look_up([ref for ref in order.refs if is_url_ref(ref)])
+            self._emit(
+                LookedUp(
+                    ticket=order.ticket,
+                    found=(*found, *there),
+                    cached=cached,
+                    unknown=unknown,
+                    failed=tuple(failed),
+                )
+            )
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+    def _cached(self, refs: Sequence[str]) -> tuple[DataFile, ...]:
+        found: dict[DataFile, None] = {}
+        for at in range(0, len(refs), PAGE):
+            found.update(dict.fromkeys(self._catalogue.cached_files(refs[at : at + PAGE])))
+        found.update(dict.fromkeys(self._replicas.held(refs)))
+        return tuple(found)
+
+    def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+        async def run() -> None:
+            self._emit(
+                await register_outputs(
+                    order,
+                    outputs,
+                    data=self._data,
+                    site=self._site,
+                    pool=self._pool,
+                    register=partial(self.register, new_version=order.new_version),
+                )
+            )
 
         task = asyncio.get_running_loop().create_task(run())
         self._looking.add(task)
@@ -124,8 +171,13 @@ class FileStager:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def drop_outputs(self, key: FactsKey, facts: Facts) -> None:
-        self._drop(key, lambda: self._outputs.drop(key, facts))
+    def drop_outputs(self, key: FactsKey, facts: Facts, dataset: str = "") -> None:
+        def work() -> None:
+            if dataset:
+                keep_outputs(self._data, self._cache, self._catalogue, key, facts, dataset)
+            self._outputs.drop(key, facts)
+
+        self._drop(key, work)
 
     def drop_subgroup(self, subgroup: SubgroupId) -> None:
         for ticket in [t for t, (_, lane) in self._tickets.items() if lane == subgroup]:
@@ -137,14 +189,52 @@ class FileStager:
 
     # --- for the client API ----------------------------------------------------------------------------
 
-    async def register(self, name: str, paths: Sequence[Path]) -> Dataset:
+    async def register(
+        self, name: str, paths: Sequence[Path], *, new_version: bool = False, tell: Tell | None = None
+    ) -> Dataset:
         """Hash the files (directories with all below them) and put them in the catalogue, durably. The same name
-        with the same content is fine. UsageError: bad name, missing path, no files, two of one name, links, a name
-        that stands for other content."""
+        with the same content is fine; other content is refused unless `new_version`. `tell` is told how far it is now
+        and then. UsageError: bad name, missing path, no files, two of one name, links, a name that stands for other
+        content."""
         dataset_name(name)
         async with self._registering:
-            files = await hash_files(paths, self._pool, max(1, self._limits.threads - 1))
-            return await in_thread(self._pool, self._catalogue.add_dataset, name, files, time.time())
+            parallel = max(1, self._limits.threads - 1)
+            dataset = await register(
+                self._catalogue, name, paths, self._pool, parallel, new_version=new_version, tell=tell
+            )
+        self._drop("catalogue", self._catalogue.sweep)
+        return dataset
+
+    async def datasets(self, name: str = "", version: int = 0) -> list[HeldDataset]:
+        """What stands here, registered or cached; of one name or of all."""
+        return await in_thread(self._pool, rows, self._catalogue, name, version)
+
+    async def dataset_names(self) -> list[str]:
+        return await in_thread(self._pool, self._catalogue.names)
+
+    async def newest(self, name: str) -> Dataset | None:
+        return await in_thread(self._pool, self._catalogue.dataset, name)
+
+    async def dataset_files(self, name: str, version: int = 0) -> AsyncIterator[list[DataFile]]:
+        """By name, in pages. UsageError for a dataset that is not here."""
+        walk = files(self._data, self._catalogue, name, version)
+        while page := await in_thread(self._pool, next, walk, None):
+            yield page
+
+    async def verify(self, name: str, version: int = 0) -> AsyncIterator[Checked]:
+        """Read all its files again; UsageError when it is not registered here."""
+        found = await in_thread(self._pool, self._catalogue.registered, name, version)
+        if found is None:
+            raise UsageError(f"dataset {name}: not registered at site {self._site}")
+        walk = verify(self._catalogue, found, self._site)
+        while checked := await in_thread(self._pool, next, walk, None):
+            yield checked
+
+    async def remove_dataset(self, name: str, version: int = 0) -> int:
+        """Forget that version, or all; gives how many there were. The files stay where they lie."""
+        gone = await in_thread(self._pool, self._catalogue.remove, name, version)
+        self._drop("catalogue", self._catalogue.sweep)
+        return gone
 
     async def write_blob(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
         """Receive content of that hash; verified and durable on return, which gives its size. UsageError when the
@@ -174,15 +264,23 @@ class FileStager:
             async for chunk in self._fetcher.read(site, ref, offset, length):
                 yield chunk
             return
-        opened = await in_thread(self._pool, self.holdings.open, ref, Reader("site", self._site))
-        with _closing_fd(opened):
+        opened: Content = await in_thread(self._pool, self.holdings.open, ref, Reader("site", self._site))
+        with closing(opened):
             stop = min(opened.size_bytes, offset + length) if length else opened.size_bytes
             while offset < stop:
-                chunk = await in_thread(self._pool, os.pread, opened.fd, min(CHUNK_BYTES, stop - offset), offset)
+                chunk = await in_thread(self._pool, opened.read, min(CHUNK_BYTES, stop - offset), offset)
                 if not chunk:
                     return
                 offset += len(chunk)
                 yield chunk
+
+    def check_url(self, text: str) -> None:
+        """UsageError when this site may not go there, or the URL is none."""
+        self._urls.check(text)
+
+    def allow_urls(self, prefixes: Sequence[str]) -> None:
+        """From now on URLs are read and written only where they begin with one of these."""
+        self._urls.allow(prefixes)
 
     # --- tasks -----------------------------------------------------------------------------------------
 
@@ -239,7 +337,3 @@ class _Lanes:
                 del self._locks[lane]
             else:
                 self._locks[lane] = (lock, waiting - 1)
-
-
-def _closing_fd(opened: Opened) -> AbstractContextManager[object]:
-    return closing(os.fdopen(opened.fd, "rb", buffering=0))

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 Counts = dict[str, int]
 
 
+def _cancel_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dependents", action="store_true", help="also the groups that wait for it, and so on")
+    _options("CancelResponse")(parser)
+
+
 def _options(answer: str) -> Callable[[argparse.ArgumentParser], None]:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("targets", nargs="+", metavar="TARGET", help="a group, a job, or jobs of a group")
@@ -51,7 +56,7 @@ def _jobs(count: int) -> str:
 
 def _cancel(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
-        jobs = node.cancel(target)
+        jobs = node.cancel(target, dependents=args.dependents)
         return {"jobs": jobs}, f"cancelling {_jobs(jobs)}"
 
     return _each(args, act)
@@ -84,11 +89,13 @@ def _retry(args: argparse.Namespace) -> int:
 
 COMMANDS = {
     "cancel": Command(
-        _options("CancelResponse"),
+        _cancel_options,
         _cancel,
-        "Jobs that run get TERM, some seconds, then KILL.",
+        "Jobs that run get TERM, some seconds, then KILL. Groups that wait for a cancelled one are held until it is\n"
+        "retried, unless --dependents cancels them too.",
         """
 diana cancel alpha-12
+diana cancel --dependents alpha-12
 diana cancel alpha-12.3
 diana cancel 'alpha-12.[3-9,12]'
 """,

@@ -76,6 +76,17 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
     return exit_code(last)
 
 
+def follow_all(node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool) -> int:
+    """One after the other, the time counted over all; the worst of their exit codes."""
+    end_s = time.monotonic() + timeout_s if timeout_s else None
+    worst = 0
+    for number, group in enumerate(groups):
+        # The first gets the time as it was asked for, so that the line about its end says the same.
+        left_s = timeout_s if end_s is None or not number else max(0.001, end_s - time.monotonic())
+        worst = max(worst, follow(node, group, left_s, as_json=as_json, quiet=quiet))
+    return worst
+
+
 def exit_code(status: GroupStatus) -> int:
     return 0 if status.state == "done" else 1
 
@@ -103,14 +114,8 @@ def _wait_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _wait(args: argparse.Namespace) -> int:
-    end_s = time.monotonic() + args.timeout if args.timeout else None
-    worst = 0
     with client(args) as node:
-        for number, group in enumerate(args.groups):
-            # The first gets the time as it was asked for, so that the line about its end says the same.
-            left_s = args.timeout if end_s is None or not number else max(0.001, end_s - time.monotonic())
-            worst = max(worst, follow(node, group, left_s, as_json=args.json, quiet=args.quiet))
-    return worst
+        return follow_all(node, args.groups, args.timeout, as_json=args.json, quiet=args.quiet)
 
 
 def _logs_options(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Verbs that only look: status, explain, sites, datasets (and the one way to register data)."""
+"""Verbs that only look: status, explain, sites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from diana.cli import output
 from diana.cli.parsing import Command, add_json, add_node, client, duration_s
-from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -96,6 +95,10 @@ def _show_shares(group: GroupStatus) -> None:
         f"{output.size(group.bytes_moved)} moved",
         f"durability {group.durability}",
     ]
+    if group.after:
+        facts.append(f"after {', '.join(group.after)}")
+    if group.dataset:
+        facts.append(f"{'registered as' if group.state == 'done' else 'to be'} dataset:{group.dataset}")
     output.heading(f"{group.group}: {', '.join(facts)}")
     if group.note:
         print(group.note)
@@ -144,23 +147,23 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from diana.cli.decisions import show_decision
+    from diana.cli.decisions import show_decision, show_outcomes
     from diana.cli.queue import show_waiting
 
     with client(args) as node:
         explained = node.explain(args.group)
+        note = "" if explained.decisions or args.json else node.status([args.group])[0].note
     if args.json:
         output.print_json(explained)
         return 0
     if not explained.decisions:
-        print(f"{args.group}: not placed yet; diana status {args.group} says how far it is")
+        print(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
     for number, decision in enumerate(explained.decisions):
         if number:
             print()
         show_decision(decision)
     show_waiting(explained.waiting)
-    if explained.achieved_s > 0:
-        print(f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end")
+    show_outcomes(explained)
     return 0
 
 
@@ -218,50 +221,6 @@ def _names(names: tuple[str, ...]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def _datasets_options(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} [options] [list | add NAME PATH...]"
-    parser.add_argument("action", nargs="?", choices=("list", "add"), default="list")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the logical name job files use: dataset:NAME")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files, or folders with all below them, at the node")
-    add_json(parser, "DatasetsResponse; for add Dataset")
-    add_node(parser)
-
-
-def _datasets(args: argparse.Namespace) -> int:
-    if args.action == "add":
-        return _add_dataset(args)
-    if args.name:
-        raise UsageError("datasets list: takes no name; to register files: diana datasets add NAME PATH...")
-    with client(args) as node:
-        datasets = node.datasets()
-    if args.json:
-        from diana.wire.client_messages import DatasetsResponse
-
-        output.print_json(DatasetsResponse(datasets=datasets))
-    elif datasets:
-        output.print_table(
-            ("DATASET", "SITE", ">FILES", ">SIZE"),
-            [(d.name, d.site, "-" if d.files < 0 else f"{d.files:,}", output.size(d.size_bytes)) for d in datasets],
-        )
-    else:
-        print("no datasets; register one with: diana datasets add NAME PATH...")
-    return 0
-
-
-def _add_dataset(args: argparse.Namespace) -> int:
-    if not args.name or not args.paths:
-        raise UsageError("datasets add: wants a name and at least one path: diana datasets add NAME PATH...")
-    with client(args) as node:
-        added = node.add_dataset(args.name, args.paths)
-    if args.json:
-        output.print_json(added)
-    else:
-        print(
-            f"{added.name}: {added.files:,} {'file' if added.files == 1 else 'files'}, {output.size(added.size_bytes)}"
-        )
-    return 0
-
-
 COMMANDS = {
     "status": Command(
         _status_options,
@@ -290,15 +249,6 @@ diana explain --json alpha-12
         """
 diana sites
 diana sites --json
-""",
-    ),
-    "datasets": Command(
-        _datasets_options,
-        _datasets,
-        "",
-        """
-diana datasets
-diana datasets add events-a /data/run7 /data/run8/part1.root
 """,
     ),
 }

@@ -12,10 +12,11 @@ from diana.cli.parsing import Command, add_json, add_node, at_least, client, dur
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
-    from diana.wire.client_messages import Decision
+    from diana.wire.client_messages import Decision, SubmitResponse
 
 OPTIONS = (
     "name",
+    "after",
     "array",
     "max_parallel",
     "cpus",
@@ -40,6 +41,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over = parser.add_argument_group("instead of what the job file says")
     over.add_argument("--name", help="the group's name")
+    over.add_argument("--after", metavar="GROUPS", help="start when these groups are done: alpha-12,alpha-13")
     over.add_argument("--array", metavar="RANGE", help="1-100, 0-99:3 or 1,5,9; %%N behind it: at most N at once")
     over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
     over.add_argument("--cpus", metavar="N", help="processors per job")
@@ -60,7 +62,9 @@ def _submit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", help="submission key: the same key again gives the same group, never a second one")
     parser.add_argument("--wait", action="store_true", help="wait for the group; exit with its result")
     parser.add_argument("--timeout", type=duration_s, metavar="TIME", help="with --wait: give up waiting after this")
-    parser.add_argument("--parsable", action="store_true", help="print the group's id and nothing else")
+    parser.add_argument(
+        "--parsable", action="store_true", help="print the group's id and nothing else; of several groups one per line"
+    )
     add_json(parser, "SubmitResponse; with --wait GroupStatus")
     add_node(parser)
 
@@ -126,22 +130,29 @@ def _submit(args: argparse.Namespace) -> int:
     with client(args) as node:
         accepted = node.submit(key=args.key, **_job_of(args))
         if args.wait:
-            from diana.cli.follow import follow
+            from diana.cli.follow import follow_all
 
-            if args.parsable:
-                print(accepted.group, flush=True)
-            elif not args.json:
-                print(_accepted(accepted.group, accepted.jobs), flush=True)
-            return follow(node, accepted.group, args.timeout, as_json=args.json, quiet=args.parsable)
+            if not args.json:
+                _show_accepted(accepted, args.parsable)
+            names = [group.group for group in accepted.groups]
+            return follow_all(node, names, args.timeout, as_json=args.json, quiet=args.parsable)
     if args.json:
         output.print_json(accepted)
     else:
-        print(accepted.group if args.parsable else _accepted(accepted.group, accepted.jobs))
+        _show_accepted(accepted, args.parsable)
     return 0
 
 
-def _accepted(group: str, jobs: int) -> str:
-    return f"{group}: {jobs:,} {'job' if jobs == 1 else 'jobs'} accepted"
+def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
+    """A line per group; of several groups each with its name and what it waits for."""
+    for one in accepted.groups:
+        if parsable:
+            print(one.group, flush=True)
+            continue
+        jobs = f"{one.jobs:,} {'job' if one.jobs == 1 else 'jobs'} accepted"
+        after = f", waits for {', '.join(one.after)}" if one.after else ""
+        name = f" {one.name}:" if len(accepted.groups) > 1 else ""
+        print(f"{one.group}:{name} {jobs}{after}", flush=True)
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -84,8 +84,9 @@ class AsyncClient:
             raise DianaError("the node answered a plan without a decision")
         return decision
 
-    async def cancel(self, target: str) -> int:
-        return cast("int", (await self._wire.call("Cancel", wire.CancelRequest(target=target))).jobs)
+    async def cancel(self, target: str, *, dependents: bool = False) -> int:
+        request = wire.CancelRequest(target=target, dependents=dependents)
+        return cast("int", (await self._wire.call("Cancel", request)).jobs)
 
     async def hold(self, target: str) -> wire.HoldResponse:
         return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))
@@ -165,17 +166,57 @@ class AsyncClient:
     async def queue(self, site: str | None = None) -> wire.QueueView:
         return cast("wire.QueueView", await self._wire.call("Queue", wire.QueueReadRequest(site=site or "")))
 
+    async def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
+        return cast("wire.LinkMap", await self._wire.call("Links", wire.LinksRequest(source=source, paths=paths)))
+
     async def sites(self) -> tuple[wire.Site, ...]:
         return cast("tuple[wire.Site, ...]", (await self._wire.call("Sites", wire.Empty())).sites)
 
     async def datasets(self) -> tuple[wire.Dataset, ...]:
         return cast("tuple[wire.Dataset, ...]", (await self._wire.call("Datasets", wire.Empty())).datasets)
 
-    async def add_dataset(self, name: str, paths: Iterable[StrPath]) -> wire.Dataset:
+    async def add_dataset(
+        self,
+        name: str,
+        paths: Iterable[StrPath],
+        *,
+        new_version: bool = False,
+        progress: Callable[[wire.DatasetProgress], None] | None = None,
+    ) -> wire.Dataset:
+        """Register files and folders of the node's machine; `progress` is told how far it is, about twice a second.
+        The same content again is fine; UsageError for other content under a name that stands unless `new_version`.
+        Operators only."""
         absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
-        return cast(
-            "wire.Dataset", await self._wire.call("AddDataset", wire.DatasetAddRequest(name=name, paths=absolute))
-        )
+        request = wire.DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
+        return await self._followed("AddDataset", request, progress)
+
+    async def verify_dataset(
+        self, name: str, *, progress: Callable[[wire.DatasetProgress], None] | None = None
+    ) -> wire.Dataset:
+        """Have every file of the node's own dataset read again. `progress` is told how far it is, and a line for each
+        file that changed; the answer's state is `registered` or `changed`. Operators only."""
+        return await self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
+
+    def show_dataset(self, name: str, *, files: bool = False) -> AsyncIterator[wire.DatasetChunk]:
+        """What is known of it at the node: first its versions and replicas, then with `files` its files, in pages."""
+        return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
+
+    async def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
+        """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
+        request = wire.DatasetRequest(name=name)
+        return cast("tuple[wire.Dataset, ...]", (await self._wire.call("RemoveDataset", request)).datasets)
+
+    async def _followed(
+        self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
+    ) -> wire.Dataset:
+        made: wire.Dataset | None = None
+        async for told in self._wire.stream(method, request):
+            made = told.dataset
+            if progress:
+                progress(told)
+        if made is None:
+            raise DianaError(f"{method}: the node ended the call without an answer; try again")
+        return made
 
     async def info(self) -> wire.InfoResponse:
         return cast("wire.InfoResponse", await self._wire.call("Info", wire.Empty()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -70,7 +70,8 @@ class Client:
         folder: StrPath | None = None,
     ) -> wire.SubmitResponse:
         """Durable at the node on return. `job`: a job file's path, its bytes, or a dict; local files it names are
-        uploaded, relative to the job file (or `folder`). The same `key` with the same job gives the same group."""
+        uploaded, relative to the job file (or `folder`). The same `key` with the same job gives the same groups.
+        A file of several groups gives them all in `groups`, or none."""
         return self._run(steps.submit(steps.prepare(job, key, options, format, folder)))
 
     def plan(
@@ -87,9 +88,11 @@ class Client:
             raise DianaError("the node answered a plan without a decision")
         return decision
 
-    def cancel(self, target: str) -> int:
-        """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned."""
-        return cast("int", self._call("Cancel", wire.CancelRequest(target=target)).jobs)
+    def cancel(self, target: str, *, dependents: bool = False) -> int:
+        """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned. `dependents`: also every group
+        that waits for it (with the whole of a group only); else those are held until it is retried."""
+        request = wire.CancelRequest(target=target, dependents=dependents)
+        return cast("int", (self._call("Cancel", request)).jobs)
 
     def hold(self, target: str) -> wire.HoldResponse:
         """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""
@@ -171,16 +174,59 @@ class Client:
         """How the queues stand at the node's site, or at another. Unreachable when that does not answer the node."""
         return cast("wire.QueueView", self._call("Queue", wire.QueueReadRequest(site=site or "")))
 
+    def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
+        """The links known at the node, measured or told; `source`: only those data of this site come over. `paths`:
+        also how all sites lie to this one. UsageError for a site nothing is known of."""
+        return cast("wire.LinkMap", self._call("Links", wire.LinksRequest(source=source, paths=paths)))
+
     def sites(self) -> tuple[wire.Site, ...]:
         return cast("tuple[wire.Site, ...]", self._call("Sites", wire.Empty()).sites)
 
     def datasets(self) -> tuple[wire.Dataset, ...]:
         return cast("tuple[wire.Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
 
-    def add_dataset(self, name: str, paths: Iterable[StrPath]) -> wire.Dataset:
-        """Register files and folders of the node's machine. Operators only."""
+    def add_dataset(
+        self,
+        name: str,
+        paths: Iterable[StrPath],
+        *,
+        new_version: bool = False,
+        progress: Callable[[wire.DatasetProgress], None] | None = None,
+    ) -> wire.Dataset:
+        """Register files and folders of the node's machine; `progress` is told how far it is, about twice a second.
+        The same content again is fine; UsageError for other content under a name that stands unless `new_version`.
+        Operators only."""
         absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
-        return cast("wire.Dataset", self._call("AddDataset", wire.DatasetAddRequest(name=name, paths=absolute)))
+        request = wire.DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
+        return self._followed("AddDataset", request, progress)
+
+    def verify_dataset(
+        self, name: str, *, progress: Callable[[wire.DatasetProgress], None] | None = None
+    ) -> wire.Dataset:
+        """Have every file of the node's own dataset read again. `progress` is told how far it is, and a line for each
+        file that changed; the answer's state is `registered` or `changed`. Operators only."""
+        return self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
+
+    def show_dataset(self, name: str, *, files: bool = False) -> Iterator[wire.DatasetChunk]:
+        """What is known of it at the node: first its versions and replicas, then with `files` its files, in pages."""
+        return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
+
+    def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
+        """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
+        request = wire.DatasetRequest(name=name)
+        return cast("tuple[wire.Dataset, ...]", (self._call("RemoveDataset", request)).datasets)
+
+    def _followed(
+        self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
+    ) -> wire.Dataset:
+        made: wire.Dataset | None = None
+        for told in self._wire.stream(method, request):
+            made = told.dataset
+            if progress:
+                progress(told)
+        if made is None:
+            raise DianaError(f"{method}: the node ended the call without an answer; try again")
+        return made
 
     def info(self) -> wire.InfoResponse:
         return cast("wire.InfoResponse", self._call("Info", wire.Empty()))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from diana.engine import load
+from diana.engine import load, outputs, registering
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.engine.effects import GroupAccepted, Refusal, Reply
 from diana.engine.events import SubmitGroup
 from diana.engine.records import GroupSubmitted
 from diana.engine.state import Group
-from diana.model.ids import group_id
+from diana.model.ids import GroupId, group_id
 from diana.model.spec import GroupSpec, encode_spec
 from diana.policy import limits
+
+MANY_PEERS = 64
+"""Of more, the table is asked and not each."""
 
 
 def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
@@ -23,6 +26,13 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
     if event.spec.outputs.merge and core.state.settings.slots < 1:
         return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
+    shared = outputs.shared(core, event.spec)
+    if shared:
+        return Refusal(code="usage", text=shared)
+    if event.spec.outputs.dataset:
+        taken = registering.taken(core, event.principal.name, event.spec.outputs.dataset)
+        if taken:
+            return Refusal(code="usage", text=taken)
     if event.jobs + load.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
         return Refusal(code="retry", text=f"{core.site} holds its limit of {limit} jobs; try later", retry_after_s=30.0)
@@ -49,8 +59,8 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
     known = core.state.keys.get(f"{owner} {event.key}")
     if known is not None:
         group = core.state.groups[known]
-        same = group.spec_bytes == body
-        core.reply(Reply(event.request, GroupAccepted(known, group.jobs) if same else _other_body(event.key, known)))
+        same = group.spec_bytes == body and not group.after and len(group.chain) < 2
+        core.reply(Reply(event.request, GroupAccepted(known, group.jobs) if same else other_body(event.key, known)))
         return True
     for draft in core.drafts.values():
         other = draft.submit
@@ -58,12 +68,12 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
             if encode_spec(other.spec) == body:
                 draft.requests.append(event.request)
             else:
-                core.reply(Reply(event.request, _other_body(event.key, "a group being submitted")))
+                core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
             return True
     return False
 
 
-def _other_body(key: str, known: str) -> Refusal:
+def other_body(key: str, known: str) -> Refusal:
     return Refusal(code="usage", text=f"key {key!r} belongs to {known}, which asks for something else; use another key")
 
 
@@ -75,6 +85,8 @@ def surely_placeable(core: Context, spec: GroupSpec) -> bool:
         return False
     if allowed(spec, core.site) and core.state.settings.slots >= processors:
         return True
+    if len(core.view.peers) > MANY_PEERS and not spec.sites and not spec.not_sites:
+        return core.roster.has_processors(processors)
     alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
     summaries = [core.view.peers[s].summary for s in alive if allowed(spec, s)]
     return any(s is not None and s.accepting and s.slots >= processors for s in summaries)
@@ -84,23 +96,33 @@ def accept(core: Context, draft: Draft) -> Group:
     """The group becomes durable and its submitters are answered."""
     event = draft.submit
     assert event is not None
+    group = store_group(core, event, key=event.key)
+    for request in draft.requests:
+        core.reply(Reply(request, GroupAccepted(group.group, event.jobs)))
+    draft.group = group.group
+    return group
+
+
+def store_group(
+    core: Context, event: SubmitGroup, *, key: str, after: tuple[GroupId, ...] = (), chain: tuple[GroupId, ...] = ()
+) -> Group:
+    """The next group of this site, durable with what stands beside it in the transaction."""
     group = group_id(core.site, core.state.next_group)
     body = encode_spec(event.spec)
     core.persist(
         GroupSubmitted(
             group=group,
             owner=event.principal.name,
-            key=event.key,
+            key=key,
             spec=body,
             jobs=event.jobs,
             refs=event.refs,
             submitted_s=core.now,
             wall_s=event.wall_s,
             authorisation=core.keyring.authorise(event.principal.name, group, body),
+            after=after,
+            chain=chain,
         )
     )
-    for request in draft.requests:
-        core.reply(Reply(request, GroupAccepted(group, event.jobs)))
-    draft.group = group
     core.count("groups_submitted")
     return core.state.groups[group]

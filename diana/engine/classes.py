@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diana.engine.entries import Entry, Order
+from diana.engine.state import Service
 from diana.model.settings import Settings
 from diana.policy import priority
 
@@ -97,6 +98,29 @@ class Sizes:
         # Decayed service is never a whole number; a user alone stands at 0 all the same.
         self.base[:count] = np.round(base, priority.DIGITS) if mixed else base
 
+    def if_arrived(
+        self, settings: Settings, service: Service, user: str, processors: int, jobs: int
+    ) -> tuple[NDArray[np.float64], float]:
+        """(Pr of every row, Pr of the new ones) if the user queued so many jobs more; nothing changes."""
+        number = self._numbers.get(user, len(self._numbers))
+        some = len(self._numbers) + (number == len(self._numbers))
+        queued, quota, served = np.zeros(some), np.ones(some), np.zeros(some)
+        known = len(self._numbers)
+        queued[:known], quota[:known], served[:known] = self._queued[:known], self._quota[:known], self._served[:known]
+        queued[number] += jobs
+        quota[number], served[number] = settings.quota_of(user), service.jobs.get(user, 0.0)
+        total, total_quota = self.total_processors + jobs * processors, float(quota[queued > 0].sum())
+        mixed = settings.priority_mode != "paper" and service.total_jobs() > 0
+        if mixed:
+            weight = priority.served_weight(service.total_jobs(), settings.slots, settings.service_half_life)
+            queued = priority.demand(queued, total, served, service.processors, weight)
+        count = len(self._rows)
+        users = np.append(self._user[:count], number)
+        sizes = np.append(self._processors[:count], processors)
+        base = priority.priority(priority.burden(queued[users], sizes, quota[users], total, total_quota))
+        base = np.round(base, priority.DIGITS) if mixed else base
+        return base[:-1], float(base[-1])
+
     def last(self, user: str, processors: int) -> tuple[float, float]:
         """(N, Pr) of jobs of this size when everything was last re-prioritised."""
         total, total_quota = self.last_totals
@@ -125,6 +149,9 @@ class ClassTable:
         self._bound = np.zeros(_FIRST, dtype=bool)
         self._head_s = np.zeros(_FIRST)
         """Submission of the first startable entry."""
+        self._jobs = np.zeros(_FIRST)
+        self._work_s = np.zeros(_FIRST)
+        """Per row: queued jobs, and the processor-seconds expected of them."""
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
         """Effective priority of every class, from numbers as they are now."""
@@ -145,6 +172,7 @@ class ClassTable:
         for row in old:
             if row >= 0 and row not in entry.rows:
                 self._forget(row, entry)
+        self._weigh(entry)
         if plain >= 0:
             self._offer(plain, entry, min(entry.ready, entry.plain) > 0)
         if demoted >= 0:
@@ -152,9 +180,33 @@ class ClassTable:
 
     def leave(self, entry: Entry) -> None:
         rows, entry.rows = entry.rows, _NOWHERE
+        self._weigh(entry)
         for row in rows:
             if row >= 0:
                 self._forget(row, entry)
+
+    def _weigh(self, entry: Entry) -> None:
+        """Take what the entry was counted with out of its rows' sums, and count it where it stands now."""
+        for row, jobs, work_s in entry.counted:
+            # A row that is left by all is set to zero (`_forget`): sums of floats leave a rest.
+            if self._members[row]:
+                self._jobs[row] -= jobs
+                self._work_s[row] -= work_s
+        each_s = entry.run_s * entry.processors
+        parts = zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True)
+        entry.counted = tuple((row, jobs, jobs * each_s) for row, jobs in parts if row >= 0)
+        for row, jobs, work_s in entry.counted:
+            self._jobs[row] += jobs
+            self._work_s[row] += work_s
+
+    def ahead(self, base: NDArray[np.float64], least: float) -> tuple[int, float]:
+        """(jobs, processor-seconds) of the classes whose effective priority is not below `least`, with `base` as the
+        Pr of each size."""
+        count = len(self._members)
+        if not count:
+            return 0, 0.0
+        before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
+        return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
     def _row(self, entry: Entry, demoted: bool) -> int:
         key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound)
@@ -169,6 +221,7 @@ class ClassTable:
                 self.effective, self._added = doubled(self.effective), doubled(self._added)
                 self._size, self._startable = doubled(self._size), doubled(self._startable)
                 self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
+                self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
         self._rows[key], self.keys[row] = row, key
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
@@ -182,6 +235,7 @@ class ClassTable:
         if not self._members[row]:
             del self._rows[self.keys.pop(row)]
             self._free.append(row)
+            self._jobs[row] = self._work_s[row] = 0.0
 
     def _offer(self, row: int, entry: Entry, startable: bool) -> None:
         line = self._ready[row]

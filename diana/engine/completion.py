@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from diana.engine import staging
+from diana.engine import dependencies, registering, staging
 from diana.engine.context import Context
+from diana.engine.events import OutputsInCatalogue
 from diana.engine.records import GroupClosed, MergeStarted, Part
 from diana.engine.state import Group
 from diana.model.ids import subgroup_id
@@ -22,10 +23,27 @@ def check_complete(core: Context, group: Group) -> None:
         _merge(core, group)
         return
     state, note = _final_state(group, all_done)
+    if state == "done" and registering.due(group):
+        taken = registering.taken(core, group.owner, group.spec.outputs.dataset)
+        if not taken:
+            registering.begin(core, group)
+            return
+        state, note = "failed", taken
+    _close(core, group, state, note)
+
+
+def on_registered(core: Context, event: OutputsInCatalogue) -> None:
+    answered = registering.finished(core, event)
+    if answered is not None and answered[1]:
+        _close(core, answered[0], "failed", answered[1])
+
+
+def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.persist(GroupClosed(group=group.group, state=state, at_s=core.now, note=note))
     core.waiting_notes.pop(group.group, None)
     core.avoid.pop(group.group, None)
     core.notify(group.group)
+    dependencies.changed(core, group)
 
 
 def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
@@ -50,7 +68,7 @@ def _merge(core: Context, group: Group) -> None:
         name=f"{group.spec.name or group.group} merge",
         argv=group.spec.outputs.merge,
         environment=group.spec.environment,
-        outputs=Outputs(to=group.spec.outputs.to),
+        outputs=Outputs(to=group.spec.outputs.folder),
         on_crash=group.spec.on_crash,
     )
     index = IndexSet.span(group.jobs, group.jobs + 1)

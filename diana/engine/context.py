@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from diana.engine import fold
+from diana.engine import fold, learning
 from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.events import LookedUp
 from diana.engine.littles import Line
@@ -13,6 +13,8 @@ from diana.engine.messages import Message, Progress
 from diana.engine.predictions import Predictions
 from diana.engine.queues import Queues
 from diana.engine.records import Record
+from diana.engine.roster import Roster
+from diana.engine.running_totals import Totals
 from diana.engine.stagebook import StageBook
 from diana.engine.state import CustodyKey, SiteState
 from diana.engine.timers import TimerKey, Timers
@@ -21,6 +23,7 @@ from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
 if TYPE_CHECKING:
+    from diana.engine.chains import Chain
     from diana.engine.draft import Draft
     from diana.engine.queries import Query
     from diana.engine.surroundings import Keyring
@@ -45,7 +48,8 @@ class Context:
         self.state = state
         self.keyring = keyring
         self.now = now
-        self.view = View()
+        self.view = View(state.links, lambda: self.now)
+        self.roster = Roster(site, self.view, lambda: self.state.settings.default_bytes_per_s)
         self.timers = Timers()
         self.queues = Queues(state.settings, state.service)
         self.line = Line(now)
@@ -58,6 +62,9 @@ class Context:
         """When each run was given to the LRM, as far as this run of the node knows."""
         self.run_s: dict[CustodyKey, float] = {}
         """Mean run time of a custody's jobs here, learned."""
+        self.expected: dict[str, float] = {}
+        """Per template and user: the learned run time that waiting work is counted with."""
+        self.totals = Totals(state, lambda custody: learning.expected_s(self, custody), now)
         self.effects: list[Effect] = []
         self.lrm_session: int | None = None
         """None: no LRM to give jobs to."""
@@ -72,6 +79,14 @@ class Context:
         """Ticket -> what to do when the stager has looked."""
         self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
         """Ticket -> which outputs come from where."""
+        self.registrations: dict[int, GroupId] = {}
+        """Ticket -> whose outputs are being registered as a dataset."""
+        self.dependents: dict[GroupId, list[GroupId]] = {}
+        """Group -> those that are to come after it."""
+        self.blocked: set[GroupId] = set()
+        """Groups that wait for one that did not end well (`dependencies.py`)."""
+        self.chains: list[Chain] = []
+        """Submissions of several groups that are looked at and not accepted yet."""
         self.drafts: dict[int, Draft] = {}
         self.staging = StageBook()
         self.staged_bytes: dict[CustodyKey, int] = {}
@@ -95,6 +110,7 @@ class Context:
     def persist(self, record: Record) -> None:
         self.effects.append(Persist(record))
         fold.apply(self.state, record, self.site)
+        self.totals.saw(record, self.now)
 
     def send(self, to: SiteId, message: Message) -> None:
         self.effects.append(Send(to, message))

@@ -7,7 +7,7 @@ repeated, late or reordered it says the same, and the highest `control_seq` coun
 from __future__ import annotations
 
 from diana.engine import custody as custodies
-from diana.engine import handover
+from diana.engine import dependencies, handover, outputs
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
@@ -65,11 +65,24 @@ def cancel(core: Context, event: CancelJobs) -> None:
     if asked is None:
         return
     group, wanted = asked
+    if event.dependents and event.indices is not None:
+        refuse(core, event, f"dependents are cancelled with the whole of a group; write {group.group} alone")
+        return
+    count = _cancel(core, group, wanted, event.indices)
+    for name in dependencies.downstream(core, group.group) if event.dependents else ():
+        behind = core.state.groups[name]
+        if not behind.state and not authorise(event.principal, Action.CANCEL, behind.owner):
+            count += _cancel(core, behind, IndexSet.span(0, behind.jobs), None)
+    core.reply(Reply(event.request, Ok(count)))
+
+
+def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | None) -> int:
+    """About how many jobs that concerns."""
     before = group.finished()
     count = len(wanted & group.unplaced)
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
-        indices = subgroup.indices & (wanted | _merge_index(group, event.indices)) - subgroup.cancelling
+        indices = subgroup.indices & (wanted | _merge_index(group, asked)) - subgroup.cancelling
         if indices and subgroup.open_jobs():
             # About how many jobs that concerns: results on their way may still win.
             count += min(len(indices), subgroup.open_jobs())
@@ -78,8 +91,10 @@ def cancel(core: Context, event: CancelJobs) -> None:
             else:
                 _order(core, subgroup, subgroup.cancelling | indices, subgroup.holding)
     handover.cancel_unplaced(core, group, wanted)
-    core.reply(Reply(event.request, Ok(max(count, group.finished() - before))))
+    if asked is None:
+        outputs.give_up(core, group, "outputs were not gathered: cancelled; diana retry gathers them again")
     core.notify(group.group)
+    return max(count, group.finished() - before)
 
 
 def _merge_index(group: Group, indices: IndexSet | None) -> IndexSet:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from diana.engine import (
+    chains,
     completion,
     control,
     custody,
+    datasets,
+    dependencies,
     dispatching,
     execution,
     fold,
     gossip,
     handover,
+    links,
     outputs,
     queries,
     quoting,
@@ -28,9 +32,7 @@ from diana.engine import messages as ms
 from diana.engine.context import Context
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.engine.timers import TimerKey
-from diana.model import views
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
-from diana.policy.authorise import Action, authorise
 
 if TYPE_CHECKING:
     from diana.engine.surroundings import Journal, Keyring
@@ -77,6 +79,7 @@ class Engine:
         handover.resend_all(core)
         custody.say_again(core)
         outputs.resume_all(core)
+        dependencies.rebuild(core)
         core.to_check.update(core.state.groups)
         core.to_place.update(core.state.groups)
         return self._done()
@@ -115,10 +118,14 @@ class Engine:
                     self._received(event.sender, event.message)
             case ev.StageDone():
                 self._stage_done(event)
+            case ev.OutputsInCatalogue():
+                completion.on_registered(core, event)
             case ev.LookedUp():
                 self._looked_up(event)
             case ev.SubmitGroup():
                 submitting.submit(core, event)
+            case ev.SubmitChain():
+                chains.submit(core, event)
             case ev.CancelJobs():
                 control.cancel(core, event)
             case ev.HoldJobs():
@@ -128,7 +135,9 @@ class Engine:
             case ev.RetryJobs():
                 retrying.retry(core, event)
             case ev.AddDataset():
-                self._add_dataset(event)
+                datasets.add(core, event)
+            case ev.RemoveDataset():
+                datasets.remove(core, event)
             case ev.Ask():
                 reads.ask(core, event)
             case ev.PeerUp():
@@ -137,7 +146,7 @@ class Engine:
                 gossip.on_peer_down(core, event.site)
                 queries.on_peer_down(core, event.site)
             case ev.LinkMeasured():
-                gossip.on_link(core, event)
+                links.on_measured(core, event)
             case ev.LrmReady():
                 execution.on_lrm_ready(core, event)
             case ev.LrmLost():
@@ -211,6 +220,8 @@ class Engine:
         match key:
             case ("summary",):
                 gossip.tell_all(core)
+            case ("links",):
+                links.record(core)
             case ("housekeeping",):
                 self._housekeeping()
             case ("quotes", number):
@@ -241,29 +252,14 @@ class Engine:
             self.core.persist(records.SettingsChanged(settings=settings))
         self.core.queues.configure(settings, self.core.now)
 
-    def _add_dataset(self, event: ev.AddDataset) -> None:
-        core, name = self.core, event.dataset.name
-        why = authorise(event.principal, Action.ADD_DATASET)
-        known = core.state.datasets.get(name)
-        if why:
-            core.reply(fx.Reply(event.request, fx.Refusal(code="denied", text=why)))
-        elif known is not None and known != event.dataset:
-            text = f"dataset {name} is registered here with other content; use another name"
-            core.reply(fx.Reply(event.request, fx.Refusal(code="usage", text=text)))
-        else:
-            if known is None:
-                core.persist(records.DatasetAdded(dataset=event.dataset))
-            core.reply(fx.Reply(event.request, views.Ok(event.dataset.files)))
-
     def _housekeeping(self) -> None:
         core = self.core
         core.after(("housekeeping",), HOUSEKEEPING_S)
         settings = core.state.settings
-        for name in sorted(core.state.groups):
-            group = core.state.groups[name]
-            if group.state and core.now - group.closed_s > settings.keep_s:
-                core.persist(records.GroupExpired(group=name))
-                core.emit(fx.DropGroup(name))
+        for name in dependencies.expirable(core, settings.keep_s):
+            dependencies.forget(core, core.state.groups[name])
+            core.persist(records.GroupExpired(group=name))
+            core.emit(fx.DropGroup(name))
         dropped: list[GroupId] = []
         for key in sorted(core.state.tombstones):
             tombstone = core.state.tombstones[key]

@@ -162,7 +162,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         refs=(),
         owner=permit.owner,
     )
-    return load.quote(core, asked).rejected or _not_here(core, spec)
+    return load.rejection(core, asked) or _not_here(core, spec)
 
 
 def _not_here(core: Context, spec: GroupSpec) -> str:
@@ -250,7 +250,8 @@ def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
     if message.batch not in custody.outgoing:
         core.settle(("result", *_text(custody.key), str(message.batch)))
         if had_outputs:
-            core.emit(DropOutputs(facts_key(custody.subgroup, custody.epoch, message.batch)))
+            key = facts_key(custody.subgroup, custody.epoch, message.batch)
+            core.emit(DropOutputs(key, custody.spec.outputs.dataset))
         execution.close_if_over(core, custody)
 
 
@@ -311,7 +312,7 @@ def _tell(core: Context, custody: Custody) -> None:
         return
     held = custody.pending if custody.on_hold else custody.pending & custody.held
     staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
-    running = load.on_slots(core).get(custody.key, 0)
+    running = load.running_here(core, custody)
     level, priority = core.queues.best(custody.key)
     core.summary_counter += 1
     core.send(

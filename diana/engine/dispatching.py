@@ -37,6 +37,7 @@ def recount(core: Context) -> None:
                 jobs=len(waiting),
                 ready=len(waiting - blocked) if blocked else len(waiting),
                 bound=_is_bound(core, custody),
+                run_s=load.expected_s(core, custody),
             ),
             core.now,
         )
@@ -137,4 +138,4 @@ def _merge_directory(core: Context, custody: Custody) -> str:
     group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
     if group is None or custody.indices.bounds[:1] != (group.jobs,):
         return ""
-    return group.spec.outputs.to or GATHERED
+    return group.spec.outputs.folder or GATHERED

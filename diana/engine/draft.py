@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+import msgspec
+
+from diana.engine.effects import Refusal
 from diana.engine.events import LookedUp, SubmitGroup
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.state import Group
+from diana.model.history import template_key
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
+from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
+from diana.policy.demand import Demand
 
-MAX_ASKED_REFS = 5000
-"""Beyond this many file refs a quote is asked by dataset."""
+MAX_ASKED_REFS = 2000
+"""In one message; more are asked one stretch after the other."""
+MAX_ASKED_CHARACTERS = 256 * 1024
+"""In one message: names may be long, and each comes back up to twice with size and hash."""
 
 
 class Draft:
@@ -29,19 +37,67 @@ class Draft:
         self.group: GroupId | None = None
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
+        self.asked: set[SiteId] = set()
+        """Peers a quote was asked of."""
         self.quotes: dict[SiteId, tuple[Quote, float]] = {}
+        self.probe: Callable[[Refusal | None], None] | None = None
+        """Told what the plan says (None: it can be placed) instead of anything being placed."""
+        self._told: dict[SiteId, list[Quote]] = {}
+        """Answers of a site that is still asked for the rest."""
+        self.stretches = _stretches(sorted({ref for ref, _ in self.refs if ref.startswith("dataset:")}))
+        """Of the refs peers are asked for, as many as fit a message each; at least one, though it may be empty."""
         self.held: LookedUp | None = None
         """What this site itself holds of the refs."""
+
+    def demand(self, settings: Settings) -> Demand:
+        """The group by what is known before anybody was asked: without its data."""
+        need = self.spec.resources
+        return Demand(
+            indices=self.indices,
+            processors=need.processors,
+            work_s=need.work_s or settings.default_work_s,
+            max_subgroup=settings.max_subgroup,
+            max_parallel=self.spec.max_parallel,
+        )
 
     def sought(self) -> tuple[str, ...]:
         """Refs somebody must be asked for; what the submitter uploaded lies at the origin."""
         return tuple(sorted({ref for ref, _ in self.refs if not ref.startswith("blob:")}))
 
+    def take(self, site: SiteId, quote: Quote, now: float) -> int | None:
+        """The answer for one stretch: gives the stretch to ask next, or None when the site has said all or says what it
+        was not asked."""
+        told = self._told.setdefault(site, [])
+        if quote.part != len(told):
+            return None
+        told.append(quote)
+        if len(told) < len(self.stretches):
+            return len(told)
+        whole = msgspec.structs.replace(
+            quote,
+            files=tuple(file for part in told for file in part.files),
+            cached=tuple(file for part in told for file in part.cached),
+            unknown_refs=tuple(ref for part in told for ref in part.unknown_refs),
+        )
+        self.quotes[site] = (whole, now)
+        del self._told[site]
+        return None
 
-def quote_request(draft: Draft) -> QuoteRequest:
-    refs = sorted({ref for ref, _ in draft.refs if ref.startswith("dataset:")})
-    if len(refs) > MAX_ASKED_REFS:
-        refs = sorted({ref.partition("/")[0] for ref in refs})
+
+def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
+    out: list[tuple[str, ...]] = []
+    some: list[str] = []
+    characters = 0
+    for ref in refs:
+        if some and (len(some) >= MAX_ASKED_REFS or characters + len(ref) > MAX_ASKED_CHARACTERS):
+            out.append(tuple(some))
+            some, characters = [], 0
+        some.append(ref)
+        characters += len(ref)
+    return [*out, tuple(some)]
+
+
+def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
     need = draft.spec.resources
     return QuoteRequest(
         quote=draft.number,
@@ -49,8 +105,11 @@ def quote_request(draft: Draft) -> QuoteRequest:
         memory_bytes=need.memory_bytes,
         gpus=need.gpus,
         jobs=len(draft.indices),
-        refs=tuple(refs),
+        refs=draft.stretches[part],
+        part=part,
         owner=draft.owner,
+        template=template_key(draft.spec),
+        work_s=need.work_s,
     )
 
 

@@ -54,6 +54,12 @@ class GroupAccepted(msgspec.Struct, frozen=True):
     jobs: int
 
 
+class GroupsAccepted(msgspec.Struct, frozen=True):
+    """Of one submission, in the order written."""
+
+    groups: tuple[GroupAccepted, ...]
+
+
 class DecisionMade(msgspec.Struct, frozen=True):
     decision: Decision
 
@@ -68,7 +74,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 class Reply(msgspec.Struct, frozen=True):
     request: int
-    body: GroupAccepted | DecisionMade | Answer | Refusal
+    body: GroupAccepted | GroupsAccepted | DecisionMade | Answer | Refusal
 
 
 class Notify(msgspec.Struct, frozen=True):
@@ -131,6 +137,21 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the batch that were retried since: their outputs count no more."""
 
 
+class RegisterOutputs(msgspec.Struct, frozen=True, kw_only=True):
+    """Put what the group left into this site's catalogue, durably. Answered by `OutputsInCatalogue` of the same
+    ticket; told again for the same content it changes nothing."""
+
+    ticket: int
+    group: GroupId
+    dataset: str
+    to: str
+    """`Outputs.to`; with an absolute folder of the user's only outputs the results name belong to it."""
+    superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
+    """Whose results of these jobs count no more."""
+    new_version: bool = False
+    """The name stands for other content of the same owner's, which stays as an older version."""
+
+
 class LookUp(msgspec.Struct, frozen=True, kw_only=True):
     """What does this site hold of these refs? Answered by `LookedUp` of the same ticket; changes nothing."""
 
@@ -147,6 +168,8 @@ class DropOutputs(msgspec.Struct, frozen=True):
     """The origin has them: delete the local copies of this chunk's outputs."""
 
     key: FactsKey
+    dataset: str = ""
+    """They are about to be files of this dataset: keep them as cached replicas, as far as the cache has room."""
 
 
 class DropSubgroup(msgspec.Struct, frozen=True):
@@ -179,6 +202,7 @@ Effect = (
     | ForgetRuns
     | StageIn
     | Gather
+    | RegisterOutputs
     | LookUp
     | CancelStage
     | DropOutputs

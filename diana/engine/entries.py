@@ -18,6 +18,7 @@ class Entry:
     __slots__ = (
         "allowed",
         "bound",
+        "counted",
         "due_s",
         "jobs",
         "key",
@@ -28,6 +29,7 @@ class Entry:
         "processors",
         "ready",
         "rows",
+        "run_s",
         "steps",
         "submitted_s",
         "user",
@@ -45,6 +47,7 @@ class Entry:
         ready: int,
         offset: float = 0.0,
         bound: bool = False,
+        run_s: float = 0.0,
     ) -> None:
         self.key = key
         self.user = user
@@ -54,6 +57,10 @@ class Entry:
         self.order: Order = (submitted_s, processors, key)
         self.offset = offset
         self.bound = bound
+        self.run_s = run_s
+        """Expected of one job."""
+        self.counted: tuple[tuple[int, int, float], ...] = ()
+        """(row, jobs, processor-seconds) it stands in the class table's sums with."""
         self.steps = 0
         """Time thresholds waited."""
         self.due_s = 0.0

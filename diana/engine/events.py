@@ -49,12 +49,37 @@ class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
     plan_only: bool = False
 
 
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of a submission of several; fields as in `SubmitGroup`."""
+
+    spec: GroupSpec
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    after: tuple[int, ...] = ()
+    """Members it waits for, by their place; no cycles."""
+    after_groups: tuple[GroupId, ...] = ()
+    """Groups of earlier submissions it waits for."""
+
+
+class SubmitChain(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups that wait for each other or for earlier ones: all are accepted, in one transaction, or none. Answered
+    by `Reply(GroupsAccepted | Refusal)`."""
+
+    request: int
+    principal: Principal
+    key: str
+    members: tuple[Member, ...]
+    wall_s: float
+
+
 class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     request: int
     principal: Principal
     group: GroupId
     indices: IndexSet | None
     """None: all of the group."""
+    dependents: bool = False
+    """Also every group that waits for it, directly or not."""
 
 
 class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +113,14 @@ class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
     request: int
     principal: Principal
     dataset: Dataset
+
+
+class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """The stager's catalogue has forgotten all its versions. What was placed before fails staging where it needs it."""
+
+    request: int
+    principal: Principal
+    name: str
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +160,10 @@ class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     rtt_s: float | None = None
     bytes_per_s: float | None = None
+    """Towards here, all concurrent transfers together."""
+    sent: int = 0
+    lost: int = 0
+    """Pings, and those of them that nobody answered in time."""
 
 
 # --- local resource manager --------------------------------------------------------------------------
@@ -175,6 +212,14 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class OutputsInCatalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers a `RegisterOutputs`: the dataset as registered, or why it is not."""
+
+    ticket: int
+    dataset: Dataset | None
+    error: str = ""
+
+
 class LookedUp(msgspec.Struct, frozen=True, kw_only=True):
     """Answers a `LookUp`. A ref that stands nowhere here is of a dataset this site does not know."""
 
@@ -194,11 +239,13 @@ Event = (
     | SettingsLoaded
     | RoomChecked
     | SubmitGroup
+    | SubmitChain
     | CancelJobs
     | HoldJobs
     | ReleaseJobs
     | RetryJobs
     | AddDataset
+    | RemoveDataset
     | Ask
     | PeerUp
     | PeerDown
@@ -208,5 +255,6 @@ Event = (
     | LrmLost
     | JobsEnded
     | StageDone
+    | OutputsInCatalogue
     | LookedUp
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import columns, results
+from diana.engine import columns, learning, links, results
 from diana.engine.context import Context, Ended
 from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
 from diana.engine.events import JobsEnded, LrmReady, Run
@@ -70,6 +70,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
         core.lrm_load -= len(fresh) * custody.spec.resources.processors
+        core.totals.runs.told(key, [facts.indices[at] for at in fresh])
         _learn(core, custody, facts, fresh)
         _flush_soon(core, custody, buffer)
 
@@ -83,6 +84,7 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
     took_s = sum(facts.ended_s[at] - facts.started_s[at] for at in rows) / len(rows)
     known = core.run_s.get(custody.key)
     core.run_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
+    core.totals.touch(custody.key)
 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
@@ -172,8 +174,10 @@ def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -
             cancelled=cancelled,
             has_outputs=bool(facts.outputs),
             bytes_staged=staged,
+            took=learning.took(facts),
         )
     )
+    learning.note(core, custody)
     if custody.origin == core.site:
         group = core.state.groups[group_of(custody.subgroup)]
         results.accept(core, group, group.subgroups[custody.subgroup], batch, facts, cancelled, staged, keep=False)
@@ -199,6 +203,7 @@ def close_if_over(core: Context, custody: Custody) -> None:
     core.ended.pop(key, None)
     core.moved.discard(key)
     for ticket in core.staging.drop(key):
+        links.settled(core, ticket)
         core.emit(CancelStage(ticket))
     core.persist(CustodyClosed(subgroup=key[0], epoch=key[1], at_s=core.now))
     core.emit(DropSubgroup(custody.subgroup))

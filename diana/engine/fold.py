@@ -19,6 +19,7 @@ from diana.engine.state import (
 )
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.link import MOST_LINKS, LinkHistory
 
 SKIPPED_GROUPS = 1_000_000
 """Group numbers left out after a restore."""
@@ -36,8 +37,13 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.settings = record.settings
         case r.DatasetAdded():
             state.datasets[record.dataset.name] = record.dataset
+        case r.DatasetRemoved():
+            state.datasets.pop(record.name, None)
+            state.produced.pop(record.name, None)
         case r.PeerSeen():
             state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq)
+        case r.LinksRecorded():
+            _links_recorded(state, record)
         case r.GroupSubmitted():
             _group_submitted(state, record)
         case r.GroupPlaced():
@@ -59,9 +65,14 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.merge = "running"
             group.merge_spec = record.spec
             _place(state, group, record.part, home, record.spec)
+        case r.OutputsRegistered():
+            group = state.groups[record.group]
+            group.registered = True
+            state.produced[record.dataset] = group.owner
         case r.GroupClosed():
             group = state.groups[record.group]
             group.state, group.closed_s = record.state, record.at_s
+            _compare(state, group)
             group.note = record.note or group.note
         case r.GroupExpired():
             group = state.groups.pop(record.group)
@@ -96,6 +107,13 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             assert_never(record)
 
 
+def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
+    for samples in record.links:
+        state.links.setdefault(samples.site, LinkHistory()).add(samples)
+    for _ in range(len(state.links) - MOST_LINKS):
+        del state.links[min(state.links, key=lambda site: (state.links[site].last_s(), site))]
+
+
 def _opened(state: SiteState, record: r.Opened) -> None:
     state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
     if record.restored:
@@ -128,6 +146,8 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
         wall_s=record.wall_s,
         authorisation=record.authorisation,
         unplaced=IndexSet.span(0, record.jobs),
+        after=record.after,
+        chain=record.chain,
     )
     state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
     if record.key:
@@ -150,6 +170,7 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
         readers=() if at_home else part.readers,
         max_parallel=part.max_parallel,
         attempt_base=part.attempt_base,
+        decision=len(group.decisions) - 1,
         db_uuid=state.db_uuid if at_home else "",
         acked=at_home,
     )
@@ -186,7 +207,8 @@ def _jobs_retried(group: Group, indices: IndexSet) -> None:
     group.retried = group.retried | indices
     group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
     group.gathers, group.not_gathered = group.gathers + group.not_gathered, []
-    group.merge = ""
+    if group.merge != "done":
+        group.merge = ""
     group.state, group.closed_s, group.note = "", -1.0, ""
 
 
@@ -242,6 +264,18 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():
             _result_accepted(group, subgroup, record)
+            if record.took:
+                state.work_times.add(group.template, group.owner, record.took)
+
+
+def _compare(state: SiteState, group: Group) -> None:
+    """Note how far the predicted end was off, if nothing came between: placed once, not held, cancelled or retried."""
+    as_planned = len(group.decisions) == 1 and not group.past and not group.retried
+    ordered = any(subgroup.control_seq for subgroup in group.subgroups.values())
+    if group.state != "done" or not as_planned or ordered or group.last_end_s < 0:
+        return
+    decision = group.decisions[0]
+    state.errors.add(decision.end_s(), group.last_end_s - (decision.decided_at_s - group.submitted_s))
 
 
 def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted) -> None:
@@ -260,6 +294,10 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
         group.merge = next((name for name, jobs in ends if jobs), "failed")
         group.note = record.note or group.note
         return
+    subgroup.bytes_in += record.bytes_staged
+    if record.first_start_s >= 0 and not 0 <= subgroup.first_start_s <= record.first_start_s:
+        subgroup.first_start_s = record.first_start_s
+    subgroup.last_end_s = max(subgroup.last_end_s, record.last_end_s)
     group.done.add_set(record.done)
     group.failed.add_set(record.failed)
     group.cancelled.add_set(record.cancelled)
@@ -335,6 +373,8 @@ def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
             custody.pending = custody.pending | record.indices
         case r.RunsEnded():
             _runs_ended(custody, record, custody.origin == home)
+            if record.took:
+                state.run_times.add(custody.template, custody.owner, record.took)
         case r.BatchAcked():
             batch = custody.outgoing[record.batch]
             if record.outputs_taken or not batch.has_outputs:

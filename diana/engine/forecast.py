@@ -1,18 +1,55 @@
-"""Predicted starts of what waits here."""
+"""Predicted starts of what waits here, and of what might come."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
+from typing import NamedTuple
 
 from diana.engine import load
 from diana.engine.context import Context
+from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
 from diana.policy import forecast
 
-MOST_LOOKED_AT = 20_000
-"""Entries; beyond them no predictions are made just to learn."""
+
+class Wait(NamedTuple):
+    """What jobs would lose here to what stands before them: their predicted end less their own run."""
+
+    wait_s: float
+    low_s: float
+    high_s: float
+    """Nine of ten past predictions of starts came between factors as wide as these, or their guess."""
+    jobs_ahead: int
+    priority: float
+    """DIANA's number that the jobs would get."""
+
+
+NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
+
+
+def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
+    """For `asked.jobs` jobs that run `run_s` each, wanting no more processors than the site has.
+
+    Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
+    lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
+    when its own is through, and its first job starts when there is room for it.
+    """
+    settings = core.state.settings
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs)
+    slots, given_s = _slots(core)
+    ahead_s = given_s + place.work_ahead_s
+    lanes = settings.slots // asked.processors
+    # Processors left over beside the last lane serve nobody of this group.
+    work_s = asked.jobs * run_s * settings.slots / lanes
+    first_s = slots.starts_s(asked.processors, ahead_s)
+    end_s = max(first_s + run_s, slots.starts_s(1, ahead_s + work_s))
+    lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
+    if lost_s == inf:
+        return Wait(inf, inf, inf, place.jobs_ahead, place.priority)
+    low_s, high_s = core.predictions.spread().around(lost_s)
+    return Wait(lost_s, low_s, high_s, place.jobs_ahead, place.priority)
 
 
 def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[CustodyKey, bool], float]:
@@ -22,32 +59,29 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     slots, ahead_s = _slots(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        custody = core.state.custodies[entry.key]
         wait_s = slots.starts_s(entry.processors, ahead_s) if core.lrm_session is not None else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
-        ahead_s += one.jobs * entry.processors * load.expected_s(core, custody)
+        ahead_s += one.jobs * entry.processors * entry.run_s
     return out
 
 
 def learn(core: Context, arrived: CustodyKey) -> None:
-    """Now and then, predict for what just came."""
-    count = len(core.queues)
-    if arrived in core.queues.entries and count <= MOST_LOOKED_AT and core.predictions.sample_due(arrived, core.now):
-        next_starts(core, core.queues.standing())
+    """Now and then, predict for what just came: behind all that has no lower priority."""
+    entry = core.queues.entries.get(arrived)
+    if entry is None or not entry.ready or core.lrm_session is None:
+        return
+    if not core.predictions.sample_due(arrived, core.now):
+        return
+    slots, given_s = _slots(core)
+    own_s = entry.jobs * entry.processors * entry.run_s
+    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry) - own_s)
+    core.predictions.predicted(arrived, slots.starts_s(entry.processors, ahead_s), core.now)
 
 
 def _slots(core: Context) -> tuple[forecast.Slots, float]:
     """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
-    free, ahead_s, claimed = core.state.settings.slots, 0.0, False
-    ends: list[tuple[float, int]] = []
-    for _, run_s, left_s, width in sorted(load.given(core)):
-        # The LRM starts jobs in the order it is given them.
-        claimed = claimed or width > free
-        if claimed:
-            ahead_s += run_s * width
-        else:
-            free -= width
-            ends.append((left_s, width))
-    return forecast.Slots(free, ends), ahead_s
+    held = load.held(core)
+    free = core.state.settings.slots - sum(width for _, width in held.ends)
+    return forecast.Slots(max(0, free), held.ends), held.ahead_s

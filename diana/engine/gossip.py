@@ -1,14 +1,12 @@
-"""Who is there: peers coming and going, their summaries, what links measured. Work is priced on what this learns."""
+"""Who is there: peers coming and going, their summaries, what they tell of their links. Work is priced on what this learns."""
 
 from __future__ import annotations
 
-from diana.engine import custody, handover, littles, load
+from diana.engine import custody, handover, links, littles, load
 from diana.engine.context import Context
-from diana.engine.events import LinkMeasured
-from diana.engine.messages import Hello, Summary
+from diana.engine.messages import Hello, LinkEstimate, Summary
 from diana.engine.records import PeerSeen
 from diana.engine.state import Step
-from diana.engine.view import PeerView
 from diana.model.ids import SiteId
 
 MAX_NAMED_DATASETS = 256
@@ -21,11 +19,10 @@ def on_peer_up(core: Context, hello: Hello) -> None:
         core.warn("a peer calls itself by this site's name")
         return
     _remember(core, hello)
-    peer = core.view.peers.get(site)
-    if peer is None:
-        peer = core.view.peers[site] = PeerView(hello)
-    peer.hello, peer.up, peer.last_heard_s = hello, True, core.now
-    core.send(site, summary(core))
+    peer = core.view.met(hello)
+    peer.up, peer.last_heard_s = True, core.now
+    core.roster.touch(hello.site)
+    core.send(site, summary(core, links.told_always(core)))
     handover.resend_all(core, site)
     custody.say_again(core, site)
     for group in core.state.groups.values():
@@ -83,6 +80,7 @@ def on_peer_down(core: Context, site: SiteId) -> None:
     if peer is None:
         return
     peer.up = False
+    core.roster.touch(site)
     for draft in list(core.drafts.values()):
         if site in draft.waiting:
             # Whoever is gone gives no quote: do not wait for it.
@@ -99,15 +97,12 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
     old = peer.summary
     if old is None or (old.generation, old.counter) < (message.generation, message.counter):
         peer.summary = message
+        core.roster.touch(sender)
+        if message.links:
+            links.heard(core, sender, message.links)
 
 
-def on_link(core: Context, event: LinkMeasured) -> None:
-    peer = core.view.peers.get(event.site)
-    if peer is not None:
-        peer.measured(event.rtt_s, event.bytes_per_s)
-
-
-def summary(core: Context) -> Summary:
+def summary(core: Context, told: tuple[LinkEstimate, ...] = ()) -> Summary:
     settings = core.state.settings
     core.summary_counter += 1
     names = sorted(core.state.datasets)
@@ -124,13 +119,14 @@ def summary(core: Context) -> Summary:
         work_ahead_s=load.work_ahead_s(core),
         datasets=tuple(names[:MAX_NAMED_DATASETS]),
         accepting=settings.accept_remote and not core.low_room,
+        links=told,
     )
 
 
 def tell_all(core: Context) -> None:
     """Every `summary_every_s`, to every peer a stream stands to."""
     core.after(("summary",), core.state.settings.summary_every_s)
-    mine = summary(core)
+    mine = summary(core, links.told_now(core))
     for site in sorted(core.view.peers):
         if core.view.peers[site].up:
             core.send(site, mine)

@@ -1,103 +1,101 @@
-"""How much work stands at this site, and the quote that follows from it."""
+"""How much work stands at this site, and why it takes no more. Every figure is a running total or one look at what the
+local resource manager holds: none costs by the number of groups."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from diana.engine import learning
 from diana.engine.context import Context
-from diana.engine.events import LookedUp
-from diana.engine.messages import Quote, QuoteRequest
+from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
 from diana.policy import limits
 
+MOST_LOOKED_AT = 512
+"""Jobs on slots looked at to tell when slots come free; of more, an even sample."""
 
-def work_s(core: Context, custody: Custody) -> float:
-    """Processor-seconds of one of its jobs at reference speed."""
-    need = custody.spec.resources
-    return (need.work_s or core.state.settings.default_work_s) * need.processors
+expected_s = learning.expected_s
 
 
-def expected_s(core: Context, custody: Custody) -> float:
-    """Run time of one of its jobs here: as seen, else as declared, else the default."""
-    seen = core.run_s.get(custody.key)
-    if seen is not None:
-        return seen
-    settings = core.state.settings
-    return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
+class Given(NamedTuple):
+    """Jobs the LRM holds, as far as it has told."""
+
+    ends: list[tuple[float, int]]
+    """(expected seconds still to run, processors) of those on slots; what is overdue is expected to end now."""
+    ahead_s: float
+    """Processor-seconds expected of those given ahead of free slots."""
+
+    def left_s(self) -> float:
+        """Processor-seconds until all of it is through."""
+        return self.ahead_s + sum(left_s * width for left_s, width in self.ends)
+
+
+def held(core: Context) -> Given:
+    on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
+    expected: dict[CustodyKey, float] = {}
+    for run in (*on, *ahead):
+        if run.key not in expected:
+            expected[run.key] = expected_s(core, core.state.custodies[run.key])
+    ends = [(max(0.0, r.given_s + expected[r.key] - core.now), r.processors * every) for r in on]
+    return Given(ends, sum(expected[r.key] * r.processors for r in ahead) * other)
 
 
 def given(core: Context) -> list[tuple[float, float, float, int]]:
-    """(given at, expected run time, of that expected still to come, processors) of each job the LRM holds; what is
-    overdue is expected to end now."""
+    """(given at, expected run time, of that expected still to come, processors) of each job the LRM holds, in the order
+    it was given; what is overdue is expected to end now."""
+    expected: dict[CustodyKey, float] = {}
     out: list[tuple[float, float, float, int]] = []
-    for key, custody in core.state.custodies.items():
-        if custody.running:
-            run_s, width = expected_s(core, custody), custody.spec.resources.processors
-            began, told = core.started_s.get(key, {}), core.ended[key].indices if key in core.ended else ()
-            for index in custody.running:
-                if index not in told:
-                    at = began.get(index, core.now)
-                    out.append((at, run_s, max(0.0, at + run_s - core.now), width))
+    for run in core.totals.runs.all():
+        run_s = expected.get(run.key)
+        if run_s is None:
+            run_s = expected[run.key] = expected_s(core, core.state.custodies[run.key])
+        out.append((run.given_s, run_s, max(0.0, run.given_s + run_s - core.now), run.processors))
     return out
 
 
 def queued_jobs(core: Context) -> int:
     """Jobs this site holds that have no slot yet, prepared and claimed ones included."""
-    claimed = sum(len(c.running) for c in core.state.custodies.values()) - running_jobs(core)
-    return claimed + sum(len(c.pending if c.runnable else c.indices) for c in core.state.custodies.values())
+    return core.totals.waiting() + claimed_jobs(core)
 
 
 def on_slots(core: Context) -> dict[CustodyKey, int]:
     """Jobs of each custody that have a slot; what was claimed ahead waits in the LRM, which starts jobs in the order
     it is given them."""
-    told = {key: len(ended.indices) for key, ended in core.ended.items()}
-    busy = {key: c for key, c in core.state.custodies.items() if c.running}
-    if core.lrm_load <= core.state.settings.slots:
-        return {key: len(c.running) for key, c in busy.items()}
-    given: list[tuple[float, CustodyKey, int]] = []
-    for key, custody in busy.items():
-        began, ended = core.started_s.get(key, {}), core.ended[key].indices if key in told else ()
-        width = custody.spec.resources.processors
-        given += [(began.get(index, 0.0), key, width) for index in custody.running if index not in ended]
-    free, out = core.state.settings.slots, {key: told.get(key, 0) for key in busy}
-    for _, key, width in sorted(given):
-        if width > free:
-            break
-        free -= width
-        out[key] += 1
-    return out
+    return core.totals.runs.on_slots()
 
 
 def running_jobs(core: Context) -> int:
-    return sum(on_slots(core).values())
+    return core.totals.runs.running
+
+
+def running_here(core: Context, custody: Custody) -> int:
+    """Of `running_jobs`, the custody's."""
+    return core.totals.runs.running_of(custody.key)
+
+
+def claimed_jobs(core: Context) -> int:
+    """Given to the LRM and waiting there for a slot."""
+    return core.totals.started() - core.totals.runs.running
 
 
 def queued_of(core: Context, user: str) -> int:
-    """The user's part of `queued_jobs`."""
-    mine = (c for c in core.state.custodies.values() if c.owner == user)
-    return sum(len(c.pending if c.runnable else c.indices) for c in mine)
+    """The user's part of `queued_jobs`, claimed ones left out."""
+    return core.totals.waiting_of(user)
 
 
 def unplaced_of(core: Context, user: str) -> int:
     """Jobs the user submitted here that no site has."""
-    return sum(len(g.unplaced) for g in core.state.groups.values() if g.owner == user)
+    return core.totals.unplaced_of(user)
 
 
 def running_of(core: Context) -> dict[str, int]:
     """User -> jobs running here, claimed ones included."""
-    out: dict[str, int] = {}
-    for custody in core.state.custodies.values():
-        if custody.running:
-            out[custody.owner] = out.get(custody.owner, 0) + len(custody.running)
-    return out
+    return core.totals.started_by_user()
 
 
 def work_ahead_s(core: Context) -> float:
-    total, slots = 0.0, on_slots(core)
-    for custody in core.state.custodies.values():
-        waiting = len(custody.startable() if custody.runnable else custody.indices - custody.held)
-        # A running job is half done on average.
-        running = slots.get(custody.key, 0)
-        total += work_s(core, custody) * (waiting + len(custody.running) - 0.5 * running)
-    return total
+    """Processor-seconds at reference speed of all that runs or waits here."""
+    return (core.totals.ahead_s() + held(core).left_s()) * core.state.settings.speed
 
 
 def free_slots(core: Context) -> int:
@@ -105,40 +103,48 @@ def free_slots(core: Context) -> int:
     return max(0, core.state.settings.slots - core.lrm_load)
 
 
-def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, for_peer: bool = True) -> Quote:
-    """`held`: what this site holds of the asked refs."""
-    settings = core.state.settings
-    return Quote(
-        quote=asked.quote,
-        rejected=_rejected(core, asked, for_peer),
-        slots=settings.slots,
-        free_slots=free_slots(core),
-        speed=settings.speed,
-        work_ahead_s=work_ahead_s(core),
-        files=held.found if held else (),
-        cached=held.cached if held else (),
-        unknown_refs=held.unknown if held else (),
-        links=core.view.links(),
-    )
+class Obstacle(NamedTuple):
+    """A condition that jobs fail here."""
+
+    why: str
+    """With its figures."""
+    mend: str
+    """What of the jobs would have to be otherwise; empty: it is not about them."""
 
 
-def _rejected(core: Context, asked: QuoteRequest, for_peer: bool) -> str:
+def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
+    """Why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
+    found = obstacles(core, asked, for_peer=for_peer)
+    return found[0].why if found else ""
+
+
+def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> list[Obstacle]:
+    """Every condition that such jobs fail at this site, the gravest first."""
     settings = core.state.settings
     if settings.slots == 0:
-        return "has no slots"
+        return [Obstacle("has no slots", "")]
+    found = []
     if core.low_room:
-        return core.low_room
+        found.append(Obstacle(core.low_room, ""))
     if asked.processors > settings.slots:
-        return f"has {settings.slots} processors, a job needs {asked.processors}"
+        why = f"has {settings.slots} processors, a job needs {asked.processors}"
+        found.append(Obstacle(why, f"processors <= {settings.slots}"))
     if asked.gpus:
-        return f"hands out no GPUs, a job needs {asked.gpus}"
+        found.append(Obstacle(f"hands out no GPUs, a job needs {asked.gpus}", "gpus = 0"))
     if settings.memory_bytes and asked.memory_bytes > settings.memory_bytes:
-        return f"has {_gib(settings.memory_bytes)} of memory, a job needs {_gib(asked.memory_bytes)}"
+        had = _gib(settings.memory_bytes)
+        found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
     if for_peer and not settings.accept_remote:
-        return "takes no work from other sites"
-    if queued_jobs(core) + asked.jobs > settings.max_queued_jobs:
-        return f"holds its limit of {settings.max_queued_jobs} jobs"
-    return limits.queued(settings, asked.jobs, queued_of(core, asked.owner) if settings.user_max_queued else 0)
+        found.append(Obstacle("takes no work from other sites", ""))
+    room = max(0, settings.max_queued_jobs - queued_jobs(core))
+    if asked.jobs > room:
+        found.append(Obstacle(f"holds its limit of {settings.max_queued_jobs} jobs", f"jobs <= {room}" if room else ""))
+    waiting = queued_of(core, asked.owner) if settings.user_max_queued else 0
+    why = limits.queued(settings, asked.jobs, waiting)
+    if why:
+        left = max(0, settings.user_max_queued - waiting)
+        found.append(Obstacle(why, f"jobs <= {left}" if left else ""))
+    return found
 
 
 def _gib(size_bytes: int) -> str:

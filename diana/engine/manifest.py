@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from diana.engine.context import Context
+from diana.engine.datasets import nearest
 from diana.engine.draft import Draft
-from diana.model.data import DataFile
+from diana.model.data import DataFile, dataset_of
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
@@ -17,10 +18,14 @@ class Manifest:
     """For one draft. `missing` holds the refs nobody who answered has."""
 
     def __init__(self, core: Context, draft: Draft) -> None:
+        self._core = core
         quotes = {site: quote for site, (quote, _) in sorted(draft.quotes.items())}
         self._asked = [core.site, *quotes]
         self._silent = sorted(s for s in core.view.peers if s not in quotes)
-        self._rates = {s: p.bytes_per_s or 0.0 for s, p in core.view.peers.items()}
+        self._rates = {
+            core.site: {s: p.bytes_per_s or 0.0 for s, p in core.view.peers.items()},
+            **{s: {link.site: link.bytes_per_s for link in q.links} for s, q in quotes.items()},
+        }
         self._entries: list[tuple[DataFile, frozenset[SiteId], IndexSet]] = []
         self.missing: list[str] = []
         self.trouble = dict(draft.held.failed) if draft.held else {}
@@ -43,11 +48,14 @@ class Manifest:
         troubled = [ref for ref in self.missing if ref in self.trouble]
         if troubled:
             return self.trouble[troubled[0]]
+        likely = sorted({near for ref in self.missing[:3] for near in nearest(self._core, dataset_of(ref))})
+        hint = f"did you mean {' or '.join(likely[:3])}? else " if likely else ""
         names = ", ".join(ref.partition(":")[2] for ref in self.missing[:3])
         more = f" and {len(self.missing) - 3} more" if len(self.missing) > 3 else ""
         silent = f" (no answer from {', '.join(self._silent)})" if self._silent else ""
         sites = ", ".join(self._asked)
-        return f"dataset {names}{more}: not registered at {sites}{silent}; add it with: diana datasets add NAME PATH"
+        mend = f"{hint}add it with: diana datasets add NAME PATH"
+        return f"dataset {names}{more}: not registered at {sites}{silent}; {mend}"
 
     def holders(self) -> list[SiteId]:
         return sorted({site for _, holders, _ in self._entries for site in holders})
@@ -62,14 +70,16 @@ class Manifest:
     def for_part(
         self, site: SiteId, indices: IndexSet
     ) -> tuple[tuple[DataFile, ...], tuple[tuple[SiteId, ...], ...], tuple[IndexSet, ...]]:
-        """(files, sources, readers) that a part at `site` needs; sources best first: itself, then by throughput."""
+        """(files, sources, readers) that a part at `site` needs; sources best first: itself, then by what that site
+        forecasts of its links."""
+        rates = self._rates.get(site, {})
         files: list[DataFile] = []
         sources: list[tuple[SiteId, ...]] = []
         readers: list[IndexSet] = []
         for unit, holders, reading in self._entries:
             here = reading & indices
             if here:
-                order = tuple(sorted(holders, key=lambda h: (h != site, -self._rates.get(h, 0.0), h)))
+                order = tuple(sorted(holders, key=lambda h: (h != site, -rates.get(h, 0.0), h)))
                 files.append(unit)
                 sources.append(order)
                 readers.append(here)

@@ -57,6 +57,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     work_ahead_s: float
     datasets: tuple[str, ...]
     accepting: bool
+    links: tuple[LinkEstimate, ...] = ()
+    """Its links measured last, at most 16; only in some summaries, and what was told stands until told anew."""
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +72,32 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`dataset:NAME` or `dataset:NAME/FILE`."""
     owner: str = ""
     """Whose jobs they are: sites limit users."""
+    template: str = ""
+    """What they have in common with jobs that ran before (`model/history.py`)."""
+    work_s: float = 0.0
+    """Declared run time of one at reference speed; 0: not declared."""
+    part: int = 0
+    """Which stretch of the asker's refs these are, from 0; the next is asked when this one was answered."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
-    """The answering site's forecast of fetching from `site`."""
+    """The answering site's forecast of fetching from `site`. Negative: not measured."""
 
     site: SiteId
     rtt_s: float
     bytes_per_s: float
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    """Share of pings that went unanswered."""
+    error: float = 0.0
+    """Past error of the throughput forecast, relative; negative: fewer than two samples."""
+    age_s: float = 0.0
+    """Since the newest throughput sample; since the newest round trip where throughput was never measured."""
+    backlog_bytes: int = 0
+    """Ordered from there and not here yet, as far as the answering site knows: they share the link."""
+    predictor: str = ""
+    """What made the throughput forecast (or else that of the round trip) of how many samples."""
+    samples: int = 0
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +114,28 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     unknown_refs: tuple[str, ...]
     """Asked files that are not in their dataset, though it is registered here."""
     links: tuple[LinkEstimate, ...]
+    run_low_s: float = 0.0
+    run_s: float = 0.0
+    run_high_s: float = 0.0
+    """10, 50 and 90 % of the asker's jobs of this template that ended here took less."""
+    run_mean_s: float = 0.0
+    runs_seen: int = 0
+    """How many those were; 0: none, the four above mean nothing."""
+    wait_s: float = 0.0
+    wait_low_s: float = 0.0
+    wait_high_s: float = 0.0
+    """What the jobs would lose to all that stands before them at their priority, and its range."""
+    jobs_ahead: int = 0
+    priority: float = 0.0
+    """What they would get."""
+    queued_jobs: int = 0
+    busy_fraction: float = 0.0
+    near_miss: str = ""
+    """With `rejected`: the one thing about the jobs that would have to be otherwise; empty: it is not up to them."""
+    uplink_bytes_per_s: float = 0.0
+    """All transfers of the site share it; 0: not known."""
+    part: int = 0
+    """As asked."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine import links
 from diana.engine.context import Context
 from diana.engine.effects import CancelStage, DropOutputs, Gather
 from diana.engine.events import StageDone
@@ -10,17 +11,21 @@ from diana.engine.records import OutputsGathered, facts_key
 from diana.engine.state import Group
 from diana.model.facts import FactsKey
 from diana.model.ids import SiteId, SubgroupId, group_of
+from diana.model.spec import GroupSpec
 
 GIVE_UP_AFTER = 40
 """Tries to bring one batch home from a site in reach, with growing pauses (about ten minutes), before the group is
 called failed for want of it."""
 
 
-def begin(core: Context, group: Group, key: FactsKey, source: SiteId) -> None:
+def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes: int = 0) -> None:
+    """`size_bytes`: of the files, where they are known; counted as on their way until they are here."""
     ticket = core.ticket()
     core.gathers[ticket] = (key, source)
     skip = group.subgroups[key.subgroup].superseded
-    core.emit(Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip))
+    order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
+    links.ordered(core, order, size_bytes)
+    core.emit(order)
 
 
 def begin_again(core: Context, group: Group) -> None:
@@ -31,11 +36,35 @@ def begin_again(core: Context, group: Group) -> None:
             moving.add(key)
         elif key.group == group.group:
             del core.gathers[ticket]
+            links.settled(core, ticket)
             core.emit(CancelStage(ticket))
     for key in group.gathers:
         if key not in moving:
-            core.settle(("gather", key.subgroup, str(key.epoch), str(key.batch)))
+            core.settle(_timer(key))
             begin(core, group, key, group.subgroups[key.subgroup].site)
+
+
+def shared(core: Context, spec: GroupSpec) -> str:
+    """Why its outputs may not go where it says: a group that is not over gathers files of the same names there, and one
+    would overwrite the other's. Empty: they may."""
+    wanted = spec.outputs
+    if not wanted.to:
+        return ""
+    names = {name for name in wanted.collect if "{group}" not in name}
+    for other in core.state.groups.values():
+        if other.state or not other.spec.outputs.to or _folder(other.spec.outputs.to) != _folder(wanted.to):
+            continue
+        both = sorted(names.intersection(other.spec.outputs.collect))
+        if both:
+            return (
+                f"outputs.to: {other.group}, which is not over, puts its {both[0]!r} into {wanted.to} too;"
+                " name another folder, put {group} into the file names, or wait for it"
+            )
+    return ""
+
+
+def _folder(text: str) -> str:
+    return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 def resume_all(core: Context) -> None:
@@ -48,10 +77,11 @@ def resume_all(core: Context) -> None:
 
 def on_gathered(core: Context, event: StageDone) -> None:
     key, source = core.gathers.pop(event.ticket)
+    links.settled(core, event.ticket)
     group = core.state.groups.get(key.group)
     if group is None or key not in group.gathers:
         return
-    timer = ("gather", key.subgroup, str(key.epoch), str(key.batch))
+    timer = _timer(key)
     if event.error and (core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
         core.waiting_notes[group.group] = event.error
         core.back_off(timer)
@@ -73,6 +103,28 @@ def on_gathered(core: Context, event: StageDone) -> None:
         core.send(source, ResultAck(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, outputs_taken=True))
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def give_up(core: Context, group: Group, why: str) -> int:
+    """Bring home no more of what did not come at the first try; gives the batches concerned. They stay where they are:
+    a retry of the group gathers them again."""
+    stuck = [key for key in group.gathers if core.tries.get(_timer(key), 0)]
+    for key in stuck:
+        for ticket in [t for t, (moving, _) in core.gathers.items() if moving == key]:
+            del core.gathers[ticket]
+            links.settled(core, ticket)
+            core.emit(CancelStage(ticket))
+        core.settle(_timer(key))
+        core.persist(OutputsGathered(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=0, error=why))
+        core.count("batches_not_gathered")
+    if stuck:
+        core.waiting_notes.pop(group.group, None)
+        core.to_check.add(group.group)
+    return len(stuck)
+
+
+def _timer(key: FactsKey) -> tuple[str, str, str, str]:
+    return ("gather", key.subgroup, str(key.epoch), str(key.batch))
 
 
 def _in_reach(core: Context, source: SiteId) -> bool:

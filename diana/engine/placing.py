@@ -6,24 +6,24 @@ and a submission that was not answered yet never was.
 
 from __future__ import annotations
 
-from math import inf
+import msgspec
 
-from diana.engine import handover, load, staging
+from diana.engine import candidates, handover, judging, staging
 from diana.engine.accepting import accept
 from diana.engine.context import Context
-from diana.engine.draft import Draft, allowed, parallel_left, quote_request
+from diana.engine.draft import Draft, parallel_left
 from diana.engine.effects import DecisionMade, Refusal, Reply
 from diana.engine.manifest import Manifest
-from diana.engine.messages import Quote
 from diana.engine.records import GroupPlaced, Part
 from diana.engine.state import Group
 from diana.model.decision import Decision
-from diana.model.ids import SiteId, subgroup_id
+from diana.model.ids import subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
 from diana.policy import splitting
 from diana.policy.allotment import allot
-from diana.policy.demand import Candidate, Demand
+from diana.policy.demand import Demand
+from diana.policy.turnaround import Weights
 
 RETRY_S = 5.0
 """After this long a group no site could take is priced again."""
@@ -55,6 +55,8 @@ def decide(core: Context, draft: Draft) -> None:
         core.reply(Reply(draft.submit.request, body))
     elif not plan.parts:
         _give_up(core, draft, group, _unplaceable(plan, draft.spec))
+    elif draft.probe:
+        draft.probe(None)
     else:
         # What finds no room under max_parallel now is placed when a part is over.
         parts = plan.parts[:parallel] if draft.spec.max_parallel else plan.parts
@@ -71,56 +73,17 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
         needs=manifest.needs(indices),
         max_subgroup=min(spec.max_subgroup or settings.max_subgroup, settings.max_subgroup),
         max_parallel=parallel if spec.max_parallel else 0,
+        division=spec.division or settings.division,
+        job_class=spec.job_class,
     )
-    candidates = [_candidate(core, draft, site, manifest) for site in _everyone(core, draft)]
-    plan = splitting.decide(demand, candidates, core.now)
+    field = candidates.field(core, draft, manifest)
+    model, raw, weights = settings.cost_model, settings.cost_raw, Weights(**settings.cost_weights)
+    plan = splitting.decide(demand, field.candidates, core.now, model=model, weights=weights, raw=raw)
     if spec.max_parallel and len(plan.parts) > parallel:
         best = plan.decision.candidates[0].site
-        plan = splitting.decide(demand, [c for c in candidates if c.site == best], core.now)
-    return plan
-
-
-def _everyone(core: Context, draft: Draft) -> list[SiteId]:
-    """Home first, then every known peer by id, so that home wins ties."""
-    return [core.site, *sorted(core.view.peers)]
-
-
-def _candidate(core: Context, draft: Draft, site: SiteId, manifest: Manifest) -> Candidate:
-    default = core.state.settings.default_bytes_per_s
-    home = site == core.site
-    if not allowed(draft.spec, site):
-        return Candidate(site=site, rejected="not among the sites the group allows")
-    if home:
-        quote, at = load.quote(core, quote_request(draft), for_peer=False), core.now
-    elif site in draft.quotes:
-        quote, at = draft.quotes[site]
-    else:
-        peer = core.view.peers[site]
-        silent = f"no answer for {core.now - peer.last_heard_s:.0f} s" if not peer.up else "gave no quote in time"
-        return Candidate(site=site, rejected=silent)
-    refused_until = core.avoid.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
-    rejected = quote.rejected or _unusable(quote, draft.spec)
-    if refused_until > core.now:
-        rejected = rejected or "refused part of this group just now"
-    links = {link.site: link.bytes_per_s for link in quote.links if link.bytes_per_s > 0}
-    peer_view = core.view.peers.get(site)
-    return Candidate(
-        site=site,
-        rejected=rejected,
-        slots=quote.slots,
-        speed=quote.speed,
-        work_ahead_s=quote.work_ahead_s,
-        age_s=core.now - at,
-        rtt_s=0.0 if home or peer_view is None or peer_view.rtt_s is None else peer_view.rtt_s,
-        fetch_bytes_per_s={holder: links.get(holder, default) for holder in manifest.holders() if holder != site},
-    )
-
-
-def _unusable(quote: Quote, spec: GroupSpec) -> str:
-    """A quote is a peer's word: nothing is divided by what it says before this was asked."""
-    if quote.slots < spec.resources.processors:
-        return f"has {quote.slots} processors, a job needs {spec.resources.processors}"
-    return "" if 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf else "gave a quote that makes no sense"
+        alone = [c for c in field.candidates if c.site == best]
+        plan = splitting.decide(demand, alone, core.now, model=model, weights=weights, raw=raw)
+    return msgspec.structs.replace(plan, decision=judging.judged(core, plan.decision, field))
 
 
 def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
@@ -132,6 +95,9 @@ def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
 
 def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal) -> None:
     """Refuse a submission that was not accepted yet; a group that was waits and is priced again."""
+    if draft.probe:
+        draft.probe(refusal)
+        return
     if group is None:
         for request in draft.requests:
             core.reply(Reply(request, refusal))

@@ -7,6 +7,7 @@ from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
 from diana.engine.messages import QueueReport, QueueRequest
+from diana.engine.outcomes import outcomes, predicted_s
 from diana.engine.state import Group, Step
 from diana.model import views
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
@@ -137,7 +138,12 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
     achieved = group.last_end_s if group.state else -1.0
     return views.Explanation(
-        group=group.group, decisions=tuple(group.decisions), achieved_s=achieved, waiting=tuple(rows)
+        group=group.group,
+        decisions=tuple(group.decisions),
+        achieved_s=achieved,
+        waiting=tuple(rows),
+        outcomes=outcomes(group),
+        predicted_s=predicted_s(group),
     )
 
 

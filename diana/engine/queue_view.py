@@ -51,7 +51,7 @@ def view(core: Context) -> QueueView:
         mode=settings.priority_mode,
         slots=settings.slots,
         running=running,
-        claimed=sum(len(c.running) for c in core.state.custodies.values()) - running,
+        claimed=load.claimed_jobs(core),
         queued=core.line.flow.queued,
         total_processors=sizes.total_processors,
         total_quota=sizes.total_quota(),

@@ -23,6 +23,7 @@ from diana.policy import priority
 PORTION = 1 / 100
 """Of the half-life of service."""
 ALL = 1 << 62
+_ROUNDING = 1e-10
 MOST_WATCHED = 1000
 """Entries whose priority is followed for the sites they came from."""
 
@@ -40,6 +41,15 @@ class Standing(NamedTuple):
     priority: float
     """With ageing, offset and demotion."""
     level: priority.Level
+
+
+class Prospect(NamedTuple):
+    """Where jobs would stand that are not here yet."""
+
+    priority: float
+    jobs_ahead: int
+    work_ahead_s: float
+    """Processor-seconds expected of those."""
 
 
 class Queues:
@@ -79,7 +89,7 @@ class Queues:
         else:
             self._count(old, entry.jobs - before)
             grown = max(0, entry.jobs - before)
-            old.jobs, old.ready, old.bound = entry.jobs, entry.ready, entry.bound
+            old.jobs, old.ready, old.bound, old.run_s = entry.jobs, entry.ready, entry.bound, entry.run_s
             old.allowed = [min(entry.jobs, allowed + grown) for allowed in old.allowed]
             old.plain = min(old.allowed)
             self.classes.place(old)
@@ -123,6 +133,21 @@ class Queues:
     def jobs_of(self, user: str) -> int:
         """n: the user's queued jobs."""
         return self._users.jobs(user)
+
+    def prospect(self, user: str, processors: int, jobs: int) -> Prospect:
+        """If the user queued so many jobs now: what has no lower priority then, what is queued being re-prioritised as
+        at any arrival."""
+        settings = self._settings
+        base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
+        demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
+        mine = min(max(new - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
+        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING))
+
+    def work_before_s(self, entry: Entry) -> float:
+        """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""
+        rows = [row for row in entry.rows if row >= 0]
+        least = max((float(self.classes.effective[row]) for row in rows), default=0.0)
+        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING)[1]
 
     def waits_since_s(self, entry: Entry) -> float:
         """Site time from which its ageing counts."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from diana.engine import load, placing
+from diana.engine import dependencies, placing, quotes
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
 from diana.engine.events import LookedUp
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.state import Group
+from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.principal import Principal
 from diana.policy.authorise import Action, authorise
 
 SHORT_LIST = 16
 """Peers asked for quotes, besides those that hold data of the group."""
+MOST_HOLDERS = 64
+"""Peers asked because they hold data."""
+SMALL_GRID = 64
+"""With no more peers than this everybody that may take the group is looked at."""
 
 
 def replace(core: Context, group: Group) -> None:
@@ -21,6 +26,8 @@ def replace(core: Context, group: Group) -> None:
     core.timers.cancel(("place", group.group))
     waiting = group.unplaced - group.holding
     if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
+        return
+    if dependencies.waits(core, group):
         return
     if any(d.group == group.group for d in core.drafts.values()):
         return
@@ -36,9 +43,11 @@ def ask(core: Context, draft: Draft) -> None:
     if sought:
         draft.waiting.add(core.site)
         core.look_up(sought, lambda held: _looked_up(core, draft, held))
+    request = quote_request(draft)
     for site in _short_list(core, draft):
         draft.waiting.add(site)
-        core.send(site, quote_request(draft))
+        draft.asked.add(site)
+        core.send(site, request)
     if draft.waiting:
         core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
     else:
@@ -58,24 +67,24 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 
 
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
-    """All peers in a small grid; else those with the least wait by their summaries and those that hold data."""
-    alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
-    names = {ref.partition(":")[2].partition("/")[0] for ref, _ in draft.refs if ref.startswith("dataset:")}
-    if not names:
-        alive = [s for s in alive if allowed(draft.spec, s)]
-    if len(alive) <= SHORT_LIST:
-        return alive
-    waits: list[tuple[float, SiteId]] = []
-    holders: set[SiteId] = set()
-    for site in alive:
-        summary = core.view.peers[site].summary
-        if summary is None:
-            continue
-        if names & set(summary.datasets):
-            holders.add(site)
-        if summary.accepting and summary.slots and summary.speed > 0 and allowed(draft.spec, site):
-            waits.append((summary.work_ahead_s / (summary.slots * summary.speed), site))
-    return sorted(holders | {site for _, site in sorted(waits)[:SHORT_LIST]})
+    """All peers in a small grid; else those where it would end first by their summaries, and those that hold data."""
+    names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
+    if len(core.view.peers) <= SMALL_GRID:
+        alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
+        some = alive if names else [site for site in alive if allowed(draft.spec, site)]
+        if len(some) <= SHORT_LIST:
+            return some
+
+    def answers(site: SiteId) -> bool:
+        peer = core.view.peers.get(site)
+        fresh_s = core.now - core.state.settings.suspect_after_s
+        return peer is not None and peer.up and peer.last_heard_s >= fresh_s
+
+    demand = draft.demand(core.state.settings)
+    best = core.roster.best(demand, SHORT_LIST, lambda site: allowed(draft.spec, site) and answers(site))
+    named = (SiteId(name) for name in draft.spec.sites[:SHORT_LIST])
+    holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
+    return sorted({*best, *holding, *(site for site in named if answers(site) and site != core.site)})
 
 
 def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
@@ -83,21 +92,32 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
     if why:
         core.warn(why)
         return
-    if message.refs:
-        core.look_up(message.refs, lambda held: core.send(sender, load.quote(core, message, held)))
+    # What a URL names is looked at for this site's own groups alone.
+    refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
+    if refs:
+        core.look_up(refs, lambda held: core.send(sender, quotes.quote(core, message, held)))
     else:
-        core.send(sender, load.quote(core, message))
+        core.send(sender, quotes.quote(core, message))
 
 
 def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:
     draft = core.drafts.get(quote.quote)
     if draft is None or sender not in draft.waiting:
         return
-    draft.quotes[sender] = (quote, core.now)
-    _heard(core, draft, sender)
+    more = draft.take(sender, quote, core.now)
+    if more is not None:
+        core.send(sender, quote_request(draft, more))
+        core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
+    elif sender in draft.quotes:
+        _heard(core, draft, sender)
 
 
 def quotes_due(core: Context, number: str) -> None:
     draft = core.drafts.get(int(number))
-    if draft is not None:
-        placing.decide(core, draft)
+    if draft is None:
+        return
+    if core.site in draft.waiting and any(ref.startswith("url:") for ref, _ in draft.refs):
+        # Someone else's server may take longer than a peer may; that it does not answer is told as well.
+        draft.waiting = {core.site}
+        return
+    placing.decide(core, draft)

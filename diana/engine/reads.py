@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import load, queries
+from diana.engine import dependencies, link_reads, load, queries
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
@@ -18,6 +18,8 @@ from diana.policy.priority import Level
 _ACTION = {
     "groups": Action.LIST_GROUPS,
     "sites": Action.READ_SITES,
+    "links": Action.READ_SITES,
+    "paths": Action.READ_SITES,
     "datasets": Action.READ_DATASETS,
     "info": Action.READ_INFO,
     "queue": Action.READ_QUEUE,
@@ -56,6 +58,8 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             return views.Groups(tuple(group_view(core, g) for g in mine if seen or g.owner == event.principal.name))
         case "sites":
             return views.Sites((_home(core), *(_peer(core, s) for s in sorted(core.view.peers))))
+        case "links" | "paths":
+            return link_reads.links(core, event)
         case "datasets":
             return _datasets(core)
         case "queue":
@@ -84,14 +88,17 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)
     waits = sum(s.held for s in counted) + len(group.holding)
+    blocked = group.group in core.blocked
+    if blocked:
+        waits += len(group.unplaced) - len(group.holding)
     best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
     return views.GroupView(
         group=group.group,
         name=group.spec.name,
         owner=group.owner,
-        state=_state(group, running, unreachable, waits),
+        state=_state(core, group, running, unreachable, waits),
         jobs=group.jobs,
-        unplaced=len(group.unplaced) - len(group.holding),
+        unplaced=0 if blocked else len(group.unplaced) - len(group.holding),
         staging=sum(s.staging for s in counted),
         queued=sum(s.queued for s in counted),
         running=running,
@@ -101,7 +108,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         held=len(group.held) + waits,
         unreachable=unreachable,
         gathering=len(group.gathers),
-        final=bool(group.state),
+        final=bool(group.state) or blocked,
         submitted_wall_s=group.wall_s,
         age_s=max(0.0, core.now - group.submitted_s),
         first_start_s=group.first_start_s,
@@ -110,17 +117,25 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         shares=tuple(shares),
         level=best.level if best else "",
         priority=best.priority if best else 0.0,
-        note=core.waiting_notes.get(group.group) or _unreachable_note(group) or group.on_hold or group.note,
+        note=core.waiting_notes.get(group.group)
+        or _unreachable_note(group)
+        or group.on_hold
+        or dependencies.note(core, group)
+        or group.note,
+        after=group.after,
+        dataset=group.spec.outputs.dataset,
         outputs_to=group.spec.outputs.to,
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
     )
 
 
-def _state(group: Group, running: int, unreachable: int, waits: int) -> str:
+def _state(core: Context, group: Group, running: int, unreachable: int, waits: int) -> str:
     if group.state:
         return group.state
     if group.merge == "running":
         return "merging"
+    if group.group in core.registrations.values():
+        return "registering"
     if unreachable and unreachable == group.jobs - group.finished():
         return "unreachable"
     if waits and waits == group.jobs - group.finished():
@@ -129,6 +144,8 @@ def _state(group: Group, running: int, unreachable: int, waits: int) -> str:
         return "running"
     if group.on_hold:
         return "held"
+    if dependencies.waits(core, group):
+        return "waiting"
     return "placing" if len(group.unplaced) == group.jobs else "queued"
 
 
@@ -145,7 +162,7 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
         if custody is not None:
             waiting = custody.startable()
             staging = len(waiting & core.staging.blocked(custody.key))
-            running = load.on_slots(core).get(custody.key, 0)
+            running = load.running_here(core, custody)
             queued = len(waiting) - staging + len(custody.running) - running
             held = len(custody.pending) - len(waiting)
             stands = core.queues.best(custody.key)

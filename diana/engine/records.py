@@ -17,7 +17,9 @@ from diana.model.decision import Decision
 from diana.model.facts import FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.link import LinkSamples
 from diana.model.settings import Settings
+from diana.model.sketch import Batch
 
 VERSION = 1
 
@@ -57,6 +59,10 @@ class GroupSubmitted(_Record, frozen=True, kw_only=True):
     submitted_s: float
     wall_s: float
     authorisation: Authorisation
+    after: tuple[GroupId, ...] = ()
+    """Not placed before these are done."""
+    chain: tuple[GroupId, ...] = ()
+    """In the first group of a submission of several: all of them, itself included, in the order written."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,6 +126,8 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """The highest attempt among them."""
     note: str = ""
     """The first error line of the batch."""
+    took: Batch = ()
+    """Of another site's: run times of those that were done, at reference speed."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -179,6 +187,13 @@ class MergeStarted(_Record, frozen=True, kw_only=True):
     group: GroupId
     part: Part
     spec: bytes
+
+
+class OutputsRegistered(_Record, frozen=True, kw_only=True):
+    """O: what the group left stands in the catalogue here, durably; told in one transaction with the dataset."""
+
+    group: GroupId
+    dataset: str
 
 
 class GroupClosed(_Record, frozen=True, kw_only=True):
@@ -266,6 +281,8 @@ class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
     has_outputs: bool = False
     bytes_staged: int = 0
     """Input bytes brought here since the last batch."""
+    took: Batch = ()
+    """Run times of those that ran and were done."""
 
 
 class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
@@ -276,7 +293,13 @@ class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
 
 
 class DatasetAdded(_Record, frozen=True, kw_only=True):
+    """Or another version of it is the newest now."""
+
     dataset: Dataset
+
+
+class DatasetRemoved(_Record, frozen=True, kw_only=True):
+    name: str
 
 
 class PeerSeen(_Record, frozen=True, kw_only=True):
@@ -287,6 +310,12 @@ class PeerSeen(_Record, frozen=True, kw_only=True):
     generation: int
     boot_nonce: str
     seq: int
+
+
+class LinksRecorded(_Record, frozen=True, kw_only=True):
+    """What was measured of links since the last one of these; in order of the site."""
+
+    links: tuple[LinkSamples, ...]
 
 
 Record = (
@@ -307,6 +336,7 @@ Record = (
     | ControlIssued
     | ControlAcked
     | MergeStarted
+    | OutputsRegistered
     | GroupClosed
     | GroupExpired
     | CustodyTaken
@@ -321,7 +351,9 @@ Record = (
     | RunsEnded
     | BatchAcked
     | DatasetAdded
+    | DatasetRemoved
     | PeerSeen
+    | LinksRecorded
 )
 
 _encoder = msgspec.msgpack.Encoder()

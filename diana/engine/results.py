@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import outputs
+from diana.engine import learning, outputs
 from diana.engine.context import Context
 from diana.engine.effects import KeepFacts
 from diana.engine.messages import Progress, Result, ResultAck
@@ -11,7 +11,10 @@ from diana.engine.state import Group, Subgroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.sketch import Batch
 
+LEAST_SPEED, MOST_SPEED = 1e-3, 1e3
+"""That a peer is believed."""
 _HELD = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
 
 
@@ -91,11 +94,12 @@ def accept(
             bytes_staged=bytes_staged,
             attempts=max(facts.attempts, default=0),
             note=_first_error(group, facts),
+            took=_work(core, subgroup, facts),
         )
     )
     core.count("jobs_done", len(done))
     if facts.outputs:
-        outputs.begin(core, group, key, subgroup.site)
+        outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
     if not subgroup.open_jobs():
         core.settle(("control", subgroup.part))
         core.progress.pop(subgroup.part, None)
@@ -104,6 +108,14 @@ def accept(
             core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def _work(core: Context, subgroup: Subgroup, facts: Facts) -> Batch:
+    """What another site's jobs took, at reference speed: for sites that never ran their like. Home learns by itself."""
+    peer = core.view.peers.get(subgroup.site)
+    told = peer.summary if peer is not None else None
+    believed = told is not None and LEAST_SPEED <= told.speed <= MOST_SPEED
+    return learning.took(facts, told.speed) if told is not None and believed else ()
 
 
 def _first_error(group: Group, facts: Facts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import outputs
+from diana.engine import dependencies, outputs, registering
 from diana.engine.context import Context
 from diana.engine.control import asked_of, ended, refuse
 from diana.engine.effects import Reply
@@ -25,7 +25,8 @@ def retry(core: Context, event: RetryJobs) -> None:
     again = IndexSet.union(kind.within(wanted) for kind in kinds)
     if event.indices is None:
         again = again | _merge_again(group, event)
-    if not again and not (event.indices is None and group.not_gathered):
+    unfinished = group.not_gathered or not_registered(group)
+    if not again and not (event.indices is None and unfinished):
         refuse(core, event, _nothing(group, event))
         return
     core.persist(JobsRetried(group=group.group, indices=again))
@@ -35,8 +36,14 @@ def retry(core: Context, event: RetryJobs) -> None:
     core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.count("jobs_retried", len(again))
+    dependencies.changed(core, group)
     core.reply(Reply(event.request, Ok(len(again))))
     core.notify(group.group)
+
+
+def not_registered(group: Group) -> bool:
+    """All went well but that its outputs could not be made a dataset."""
+    return group.state == "failed" and len(group.done) == group.jobs and registering.due(group)
 
 
 def _merge_again(group: Group, event: RetryJobs) -> IndexSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import execution
+from diana.engine import execution, links
 from diana.engine.context import Context
 from diana.engine.effects import StageIn
 from diana.engine.events import StageDone
@@ -23,11 +23,14 @@ def begin(core: Context, custody: Custody) -> None:
 def _order(core: Context, key: CustodyKey, number: int) -> None:
     ticket = core.ticket()
     core.staging.tickets[ticket] = (key, number)
-    core.emit(StageIn(ticket=ticket, subgroup=key[0], files=core.staging.units[key][number].files))
+    order = StageIn(ticket=ticket, subgroup=key[0], files=core.staging.units[key][number].files)
+    links.ordered(core, order)
+    core.emit(order)
 
 
 def on_staged(core: Context, event: StageDone) -> None:
     key, number = core.staging.tickets.pop(event.ticket)
+    links.settled(core, event.ticket)
     unit = core.staging.units.get(key, {}).get(number)
     custody = core.state.custodies.get(key)
     if unit is None or custody is None:

@@ -13,8 +13,10 @@ from diana.errors import StoreNewer
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
 from diana.model.facts import FactsKey
+from diana.model.history import Errors, RunTimes, template_key
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.link import LinkHistory
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec, decode_spec
 
@@ -57,6 +59,13 @@ class Subgroup(msgspec.Struct, kw_only=True):
     cancelling: IndexSet = IndexSet()
     holding: IndexSet = IndexSet()
     """Not to start there until released."""
+    decision: int = 0
+    """Which of the group's it came from."""
+    first_start_s: float = -1.0
+    last_end_s: float = -1.0
+    """Of its jobs so far, in seconds after submission; negative: none."""
+    bytes_in: int = 0
+    """Staged there for it, as told with its results."""
     superseded: IndexSet = IndexSet()
     """Were its jobs, and ended; placed anew since. No longer among `indices`."""
 
@@ -110,6 +119,12 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     merge: str = ""
     """Empty, running, done, failed, cancelled or held."""
     merge_spec: bytes = b""
+    registered: bool = False
+    """Its outputs stand in the catalogue as the dataset the spec names."""
+    after: tuple[GroupId, ...] = ()
+    """Not placed before these are done (`dependencies.py`)."""
+    chain: tuple[GroupId, ...] = ()
+    """All groups of the submission it was the first of."""
     first_start_s: float = -1.0
     last_end_s: float = -1.0
     bytes_moved: int = 0
@@ -122,6 +137,10 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def spec(self) -> GroupSpec:
         return decode_spec(self.spec_bytes)
+
+    @cached_property
+    def template(self) -> str:
+        return template_key(self.spec)
 
     def finished(self) -> int:
         return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
@@ -182,6 +201,10 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def spec(self) -> GroupSpec:
         return decode_spec(self.spec_bytes)
+
+    @cached_property
+    def template(self) -> str:
+        return template_key(self.spec)
 
     @property
     def key(self) -> CustodyKey:
@@ -255,7 +278,17 @@ class SiteState(msgspec.Struct, kw_only=True):
     service: Service = msgspec.field(default_factory=Service)
     tombstones: dict[CustodyKey, Tombstone] = {}
     datasets: dict[str, Dataset] = {}
+    produced: dict[str, str] = {}
+    """Datasets that groups made -> whose groups: only theirs may make the next version."""
     peers: dict[SiteId, PeerMemory] = {}
+    links: dict[SiteId, LinkHistory] = {}
+    """What was measured of this site's links."""
+    run_times: RunTimes = msgspec.field(default_factory=RunTimes)
+    """D: of jobs that ended here."""
+    work_times: RunTimes = msgspec.field(default_factory=RunTimes)
+    """O: of jobs whose results came from other sites, at reference speed."""
+    errors: Errors = msgspec.field(default_factory=Errors)
+    """O: of predicted ends."""
 
 
 SNAPSHOT_VERSION = 1

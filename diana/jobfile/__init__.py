@@ -1,4 +1,4 @@
-"""Job files: what users write, checked and turned into one `GroupSpec`.
+"""Job files: what users write, checked and turned into one `GroupSpec` per group.
 
 The public names load lazily: the command line takes `diana.jobfile.commandline` alone and counts milliseconds.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from diana.jobfile.parse import ParsedJob, parse_job
+    from diana.jobfile.parse import ParsedFile, ParsedJob, parse_file, parse_job
 
-__all__ = ["ParsedJob", "parse_job"]
+__all__ = ["ParsedFile", "ParsedJob", "parse_file", "parse_job"]
 
 
 def __getattr__(name: str) -> object:

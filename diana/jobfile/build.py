@@ -13,16 +13,19 @@ from diana.jobfile.collect import clash
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
 from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes
+from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
 from diana.model.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
 from diana.model.sweep import Parameters
 from diana.model.template import GIVEN, Template, compile_template, is_name, unknown_name
+from diana.model.urls import is_url
 
 MOST_NAME = 200
 
 N = TypeVar("N", int, float)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
 _SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
 
 
@@ -89,6 +92,7 @@ def build_spec(
         max_parallel=group.max_parallel,
         job_class=group.job_class,
         max_subgroup=group.max_subgroup,
+        division=group.division,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
     )
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
@@ -99,16 +103,21 @@ def build_spec(
 
 
 def local_path(url: str) -> str | None:
-    """The local file a url means; None for data known by name. ValueError for a scheme nobody knows."""
+    """The local file a url means; None for data known by name and for real URLs. ValueError for a scheme nobody
+    knows."""
+    if is_url(url):
+        return None
     scheme = _SCHEME.match(url)
     if not scheme:
         return url
     if scheme[1] == "dataset":
         return None
     if scheme[1] == "file":
-        path = url[5:]
-        return "/" + path.lstrip("/") if path.startswith("///") else path
-    raise ValueError(f"{url!r}: {scheme[1]}: is not understood; want dataset:NAME, dataset:NAME/FILE or a local path")
+        return url[5:]
+    raise ValueError(
+        f"{url!r}: {scheme[1]}: is not understood; want dataset:NAME, dataset:NAME/FILE, a local path or a URL such as"
+        " https://host/file"
+    )
 
 
 def raw_input(item: str | RawInput) -> RawInput:
@@ -224,6 +233,9 @@ def _input(item: RawInput, key: str, files: Mapping[str, Upload], names: Names) 
     except ValueError as error:
         raise ValueError(f"{key}.url: {error}") from None
     template = names.check(item.url, f"{key}.url")
+    if is_url(item.url):
+        path = _path(item.path or default_path(item.url), f"{key}.path", names)
+        return url_input(template, path, bool(item.executable), f"{key}.url")
     if local is None:
         if "group" in template.names:
             raise ValueError(f"{key}.url: {{group}} is not known when data is placed; name it otherwise")
@@ -256,9 +268,12 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Na
         line = clash([compile_template(text) for text in collect], sweep, parameters)
         if line:
             raise ValueError(f"{key}: {line}")
-    if out.to and (not out.to.startswith("/") or ".." in out.to.split("/") or not out.to.isprintable()):
+    if is_url(out.to):
+        check_output_url(out.to)
+    elif out.to and (not out.to.startswith("/") or ".." in out.to.split("/") or not out.to.isprintable()):
         raise ValueError(
-            f"outputs.to: {out.to!r}: want an absolute folder at the submitter's site, such as /home/me/results"
+            f"outputs.to: {out.to!r}: want an absolute folder at the submitter's site, such as /home/me/results, or a"
+            " URL of s3, sftp or file"
         )
     merge = split_command(out.merge, "outputs.merge") if isinstance(out.merge, str) else tuple(out.merge)
     if merge and not collect:
@@ -268,7 +283,14 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Na
     for word in merge:
         # It runs once for the whole group, so no swept value has a meaning there.
         Names(frozenset()).check(word, "outputs.merge")
-    return Outputs(collect=collect, to=out.to, merge=merge)
+    if out.dataset and not collect:
+        raise ValueError("outputs.dataset: there is nothing to register; name the jobs' files in outputs.collect")
+    if out.dataset and not _DATASET.match(out.dataset):
+        raise ValueError(
+            f"outputs.dataset: {out.dataset!r}: want 1 to 120 letters, digits, '.', '_', '+', '-',"
+            " the first a letter or digit"
+        )
+    return Outputs(collect=collect, to=out.to, merge=merge, dataset=out.dataset)
 
 
 def _sites(names: list[str], key: str) -> tuple[str, ...]:

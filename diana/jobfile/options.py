@@ -12,6 +12,7 @@ from diana.jobfile.problems import MODEL, below, nearest, plain
 
 SHORT = {
     "name": "group.name",
+    "after": "group.after",
     "max_parallel": "group.max_parallel",
     "sites": "group.sites",
     "not_sites": "group.not_sites",
@@ -32,6 +33,7 @@ SHORT = {
     "collect": "outputs.collect",
     "to": "outputs.to",
     "merge": "outputs.merge",
+    "dataset": "outputs.dataset",
 }
 """Options by their short names; any key of the model may also be given by its full one (`resources.memory`)."""
 

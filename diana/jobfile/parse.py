@@ -9,12 +9,14 @@ import msgspec
 
 from diana.errors import UsageError, one_line
 from diana.jobfile.build import Upload, build_spec, local_path, raw_input
+from diana.jobfile.dag import Waits, members, waits
 from diana.jobfile.options import apply
 from diana.jobfile.problems import checked
 from diana.jobfile.raw import RawJob
 from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
 from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep
+from diana.jobfile.urls import check_count
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
 from diana.model.sweep import Parameters, refs_of
@@ -24,12 +26,79 @@ MOST_REFS = 1_000_000
 
 
 class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One group."""
+
     spec: GroupSpec
     jobs: int
     refs: tuple[tuple[str, IndexSet], ...]
-    """The `dataset:` and `blob:` refs its inputs render to, each with the jobs that read it; sorted."""
+    """The `dataset:`, `url:` and `blob:` refs its inputs render to, each with the jobs that read it; sorted."""
     needs_files: tuple[str, ...] = ()
     """Local files, as written, whose content is wanted first; the other fields then mean nothing."""
+    after: tuple[str, ...] = ()
+    """What it is to come after, as written."""
+
+
+class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A job file's groups in the order written."""
+
+    groups: tuple[ParsedJob, ...]
+    waits: tuple[Waits, ...] = ()
+    needs_files: tuple[str, ...] = ()
+    """As in `ParsedJob`, of all groups."""
+
+
+def parse_file(
+    content: bytes,
+    format: str,
+    source_name: str,
+    options: Mapping[str, str],
+    files: Mapping[str, Upload],
+    put_blob: Callable[[bytes], str],
+    read_blob: Callable[[str], bytes],
+) -> ParsedFile:
+    """Check a job file of one group or several; parameters and errors as for `parse_job`."""
+    rows: list[bytes] = []
+
+    def put_later(content: bytes) -> str:
+        rows.append(content)
+        return ""
+
+    try:
+        tables, options = _tables(content, format, source_name, options)
+        groups = []
+        for name, table in tables:
+            try:
+                groups.append(_parse(apply(table, options), source_name, files, put_later, read_blob))
+            except ValueError as error:
+                raise ValueError(f"group {name}: {error}" if len(tables) > 1 else str(error)) from None
+        needs = tuple(dict.fromkeys(path for group in groups for path in group.needs_files))
+        if needs or any(not group.jobs for group in groups):
+            return ParsedFile(groups=(), needs_files=needs)
+        found = waits(groups)
+    except ValueError as error:
+        raise UsageError(f"{source_name}: {one_line(str(error))}") from None
+    for content in rows:
+        put_blob(content)
+    return ParsedFile(groups=tuple(groups), waits=found)
+
+
+def _tables(
+    content: bytes, format: str, source: str, options: Mapping[str, str]
+) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str]]:
+    """(the groups by name, each as a file of one group; the options that are yet to be put over them)."""
+    check_format(format, source)
+    if format == "script":
+        data, options = script_data(read_text(content, source), options)
+        return [("", data)], options
+    data = read_data(content, format, source)
+    if isinstance(data.get("group"), list):
+        return members(data, options), {}
+    return [("", data)], options
+
+
+def check_format(format: str, source: str) -> None:
+    if format not in FORMATS:
+        raise UsageError(f"{source}: format {format!r} is not understood; want one of {', '.join(FORMATS)}")
 
 
 def parse_job(
@@ -41,14 +110,13 @@ def parse_job(
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
 ) -> ParsedJob:
-    """Check a job file; `format` is toml, yaml, json or script.
+    """Check a job file of one group; `format` is toml, yaml, json or script.
 
     `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
     written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
     is in order), `read_blob` gives the content of a sent file. UsageError: one line, beginning with `source_name`.
     """
-    if format not in FORMATS:
-        raise UsageError(f"{source_name}: format {format!r} is not understood; want one of {', '.join(FORMATS)}")
+    check_format(format, source_name)
     try:
         return _parse(_data(content, format, source_name, options), source_name, files, put_blob, read_blob)
     except ValueError as error:
@@ -88,9 +156,10 @@ def _parse(
         raise ValueError(
             f"inputs: {len(refs)} different files; at most {MOST_REFS} make one group, submit it in pieces"
         )
+    check_count(ref for ref, _ in refs)
     if built.content:
         put_blob(built.content)
-    return ParsedJob(spec=spec, jobs=parameters.size, refs=refs)
+    return ParsedJob(spec=spec, jobs=parameters.size, refs=refs, after=tuple(raw.group.after))
 
 
 def _local_files(raw: RawJob) -> list[str]:

@@ -25,7 +25,11 @@ Duration = Annotated[
 class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every job of the group runs."""
 
-    name: Annotated[str, Meta(description="For people; any short text.")] = ""
+    name: Annotated[str, Meta(description="For people; any short text. Each of several groups has its own.")] = ""
+    after: Annotated[
+        list[str],
+        Meta(description="Start when these are done: names of groups in this file, or ids of earlier groups."),
+    ] = []
     command: Annotated[
         str | list[str],
         Meta(description="Program and arguments. Text is split as a shell splits words, but no shell runs. Template."),
@@ -57,6 +61,9 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_subgroup: Annotated[
         int, Meta(ge=0, description="Largest part given to one site, in jobs; 0: the VO's rule.")
     ] = 0
+    division: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="If it is split, into at least so many parts; 0: the VO's rule.")
+    ] = 0
     log_limit: Annotated[Size, Meta(description="Log bytes kept per job.")] = "1M"
 
 
@@ -77,7 +84,10 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     url: Annotated[
         str,
-        Meta(description="`dataset:NAME`, `dataset:NAME/FILE` (templates), or a local path (also `file:PATH`)."),
+        Meta(
+            description="`dataset:NAME`, `dataset:NAME/FILE`, a URL of https, http, s3, sftp or file that each site"
+            " reads itself (templates), or a local path (also `file:PATH`), which is uploaded."
+        ),
     ]
     path: Annotated[
         str, Meta(description="Where the job finds it, below its directory. Default: the last name. Template.")
@@ -92,12 +102,37 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str | list[str], Meta(description="Files below the job's directory; a different name for every job. Templates.")
     ] = []
     to: Annotated[
-        str, Meta(description="Absolute folder at the submitter's site; left out: kept for `diana fetch`.")
+        str,
+        Meta(
+            description="Absolute folder at the submitter's site, or a URL of s3, sftp or file below which they are put"
+            " as well; left out: kept for `diana fetch`."
+        ),
     ] = ""
     merge: Annotated[
         str | list[str],
         Meta(description="Command run once in the folder of the gathered outputs, when all jobs are done. Template."),
     ] = ""
+    dataset: Annotated[
+        str, Meta(description="Register what was gathered (and merged) under this name, for `dataset:NAME` of others.")
+    ] = ""
+
+
+class RawMember(RawGroup, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of several groups of a job file, its sections inside it. For the published schema: what is read is taken
+    apart and checked as `RawJob`."""
+
+    sweep: Annotated[
+        dict[str, str | list[Scalar | dict[str, Scalar]]], Meta(description="As in a file of one group.")
+    ] = {}
+    resources: RawResources = RawResources()
+    inputs: list[str | RawInput] = []
+    outputs: RawOutputs = RawOutputs()
+
+
+class RawFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A diana job file of several groups."""
+
+    group: Annotated[list[RawMember], Meta(min_length=1)]
 
 
 class RawJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,15 +11,16 @@ from typing import Any
 
 import msgspec
 
-from diana.jobfile.raw import RawJob
+from diana.jobfile.raw import RawFile, RawJob
 
 
 def schema() -> dict[str, Any]:
-    made = msgspec.json.schema(RawJob)
+    either, definitions = msgspec.json.schema_components((RawJob, RawFile), ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "diana job file",
-        **made,
+        "anyOf": list(either),
+        "$defs": definitions,
     }
 
 

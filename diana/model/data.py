@@ -36,6 +36,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 over the names, sizes and hashes of its files, in order of name: equal at every site with equal files."""
     files: int
     size_bytes: int
+    version: int = 1
+    """Counts the contents that were registered here under this name."""
 
     @property
     def unit(self) -> DataFile:
@@ -43,7 +45,37 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
         return DataFile(f"dataset:{self.name}", self.size_bytes, self.digest)
 
 
+class HeldDataset(msgspec.Struct, frozen=True, array_like=True):
+    """A dataset as it stands at one site, for those who look."""
+
+    name: str
+    version: int
+    """0: a replica of another site's."""
+    files: int
+    """-1: not counted."""
+    size_bytes: int
+    digest: str
+    state: str
+    """registered; changed (since it was registered); cached (a replica that may be evicted); partial (the same, not
+    whole yet)."""
+
+
+class Checked(msgspec.Struct, frozen=True, array_like=True):
+    """How far reading a dataset again is."""
+
+    files: int
+    size_bytes: int
+    changed: tuple[str, ...]
+    """Since the last word: a line for each file that is not what it was."""
+
+
 def dataset_of(ref: str) -> str:
-    """`dataset:NAME/FILE` or `dataset:NAME` -> NAME; empty for other refs."""
+    """`dataset:NAME[@VERSION][/FILE]` -> NAME; empty for other refs."""
     scheme, _, rest = ref.partition(":")
-    return rest.partition("/")[0] if scheme == "dataset" else ""
+    return rest.partition("/")[0].partition("@")[0] if scheme == "dataset" else ""
+
+
+def newest_of(ref: str) -> str:
+    """NAME where the ref means whatever version is the newest; empty for a given version and for other refs."""
+    name = dataset_of(ref)
+    return "" if ref.partition("/")[0] != f"dataset:{name}" else name

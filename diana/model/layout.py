@@ -49,12 +49,20 @@ class DataDir:
         return self.root / "logs"
 
     def staged(self, subgroup: SubgroupId) -> Path:
-        """Links to a subgroup's inputs: `dataset/NAME/FILE` and `blob/SHA256` below it."""
+        """Links to a subgroup's inputs: `dataset/NAME/FILE`, `blob/SHA256` and `url/KEY` below it."""
         return self.root / "staged" / flat(subgroup)
 
     def cached(self, sha256: str) -> Path:
         """Verified content fetched from elsewhere, mode 0444."""
         return self.root / "cache" / sha256[:2] / sha256
+
+    def replica(self, digest: str) -> Path:
+        """The files of a whole dataset fetched from elsewhere, mode 0444, under their own names."""
+        return self.root / "cache" / "sets" / digest[:2] / digest
+
+    def manifest(self, digest: str) -> Path:
+        """The list of a fetched dataset's files."""
+        return self.root / "cache" / "sets" / digest[:2] / f"{digest}.manifest"
 
     def blob(self, sha256: str) -> Path:
         """Content a client uploaded here, mode 0444."""

@@ -6,6 +6,12 @@ from typing import Literal
 
 import msgspec
 
+COST_WEIGHTS = (
+    "wait", "stage_in", "run", "stage_out", "network_s",
+    "queue", "all_queues", "load", "network", "computation", "transfer",
+)  # fmt: skip
+"""Terms that can be weighed: the turnaround model's five, then the paper's W5, W6, W7 and three costs (SPEC D1)."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 1
@@ -27,6 +33,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Assumed run time of a job whose spec does not say."""
     default_bytes_per_s: float = 12.5e6
     """Assumed throughput of a link nobody has measured."""
+    ping_every_s: float = 5.0
+    """Between two measurements of the round trip to a peer; more where there are many peers."""
+    probe_every_s: float = 600.0
+    """A link over which nothing was moved for this long is probed for its throughput."""
+    probe_bytes_per_hour: int = 256 * 2**20
+    """That such probes may fetch, all links together; 0: none, only real transfers tell."""
+    link_history_every_s: float = 60.0
+    """What links measured is kept in the journal at most this often."""
+    uplink_bytes_per_s: float = 0.0
+    """What all transfers of this site share; 0: not known."""
     priority_mode: Literal["default", "paper"] = "default"
     """`paper`: queued shares alone, to the digit; `default`: the same until service was given, then shares by quota."""
     quotas: dict[str, float] = {}
@@ -41,6 +57,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     service_half_life: float = 4000.0
     """Jobs started until past service counts half, in the default mode."""
     max_subgroup: int = 1_000_000
+    division: int = 0
+    """What is split is split into so many subgroups at least, unless its job file says otherwise; 0: as pays."""
+    cost_model: Literal["turnaround", "paper"] = "turnaround"
+    """What sites are ranked by: seconds until the group is done, or the paper's cost."""
+    cost_raw: bool = False
+    """The paper's terms as they are, though their units do not add; else each is divided by its mean over the sites."""
+    cost_weights: dict[str, float] = {}
+    """What a term of the cost counts, where that is not 1; see `COST_WEIGHTS`."""
     quote_wait_s: float = 2.0
     """How long a placement waits for quotes before it decides with what it has."""
     offer_wait_s: float = 10.0
@@ -67,12 +91,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("user_max_running", 0, 10**12),
             ("default_work_s", 1e-6, 1e9),
             ("default_bytes_per_s", 1.0, 1e13),
+            ("ping_every_s", 0.1, 3600),
+            ("probe_every_s", 1.0, 1e7),
+            ("probe_bytes_per_hour", 0, 2**50),
+            ("link_history_every_s", 1.0, 86400),
+            ("uplink_bytes_per_s", 0, 1e13),
             ("default_quota", 1e-6, 1e12),
             ("time_threshold_s", 0, 1e9),
             ("job_threshold", 0, 10**12),
             ("site_job_threshold", 0, 10**12),
             ("service_half_life", 1, 1e12),
             ("max_subgroup", 1, 10**12),
+            ("division", 0, 1_000_000),
             ("quote_wait_s", 0.01, 3600),
             ("offer_wait_s", 0.1, 86400),
             ("resend_first_s", 0.01, 3600),
@@ -87,7 +117,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, key)
             if not low <= value <= high:
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
-
+        if self.cost_model not in ("turnaround", "paper"):
+            raise ValueError(f"cost_model = {self.cost_model!r}: want turnaround or paper")
+        for name, weight in self.cost_weights.items():
+            if name not in COST_WEIGHTS:
+                raise ValueError(f"cost_weights.{name}: no such weight; want one of {', '.join(COST_WEIGHTS)}")
+            # Without its seconds a turnaround has no meaning; a term of the paper's may count nothing.
+            least = 1e-9 if name in COST_WEIGHTS[:5] else 0.0
+            if not least <= weight < 1e9:
+                raise ValueError(f"cost_weights.{name} = {weight}: want {least:g} to 1e+09")
         for user, quota in self.quotas.items():
             if not 1e-6 <= quota <= 1e12:
                 raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from diana.model.urls import is_url
+
 OnCrash = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 
@@ -30,7 +32,8 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One file or dataset a job reads.
 
     `source` is a template: `dataset:NAME` (all its files, as a directory), `dataset:NAME/FILE`,
-    or `blob:SHA256` (content the submitter uploaded). `path` is a template, relative to the job's directory.
+    `blob:SHA256` (content the submitter uploaded), or `url:URL` (each executing site reads it itself). `path` is a
+    template, relative to the job's directory.
     """
 
     source: str
@@ -44,9 +47,17 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     collect: tuple[str, ...] = ()
     """Templates of paths below the job's directory; each must exist when the job has exited 0."""
     to: str = ""
-    """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`."""
+    """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`. A URL: that
+    own folder, and from there a copy of each below the URL."""
     merge: tuple[str, ...] = ()
     """Command run once, in the folder of the gathered outputs, when every job is done."""
+    dataset: str = ""
+    """Register what was gathered (and merged) under this name, before the group is called done; empty: not."""
+
+    @property
+    def folder(self) -> str:
+        """The folder the user named; empty: the group's own."""
+        return "" if is_url(self.to) else self.to
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,6 +118,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job_class: JobClass = ""
     max_subgroup: int = 0
     """Largest subgroup in jobs; 0: the VO's."""
+    division: int = 0
+    """If it is split, into at least so many subgroups; 0: the VO's."""
     log_limit_bytes: int = 1 << 20
     """Log bytes kept per job."""
 

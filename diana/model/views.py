@@ -7,6 +7,7 @@ import msgspec
 from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.link import LinkMap
 from diana.model.queue import QueueView, Waiting
 
 
@@ -36,7 +37,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     owner: str
     state: str
-    """placing, queued, running, merging, then done, failed, cancelled or held."""
+    """waiting (for other groups), placing, queued, running, merging, registering; then done, failed, cancelled, held."""
     jobs: int
     unplaced: int
     staging: int
@@ -65,6 +66,10 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     level: str = ""
     """Best of its waiting jobs anywhere, Q1 to Q4; empty: none waits in a queue."""
     priority: float = 0.0
+    after: tuple[GroupId, ...] = ()
+    """Groups it waits for, or waited for."""
+    dataset: str = ""
+    """What its outputs are registered as once it is done; empty: nothing."""
     durability: int = 1
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
@@ -104,6 +109,27 @@ class Groups(msgspec.Struct, frozen=True):
     groups: tuple[GroupView, ...]
 
 
+class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one decision gave one site: predicted against achieved, in seconds after the decision."""
+
+    decision: int
+    """Which of the group's, from 0."""
+    site: SiteId
+    jobs: int
+    predicted_wait_s: float
+    predicted_stage_in_s: float
+    predicted_run_s: float
+    predicted_end_s: float
+    predicted_bytes_in: int
+    started_s: float
+    """First job; negative: none yet."""
+    ended_s: float
+    """Last job so far; negative: none yet."""
+    bytes_in: int
+    over: bool
+    """All its jobs have ended."""
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     decisions: tuple[Decision, ...]
@@ -112,6 +138,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Submission to last end; negative while it runs."""
     waiting: tuple[Waiting, ...] = ()
     """What still waits, and why."""
+    outcomes: tuple[PartOutcome, ...] = ()
+    predicted_s: float = -1.0
+    """Submission to predicted end of the whole; negative: it was placed in more than one go."""
 
 
 class Sites(msgspec.Struct, frozen=True):
@@ -139,4 +168,4 @@ class Ok(msgspec.Struct, frozen=True):
     """Hold: jobs that had started already, and run on."""
 
 
-Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | QueueView | Ok
+Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | LinkMap | QueueView | Ok

@@ -24,7 +24,7 @@ from diana.engine.messages import Hello
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.node.clock import SiteClock
-from diana.node.config import SiteConfig, load_config
+from diana.node.config import SiteConfig, limits_of, load_config
 
 if TYPE_CHECKING:
     from diana.node.runner import Runner
@@ -159,8 +159,17 @@ class _Node:
         transport = self.transport
         transport.attach(server)
         probe = LinkProbe(channel_for=transport.channel_for, peers=transport.peers, emit=runner.emit_own)
+        probe.configure(config.settings)
         ProbeService(config.site).attach(server)
-        self.stager = FileStager(paths, config.site, runner.emit_own, transport.channel_for, probe.observe)
+        self.stager = FileStager(
+            paths,
+            config.site,
+            runner.emit_own,
+            transport.channel_for,
+            probe.observe,
+            limits=limits_of(config.staging),
+            allowed_urls=config.staging.urls,
+        )
         stack.push_async_callback(self.stager.close)
 
         def reader(context: Any) -> Reader:
@@ -239,6 +248,8 @@ class _Node:
             return
         self.runner.emit_own(ev.SettingsLoaded(config.settings))
         self.lrm.set_slots(config.settings.slots)
+        self.stager.allow_urls(config.staging.urls)
+        self.probe.configure(config.settings)
 
 
 def _protocol() -> int:

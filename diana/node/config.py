@@ -17,11 +17,24 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from diana import errors
+from diana.adapters.staging.limits import StagingLimits
 from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
+from diana.model.urls import DEFAULT_ALLOWED, check_allowed
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
+
+
+class Staging(msgspec.Struct, frozen=True, kw_only=True):
+    """Moving data: between sites, and from and to places that are no sites."""
+
+    urls: tuple[str, ...] = DEFAULT_ALLOWED
+    """Beginnings of the URLs this site may read, and write where their kind allows it."""
+    rate_bytes_per_s: int = 0
+    """All that is fetched from other sites, and all that is served to them, each at most so fast; 0: no limit."""
+    cache_bytes: int = 0
+    """Fetched data kept when no job needs them; 0: 10 GiB or half of the free space, whichever is less."""
 
 
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +53,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     users: dict[str, str] = {}
     """Local account name or uid -> VO principal; empty text: that account may not submit."""
     settings: Settings = Settings()
+    staging: Staging = Staging()
 
     def owner_of(self, uid: int, account: str) -> str:
         """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
@@ -76,7 +90,26 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         settings = Settings(**_checked(Settings, values.pop("settings", {}), name, "settings."))
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
-    return SiteConfig(settings=settings, **values)
+    return SiteConfig(settings=settings, staging=_staging(values.pop("staging", {}), name), **values)
+
+
+def _staging(table: dict[str, Any], name: str) -> Staging:
+    staging = Staging(**_checked(Staging, table, name, "staging."))
+    for prefix in staging.urls:
+        try:
+            check_allowed(prefix)
+        except ValueError as error:
+            raise errors.UsageError(f"{name}:staging.urls: {error}") from None
+    try:
+        limits_of(staging)
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:staging.{_range_line(str(error))}") from None
+    return staging
+
+
+def limits_of(staging: Staging) -> StagingLimits:
+    """ValueError names the key that is out of range."""
+    return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
 
 
 def has_keys(paths: DataDir) -> bool:
@@ -125,7 +158,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        wanted = dict[str, Any] if fields[key] is Settings else fields[key]
+        wanted = dict[str, Any] if fields[key] in (Settings, Staging) else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)
         except msgspec.ValidationError:

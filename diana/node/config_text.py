@@ -23,6 +23,12 @@ _NODE = {
     "operators": "Local accounts that may act on every group here, and on the site.",
 }
 
+_STAGING = {
+    "urls": "Beginnings of URLs jobs may name: s3://BUCKET/, sftp://HOST/, file:///FOLDER/ want to be listed here.",
+    "rate_bytes_per_s": "All data fetched from other sites, and all served to them, each at most so fast; 0: no limit.",
+    "cache_bytes": "Fetched data kept when no job needs them; 0: 10 GiB or half the free space, whichever is less.",
+}
+
 _SETTINGS = {
     "slots": "Processors jobs may hold here at once; 0: this site only submits.",
     "speed": "How much faster than the reference a job runs here.",
@@ -41,7 +47,16 @@ _SETTINGS = {
     "service_half_life": "Jobs started until past service counts half, in the default mode.",
     "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
     "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",
+    "ping_every_s": "Between two measurements of the round trip to a site, seconds.",
+    "probe_every_s": "A link over which nothing moved for this long is probed for its throughput, seconds.",
+    "probe_bytes_per_hour": "What such probes may fetch, bytes; 0: none, only real transfers tell.",
+    "link_history_every_s": "What links measured is kept in the journal at most this often, seconds.",
+    "uplink_bytes_per_s": "What all transfers of this site share, bytes per second; 0: not known.",
     "max_subgroup": "Largest part of a group handed to one site, jobs.",
+    "division": "A group that is split is split into at least so many parts; 0: as many as pays.",
+    "cost_model": "What sites are ranked by: turnaround (seconds until done) or paper (its cost).",
+    "cost_raw": "The paper's terms as they are; else each is divided by its mean over the sites.",
+    "cost_weights": "What a term of the cost counts, where that is not 1: { run = 2.0 }.",
     "quote_wait_s": "How long a placement waits for quotes, seconds.",
     "offer_wait_s": "How long an offer may stay unanswered before it is taken back, seconds.",
     "resend_first_s": "First pause before an unanswered message is sent again, seconds.",
@@ -77,6 +92,8 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_NODE, config, default, {"site", "vo", "listen", "peers", "zeroconf", "operators"})
     parts.append("# Processors, limits and waits.\n[settings]\n")
     parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
+    parts.append("# Inputs and outputs by URL, with the node's own credentials.\n[staging]\n")
+    parts += _lines(_STAGING, config.staging, default.staging, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'

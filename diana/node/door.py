@@ -12,14 +12,14 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import DecisionMade, GroupAccepted, Refusal
+from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted, Refusal
 from diana.engine.events import Event
-from diana.model.data import Dataset
+from diana.model.data import Checked, DataFile, Dataset, HeldDataset
 from diana.model.ids import GroupId, SiteId
 from diana.model.views import Answer
 from diana.ports import Store
 
-ReplyBody = GroupAccepted | DecisionMade | Answer | Refusal
+ReplyBody = GroupAccepted | GroupsAccepted | DecisionMade | Answer | Refusal
 
 
 class GroupWatch(Protocol):
@@ -49,8 +49,36 @@ class EngineDoor(Protocol):
 
 
 class ClientStager(Protocol):
-    async def register(self, name: str, paths: Sequence[Path]) -> Dataset:
-        """Hash the files and put them in the catalogue. `errors.UsageError` for a bad name or path."""
+    async def register(
+        self,
+        name: str,
+        paths: Sequence[Path],
+        *,
+        new_version: bool = False,
+        tell: Callable[[int, int], None] | None = None,
+    ) -> Dataset:
+        """Hash the files and put them in the catalogue; `tell` hears of the files and bytes done. `errors.UsageError`
+        for a bad name or path, or for other content under a name that stands unless `new_version`."""
+        ...
+
+    async def datasets(self, name: str = "", version: int = 0) -> Sequence[HeldDataset]:
+        """What stands here, registered or cached; of one name, or of all."""
+        ...
+
+    async def dataset_names(self) -> list[str]: ...
+
+    async def newest(self, name: str) -> Dataset | None: ...
+
+    def dataset_files(self, name: str, version: int = 0) -> AsyncIterator[Sequence[DataFile]]:
+        """Pages, by name. `errors.UsageError` when it is not here."""
+        ...
+
+    def verify(self, name: str, version: int = 0) -> AsyncIterator[Checked]:
+        """Read all its files again, telling how far it is."""
+        ...
+
+    async def remove_dataset(self, name: str, version: int = 0) -> int:
+        """Forget that version, or all (0); gives how many there were."""
         ...
 
     async def write_blob(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
@@ -65,6 +93,10 @@ class ClientStager(Protocol):
 
     def blob_path(self, sha256: str) -> Path:
         """`errors.UsageError` when the blob is not here."""
+        ...
+
+    def check_url(self, text: str) -> None:
+        """`errors.UsageError` when this site's operator does not allow the URL, or it is none."""
         ...
 
     async def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:

@@ -7,14 +7,15 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import assert_never
 
 import msgspec
 
-from diana.engine import columns
+from diana.engine import columns, registering
 from diana.engine import effects as fx
 from diana.engine import messages as ms
-from diana.model.facts import Facts, FactsKey
+from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.layout import DataDir
 from diana.node.door import ReplyBody
@@ -105,6 +106,9 @@ class Release:
                     watch.touch()
             case fx.Start() | fx.Kill() | fx.ForgetRuns():
                 self._to_lrm(effect)
+            case fx.RegisterOutputs():
+                if self.stager:
+                    self.stager.register_outputs(effect, partial(self._named, effect))
             case fx.StageIn() | fx.LookUp() | fx.CancelStage() | fx.DropSubgroup():
                 self._to_stager(effect)
             case fx.Warn(text):
@@ -163,7 +167,10 @@ class Release:
             if isinstance(effect, fx.Gather):
                 self.stager.gather(effect, facts)
             else:
-                self.stager.drop_outputs(effect.key, facts)
+                self.stager.drop_outputs(effect.key, facts, effect.dataset)
+
+    def _named(self, order: fx.RegisterOutputs) -> Iterator[OutputFile]:
+        return registering.named(order, self._store.store.facts(order.group))
 
     def _keep(self, key: FactsKey, facts: Facts) -> None:
         self._chunks[key] = facts

@@ -1,98 +1,141 @@
-"""The price of a group at a site: network + computation + data transfer, in seconds (SPEC D1, turnaround model;
-papers/diana-bulk-scheduling section IV names the three terms)."""
+"""The price of a group at every site, by either cost model (SPEC D1), and the rows that show it.
+
+Prices are arrays over sites; a row is made only for a site somebody looks at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from diana.model.decision import SiteCost
+from diana.model.ids import SiteId
 from diana.policy.demand import Candidate, Demand
+from diana.policy.grid import Grid
+from diana.policy.paper_cost import PaperTerms
+from diana.policy.sites import Floats, Ints, SiteTable, in_order
+from diana.policy.turnaround import Terms, price
 
-Floats = NDArray[np.float64]
-
-
-class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """Feasible candidates as arrays over sites (S), and needs (N) by sites."""
-
-    sites: tuple[Candidate, ...]
-    wait_s: Floats
-    """(S,) until the work ahead is through."""
-    lanes: Floats
-    """(S,) jobs of this group that run at once."""
-    speed: Floats
-    """(S,)"""
-    network_s: Floats
-    """(S,) control messages: two round trips."""
-    missing_bytes: Floats
-    """(N, S)"""
-    fetch_s: Floats
-    """(N, S) to bring what is missing from its best holder."""
+MAX_ROWS = 64
 
 
-def grid(demand: Demand, candidates: Sequence[Candidate]) -> Grid:
-    """Arrays for the candidates that are not rejected, in the order given."""
-    sites = tuple(c for c in candidates if not c.rejected)
-    slots = np.array([c.slots for c in sites], dtype=np.float64)
-    speed = np.array([c.speed for c in sites], dtype=np.float64)
-    ahead = np.array([c.work_ahead_s for c in sites], dtype=np.float64)
-    lanes = np.floor(slots / demand.processors)
-    if demand.max_parallel:
-        lanes = np.minimum(lanes, demand.max_parallel)
-    missing = np.zeros((len(demand.needs), len(sites)))
-    fetch = np.zeros_like(missing)
-    for n, need in enumerate(demand.needs):
-        size = need.size_bytes()
-        for s, candidate in enumerate(sites):
-            if candidate.site not in need.holders:
-                missing[n, s] = size
-                rate = max((candidate.fetch_bytes_per_s.get(h, 0.0) for h in need.holders), default=0.0)
-                fetch[n, s] = size / rate if rate > 0 else np.inf
-    return Grid(
-        sites=sites,
-        wait_s=ahead / (slots * speed),
-        lanes=lanes,
-        speed=speed,
-        network_s=np.array([2.0 * c.rtt_s for c in sites]),
-        missing_bytes=missing,
-        fetch_s=fetch,
-    )
+def table_of(demand: Demand, candidates: Sequence[Candidate]) -> SiteTable:
+    """The candidates that are not rejected, in the order given, with the links their data would take."""
+    holders = {holder for need in demand.needs for holder in need.holders}
+    return SiteTable.of([c for c in candidates if not refusal(c)], holders)
 
 
-def run_s(demand: Demand, table: Grid, jobs: Floats | float) -> Floats:
-    """(S,) seconds to run `jobs` jobs at each site: fluid, but never less than one job takes."""
-    fluid = jobs * demand.work_s / (table.lanes * table.speed)
-    out: Floats = np.where(np.asarray(jobs) > 0, np.maximum(fluid, demand.work_s / table.speed), 0.0)
-    return out
+def refusal(candidate: Candidate) -> str:
+    return candidate.rejected or ("" if candidate.alive else "does not answer")
+
+
+def short_list(table: SiteTable, demand: Demand, count: int) -> list[SiteId]:
+    """At most `count` sites where the whole group would end first, best first; ties by the table's rank. Sites that
+    cannot take it are left out."""
+    total_s = price(Grid(demand, table)).total_s
+    if len(total_s) > count:
+        edge = np.partition(total_s, count - 1)[count - 1]
+        some = np.flatnonzero(total_s <= edge)
+    else:
+        some = np.arange(len(total_s))
+    order = some[np.lexsort((table.ranks()[some], total_s[some]))][:count]
+    return [table.sites[row] for row in order if total_s[row] < inf]
 
 
 def whole(demand: Demand, candidates: Sequence[Candidate]) -> list[SiteCost]:
-    """The whole group priced at every candidate: feasible ones by rising total (ties by the order given), then the
-    rejected ones by site id."""
-    table = grid(demand, candidates)
-    stage = table.fetch_s.sum(axis=0)
-    run = run_s(demand, table, float(len(demand.indices)))
-    total = np.maximum(table.wait_s, stage) + run + table.network_s
-    rows = [
-        SiteCost(
-            site=c.site,
-            wait_s=float(table.wait_s[s]),
-            stage_in_s=float(stage[s]),
-            run_s=float(run[s]),
-            network_s=float(table.network_s[s]),
-            total_s=float(total[s]),
-            bytes_in=int(table.missing_bytes[:, s].sum()),
-            slots=c.slots,
-            work_ahead_s=c.work_ahead_s,
-            rtt_s=c.rtt_s,
-            bytes_per_s=max(c.fetch_bytes_per_s.values(), default=0.0) if table.missing_bytes[:, s].any() else 0.0,
-            age_s=c.age_s,
+    """The whole group priced at every candidate by the turnaround model: feasible ones by rising total (ties by the
+    order given), then the rejected ones by site id."""
+    grid = Grid(demand, table_of(demand, candidates))
+    terms = price(grid)
+    order = in_order([terms.total_s], grid.table)
+    return rows(grid, terms, None, order, terms.total_s) + rejected_rows(candidates)
+
+
+def rejected_rows(candidates: Sequence[Candidate]) -> list[SiteCost]:
+    some = sorted((c for c in candidates if refusal(c)), key=lambda c: c.site)
+    return [SiteCost(site=c.site, rejected=refusal(c), age_s=c.age_s) for c in some]
+
+
+def rows(grid: Grid, terms: Terms, paper: PaperTerms | None, order: Ints, cost: Floats) -> list[SiteCost]:
+    """One per site of `order`; `cost`: (S,) what the sites are ordered by."""
+    table = grid.table
+    low, high = ranges(grid, terms)
+    shown = {
+        name: getattr(terms, name).tolist()
+        for name in ("wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s")
+    }
+    link = _link(grid)
+    out = []
+    for s in order.tolist():
+        out.append(
+            SiteCost(
+                site=table.sites[s],
+                **{name: values[s] for name, values in shown.items()},
+                bytes_in=int(terms.bytes_in[s]),
+                slots=int(table.slots[s]),
+                work_ahead_s=float(table.work_ahead_s[s]),
+                rtt_s=float(table.rtt_s[s]),
+                bytes_per_s=float(link[0][s]),
+                age_s=float(table.age_s[s]),
+                wait_low_s=float(low.wait_s[s]),
+                wait_high_s=float(high.wait_s[s]),
+                stage_in_low_s=float(low.stage_in_s[s]),
+                stage_in_high_s=float(high.stage_in_s[s]),
+                run_low_s=float(low.run_s[s]),
+                run_high_s=float(high.run_s[s]),
+                total_low_s=float(low.total_s[s]),
+                total_high_s=float(high.total_s[s]),
+                bytes_out=int(bytes_out(grid, s, grid.jobs)),
+                max_jobs=0 if table.max_jobs[s] == inf else int(table.max_jobs[s]),
+                runs_seen=int(table.runs_seen[s]),
+                jobs_ahead=int(table.jobs_ahead[s]),
+                queued_jobs=int(table.queued_jobs[s]),
+                busy_fraction=float(table.busy_fraction[s]),
+                loss=float(link[1][s]),
+                network=float(paper.network[s]) if paper else 0.0,
+                computation=float(paper.computation[s]) if paper else 0.0,
+                transfer=float(paper.transfer[s]) if paper else 0.0,
+                cost=float(cost[s]),
+            )
         )
-        for s, c in enumerate(table.sites)
-    ]
-    order = np.argsort(total, kind="stable")
-    rejected = sorted((c for c in candidates if c.rejected), key=lambda c: c.site)
-    return [rows[s] for s in order] + [SiteCost(site=c.site, rejected=c.rejected, age_s=c.age_s) for c in rejected]
+    return out
+
+
+def bytes_out(grid: Grid, s: int, jobs: int) -> float:
+    return jobs * grid.demand.output_bytes if grid.table.out_s_per_byte[s] > 0 else 0.0
+
+
+def ranges(grid: Grid, terms: Terms) -> tuple[Terms, Terms]:
+    """(lowest, highest) by what the sites said of their waits and run times, and the links' past errors."""
+    low, high = price(bounded(grid, high=False)), price(bounded(grid, high=True))
+    return low, high
+
+
+def bounded(grid: Grid, high: bool) -> Grid:
+    """The same with every wait, run time and link at its lower or upper bound."""
+    table = grid.table
+    out = Grid.__new__(Grid)
+    out.__dict__.update(grid.__dict__)
+    out.wait_s = table.wait_high_s if high else table.wait_low_s
+    learned = table.run_high_s if high else table.run_low_s
+    sane = learned >= grid.job_s if high else (learned > 0) & (learned <= grid.job_s)
+    out.job_s = np.where(sane, learned, grid.job_s)
+    out.rate = grid.lanes / out.job_s
+    if grid.data is not None:
+        spread = 1.0 + grid.data.of_link("error", table)
+        out.data = grid.data.scaled(spread if high else 1.0 / spread)
+    return out
+
+
+def _link(grid: Grid) -> tuple[Floats, Floats]:
+    """(bytes per second, loss) of the link the data would take, (S,): its slowest; else (0, that to the origin)."""
+    data, table = grid.data, grid.table
+    if data is None:
+        return np.zeros(len(table)), table.link.loss
+    with np.errstate(divide="ignore"):
+        slowest = data.s_per_byte.max(axis=0)
+        rate = np.where(slowest > 0, 1.0 / slowest, 0.0)
+    away = data.missing.any(axis=0)
+    return rate, np.where(away, data.of_link("loss", table).max(axis=0), table.link.loss)

@@ -1,4 +1,8 @@
-"""Dealing the jobs of a split group out over sites: heuristics over one table of costs."""
+"""Dealing the jobs of a split group out over sites: several ways, each looked at as a whole; the best is taken.
+
+Jobs without data are water-filled, which is exact. With data a small group's best deal is found exactly too
+(`diana.policy.exact`); beyond that the ways differ in what they try first, and each is evened out afterwards.
+"""
 
 from __future__ import annotations
 
@@ -7,121 +11,141 @@ from math import ceil
 
 import numpy as np
 
-from diana.model.decision import PlannedPart
-from diana.model.indexset import IndexSet
-from diana.policy.allotment import allot
-from diana.policy.cost import Floats, Grid
-from diana.policy.demand import Block, Demand
+from diana.policy import exact
+from diana.policy.deal import Deal
+from diana.policy.demand import Block, by_holders
+from diana.policy.filling import Lines, fill
+from diana.policy.grid import Grid
+from diana.policy.sites import Floats
 
 CHUNKS_PER_SITE = 16
-"""How finely a group is dealt out; more is closer to the fluid optimum and slower. A chunk is of one block, so there
-are at most this many per site and one more per block, however many jobs."""
+MOST_CHUNKS = 128
+"""How finely blocks with data are dealt out; more is closer to the fluid optimum and slower. A chunk is of one block,
+so there are at most this many in all and one more per block, however many jobs."""
+MANY_SITES = 32
+"""Beyond so many a chunk is not given to one site but water-filled over all, so that fewer, larger ones do."""
+LARGE_CHUNKS = 16
+MANY_BLOCKS = 64
+"""More are taken together by where their data lie."""
+MOST_UNITS = 1024
+"""Of one block, placed one by one; more are water-filled, which without data is the same."""
+MOST_MOVES = 96
+"""While evening out."""
+LEAST_GAIN = 1e-4
+"""Of the end: a move that gains less is not made."""
+_SAME_S = 1e-9
 
 
-class Deal:
-    """How many jobs of each block each site has been dealt, and what follows from it."""
+def split(grid: Grid, blocks: Sequence[Block], unit: int = 0) -> Deal | None:
+    """The best deal found: the one that ends first, ties by fewer bytes moved; None when the sites cannot take all.
 
-    def __init__(self, demand: Demand, table: Grid, blocks: Sequence[Block]) -> None:
-        self.demand = demand
-        self.table = table
-        self.blocks = blocks
-        sites = len(table.sites)
-        self.capacity = table.lanes * table.speed
-        self.least_s = demand.work_s / table.speed
-        # A group that fits into the lanes at hand is dealt in whole jobs, so that home fills first. A larger one is
-        # dealt as a fluid: whole jobs would fill every first wave alike and carry data past its own site.
-        self.floor_s = self.least_s if len(demand.indices) <= table.lanes.sum() else np.zeros(sites)
-        self.work_s = np.zeros(sites)
-        self.stage_s = np.zeros(sites)
-        self.bytes_in = np.zeros(sites)
-        self.readers = np.zeros((len(demand.needs), sites))
-        self.dealt: list[dict[int, int]] = [{} for _ in blocks]
-
-    def give(self, number: int, jobs: int, s: int) -> None:
-        """`jobs` jobs of block `number` to site `s`; a negative number takes them back."""
-        block, needs = self.blocks[number], list(self.blocks[number].needs)
-        self.work_s[s] += jobs * self.demand.work_s
-        if needs:
-            share = self._share(block, jobs, s)
-            self.stage_s[s] += _times(self.table.fetch_s[needs, s], share).sum()
-            self.bytes_in[s] += (self.table.missing_bytes[needs, s] * share).sum()
-            self.readers[needs, s] += jobs
-        self.dealt[number][s] = self.dealt[number].get(s, 0) + jobs
-
-    def _share(self, block: Block, jobs: int, s: int) -> Floats | float:
-        """Which part of each need's bytes comes (or goes again) with these jobs."""
-        if block.divisible:
-            return jobs / len(block.indices)
-        had = self.readers[list(block.needs), s]
-        share: Floats = ((had + jobs) > 0).astype(float) - (had > 0)
-        return share
-
-    def ends_with(self, number: int, jobs: int, floor_s: Floats | None = None) -> Floats:
-        """(S,) when each site would end if it were dealt these jobs too; `floor_s`: no run is shorter."""
-        block, needs = self.blocks[number], list(self.blocks[number].needs)
-        stage = self.stage_s
-        if needs:
-            new = jobs / len(block.indices) if block.divisible else (self.readers[needs] == 0)
-            stage = stage + _times(self.table.fetch_s[needs], new).sum(axis=0)
-        run = np.maximum(
-            (self.work_s + jobs * self.demand.work_s) / self.capacity, self.floor_s if floor_s is None else floor_s
-        )
-        ends: Floats = np.maximum(self.table.wait_s, stage) + run + self.table.network_s
-        return ends
-
-    def limit(self) -> None:
-        """The sites share the group's `max_parallel`: each runs what it is allotted, not the whole of it."""
-        used = [int(s) for s in np.flatnonzero(self.work_s)]
-        most = self.demand.max_parallel
-        if most and len(used) <= most:
-            jobs = [round(self.work_s[s] / self.demand.work_s) for s in used]
-            lanes = np.minimum(self.table.lanes[used], allot(most, jobs))
-            self.capacity[used] = lanes * self.table.speed[used]
-
-    def ends(self) -> Floats:
-        """(S,) when each site ends; 0 where nothing was dealt."""
-        run = np.maximum(self.work_s / self.capacity, self.least_s)
-        ends = np.maximum(self.table.wait_s, self.stage_s) + run + self.table.network_s
-        out: Floats = np.where(self.work_s > 0, ends, 0.0)
-        return out
-
-    def makespan_s(self) -> float:
-        return float(self.ends().max(initial=0.0))
-
-    def moved_bytes(self) -> float:
-        return float(self.bytes_in.sum())
-
-    def parts(self) -> list[tuple[PlannedPart, IndexSet]]:
-        """Per site with jobs; like jobs lie side by side, so that a part has few ranges."""
-        got: dict[int, list[IndexSet]] = {}
-        for block, counts in zip(self.blocks, self.dealt, strict=True):
-            rest = block.indices
-            for s, jobs in sorted(counts.items()):
-                span, rest = rest.take(jobs)
-                got.setdefault(s, []).append(span)
-        ends = self.ends()
-        out = []
-        for s, spans in sorted(got.items()):
-            indices = IndexSet.union(spans)
-            if indices:
-                part = PlannedPart(
-                    site=self.table.sites[s].site,
-                    jobs=len(indices),
-                    bytes_in=round(self.bytes_in[s]),
-                    predicted_end_s=float(ends[s]),
-                )
-                out.append((part, indices))
-        return out
+    `unit`: jobs placed as one (SPEC D6), so that no site gets a smaller piece but a block's last; 0: as finely as pays.
+    """
+    some = blocks if len(blocks) <= MANY_BLOCKS else by_holders(grid.demand, blocks)
+    deals: list[Deal | None]
+    if unit:
+        deals = [deal_in_units(Deal(grid, some), unit)]
+    elif len(some) == 1:
+        deals = [_spread(Deal(grid, some), 0, len(some[0].indices), 1)]
+        deals += [exact.deal(grid, some)] if grid.out_s is not None or some[0].needs else []
+    else:
+        deals = [exact.deal(grid, some), deal_in_turns(Deal(grid, some)), deal_to_the_data(Deal(grid, some))]
+    whole = [deal for deal in deals if deal is not None and deal.jobs.sum() == grid.jobs]
+    for deal in whole:
+        deal.limit()
+    return min(whole, key=lambda d: (round(d.makespan_s(), 9), float(d.bytes_in.sum())), default=None)
 
 
-def _times(seconds: Floats, share: Floats | float) -> Floats:
-    """Nothing of something that never arrives takes no time."""
-    out: Floats = np.where(share, seconds, 0.0) * share
+def ends_with(lines: Lines, jobs: int, least_s: Floats | None = None) -> Floats:
+    """(S,) when each site would end if it were dealt so many jobs more; infinite where it has no room. `least_s`: no
+    run is shorter, whatever the lines say."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least_s = lines.least_s if least_s is None else np.maximum(lines.least_s, least_s)
+        total = lines.had + jobs
+        run = np.where(total > lines.first, np.maximum(total / lines.rate, least_s), least_s)
+        tail = np.maximum((lines.tail_had + jobs) / lines.tail_rate, lines.tail_least_s)
+    out: Floats = np.where(lines.room >= jobs, np.maximum(lines.start_s + run, lines.tail_start_s + tail), np.inf)
     return out
 
 
+def deal_in_units(deal: Deal, unit: int) -> Deal:
+    """Units of so many jobs, each placed as one job to where it ends first given those placed before, blocks with data
+    first (papers/diana-bulk-scheduling section VIII)."""
+    for number in _data_first(deal):
+        jobs = len(deal.blocks[number].indices)
+        whole = jobs // unit * unit
+        if jobs // unit > MOST_UNITS or not deal.blocks[number].needs:
+            _spread(deal, number, whole, unit)
+        else:
+            for _ in range(jobs // unit):
+                _give_one(deal, number, unit)
+        if jobs > whole:
+            _give_one(deal, number, jobs - whole)
+    return deal
+
+
+def deal_in_turns(deal: Deal) -> Deal:
+    """Each chunk to where it ends first given those dealt before; blocks with data first, and blocks whose data lie at
+    different sites in turns, so that every site fills with its own data before it is offered another's."""
+    needs = deal.grid.demand.needs
+    where = [tuple(sorted({tuple(sorted(needs[n].holders)) for n in b.needs})) for b in deal.blocks]
+    totals: dict[object, int] = {}
+    for block, at in zip(deal.blocks, where, strict=True):
+        totals[at] = totals.get(at, 0) + len(block.indices)
+    before = dict.fromkeys(totals, 0)
+    order, step = [], _step(deal)
+    for number, (block, at) in enumerate(zip(deal.blocks, where, strict=True)):
+        for jobs in _chunks(block, step):
+            order.append((not _has_data(deal, number), before[at] / totals[at], number, jobs))
+            before[at] += jobs
+    for _, _, number, jobs in sorted(order):
+        _give_chunk(deal, number, jobs)
+    return _even_out(deal, step)
+
+
+def deal_to_the_data(deal: Deal) -> Deal:
+    """Each block with data to the site that has most of it, the others to where they end first."""
+    step = _step(deal)
+    for number in _data_first(deal):
+        jobs = len(deal.blocks[number].indices)
+        if _has_data(deal, number):
+            fetch_s = _fetch_s(deal, number)
+            lines = deal.lines(number)
+            near = np.where(fetch_s <= fetch_s.min(), ends_with(lines, jobs), np.inf)
+            if np.isfinite(near).any():
+                deal.give(number, jobs, int(np.argmin(near)))
+                continue
+        for some in _chunks(deal.blocks[number], step):
+            _give_chunk(deal, number, some)
+    return _even_out(deal, step)
+
+
+def _spread(deal: Deal, number: int, jobs: int, unit: int) -> Deal:
+    deal.give_all(number, fill(deal.lines(number), jobs, unit))
+    return deal
+
+
+def _give_one(deal: Deal, number: int, jobs: int) -> None:
+    ends = ends_with(deal.lines(number), jobs)
+    s = int(np.argmin(ends))
+    if ends[s] < np.inf:
+        deal.give(number, jobs, s)
+    else:
+        _spread(deal, number, jobs, 1)
+
+
+def _give_chunk(deal: Deal, number: int, jobs: int) -> None:
+    if jobs > 1 and len(deal.grid.table) > MANY_SITES:
+        _spread(deal, number, jobs, 1)
+    else:
+        _give_one(deal, number, jobs)
+
+
 def _step(deal: Deal) -> int:
-    return max(1, ceil(len(deal.demand.indices) / (CHUNKS_PER_SITE * len(deal.table.sites))))
+    sites = len(deal.grid.table)
+    return max(
+        1, ceil(deal.grid.jobs / (LARGE_CHUNKS if sites > MANY_SITES else min(CHUNKS_PER_SITE * sites, MOST_CHUNKS)))
+    )
 
 
 def _chunks(block: Block, step: int) -> Iterator[int]:
@@ -132,41 +156,20 @@ def _chunks(block: Block, step: int) -> Iterator[int]:
 
 
 def _has_data(deal: Deal, number: int) -> bool:
-    return any(deal.demand.needs[n].size_bytes() for n in deal.blocks[number].needs)
+    data = deal.grid.data
+    return data is not None and any(data.size[n] for n in deal.blocks[number].needs)
 
 
-def deal_in_turns(deal: Deal) -> Deal:
-    """Each chunk to where it ends first given those dealt before; blocks with data first, and blocks whose data lie at
-    different sites in turns, so that every site fills with its own data before it is offered another's."""
-    needs = deal.demand.needs
-    where = [tuple(sorted({tuple(sorted(needs[n].holders)) for n in b.needs})) for b in deal.blocks]
-    totals: dict[object, int] = {}
-    for block, at in zip(deal.blocks, where, strict=True):
-        totals[at] = totals.get(at, 0) + len(block.indices)
-    before: dict[object, int] = dict.fromkeys(totals, 0)
-    step = _step(deal)
-    order: list[tuple[bool, float, int, int]] = []
-    for number, (block, at) in enumerate(zip(deal.blocks, where, strict=True)):
-        for jobs in _chunks(block, step):
-            order.append((not _has_data(deal, number), before[at] / totals[at], number, jobs))
-            before[at] += jobs
-    for _, _, number, jobs in sorted(order):
-        deal.give(number, jobs, int(np.argmin(deal.ends_with(number, jobs))))
-    return _even_out(deal, step)
-
-
-def deal_to_the_data(deal: Deal) -> Deal:
-    """Each block with data to the site that has most of it, the others to where they end first."""
-    step = _step(deal)
-    for number in _data_first(deal):
-        if _has_data(deal, number):
-            fetch = deal.table.fetch_s[list(deal.blocks[number].needs)].sum(axis=0)
-            near = np.where(fetch <= fetch.min(), deal.ends_with(number, len(deal.blocks[number].indices)), np.inf)
-            deal.give(number, len(deal.blocks[number].indices), int(np.argmin(near)))
-        else:
-            for jobs in _chunks(deal.blocks[number], step):
-                deal.give(number, jobs, int(np.argmin(deal.ends_with(number, jobs))))
-    return _even_out(deal, step)
+def _fetch_s(deal: Deal, number: int) -> Floats:
+    """(S,) to bring all data of a block to each site."""
+    data = deal.grid.data
+    assert data is not None
+    needs = list(deal.blocks[number].needs)
+    sizes = np.bincount(data.kind[needs], data.size[needs], len(data.kinds))
+    out = np.zeros(len(deal.grid.table))
+    for k in np.unique(data.kind[needs]):
+        out = out + data.start_s[k] + max(sizes[k], 1e-9) * data.s_per_byte[k]
+    return out
 
 
 def _data_first(deal: Deal) -> list[int]:
@@ -176,13 +179,16 @@ def _data_first(deal: Deal) -> list[int]:
 def _even_out(deal: Deal, step: int) -> Deal:
     """Chunks move from the last site to end to where they end first, lightest data first, as long as that lowers the
     end; then smaller ones, down to a single job."""
-    numbers = _data_first(deal)
-    moves = sum(ceil(len(b.indices) / step) for b in deal.blocks)
+    numbers = _data_first(deal)[::-1]
+    moves = MOST_MOVES
     while step:
         while moves and _move_one(deal, numbers, step):
             moves -= 1
         step //= 2
-        moves = len(deal.table.sites)
+    while moves and _empty_one(deal, numbers):
+        moves -= 1
+        while moves and _move_one(deal, numbers, 1):
+            moves -= 1
     return deal
 
 
@@ -190,15 +196,44 @@ def _move_one(deal: Deal, numbers: Sequence[int], step: int) -> bool:
     """Move one chunk away from the last site to end, if some site takes it and still ends earlier."""
     ends = deal.ends()
     last = int(np.argmax(ends))
-    for number in reversed(numbers):
-        jobs = min(deal.dealt[number].get(last, 0), step)
-        if jobs:
-            there = deal.ends_with(number, jobs, deal.least_s)
+    enough_s = ends[last] * (1.0 - LEAST_GAIN)
+    here = [number for number in numbers if deal.counts[number, last]]
+    for number in here[:4]:
+        jobs = min(int(deal.counts[number, last]), step)
+        there = ends_with(deal.lines(number), jobs, deal.grid.job_s)
+        there[last] = np.inf
+        s = int(np.argmin(there))
+        if there[s] < enough_s:
+            deal.give(number, -jobs, last)
+            deal.give(number, jobs, s)
+            if deal.ends()[[last, s]].max() < enough_s:
+                return True
+            deal.give(number, -jobs, s)
+            deal.give(number, jobs, last)
+    return False
+
+
+def _empty_one(deal: Deal, numbers: Sequence[int]) -> bool:
+    """Move all jobs away from the last site to end, if every site then ends earlier: where they fit into its lanes it
+    ends no earlier with one of them than with all."""
+    ends = deal.ends()
+    last = int(np.argmax(ends))
+    if not 0 < deal.jobs[last] <= deal.lanes[last]:
+        return False
+    moved: list[tuple[int, int, int]] = []
+    for number in numbers:
+        while jobs := min(int(deal.counts[number, last]), max(1, int(deal.jobs[last]) // 8)):
+            there = ends_with(deal.lines(number), jobs, deal.grid.job_s)
             there[last] = np.inf
             s = int(np.argmin(there))
-            if there[s] < ends[last] - 1e-9:
-                deal.give(number, -jobs, last)
-                deal.give(number, jobs, s)
-                return True
-            return False
+            if there[s] >= ends[last] - _SAME_S:
+                break
+            deal.give(number, -jobs, last)
+            deal.give(number, jobs, s)
+            moved.append((number, jobs, s))
+    if deal.makespan_s() < ends[last] - _SAME_S:
+        return True
+    for number, jobs, s in reversed(moved):
+        deal.give(number, -jobs, s)
+        deal.give(number, jobs, last)
     return False

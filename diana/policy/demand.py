@@ -7,19 +7,35 @@ from collections.abc import Sequence
 import msgspec
 
 from diana.model.data import DataFile
+from diana.model.decision import JobClass
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 
 MAX_BLOCKS = 4096
 
 
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """What fetching over one link is forecast to be."""
+
+    bytes_per_s: float = 0.0
+    """Measured throughput; 0: nothing comes over it."""
+    rtt_s: float = 0.0
+    loss: float = 0.0
+    """Fraction of packets lost."""
+    backlog_bytes: float = 0.0
+    """Queued on it before ours."""
+    error: float = 0.0
+    """Past relative error of the forecast; 0.5: up to half as long again."""
+
+
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """Input files that always go together, and who reads them."""
+    """Input data that always go together, and who reads them."""
 
     files: tuple[DataFile, ...]
+    """Units: a file each, or one for a whole dataset however many files it has."""
     readers: IndexSet
     holders: frozenset[SiteId]
-    """Sites that have every one of the files."""
+    """Sites that have every one of the files; also pseudo-sites (`url:HOST`) others may have a link to."""
 
     def size_bytes(self) -> int:
         return sum(f.size_bytes for f in self.files)
@@ -30,6 +46,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     site: SiteId
     rejected: str = ""
+    alive: bool = True
+    """A site that does not answer takes nothing, however cheap."""
     slots: int = 0
     speed: float = 1.0
     work_ahead_s: float = 0.0
@@ -38,7 +56,31 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float = 0.0
     """From the origin; 0 at home."""
     fetch_bytes_per_s: dict[SiteId, float] = {}
-    """Forecast of fetching from each other site."""
+    """Forecast of fetching from each other site, for holders that have no entry in `links`."""
+    links: dict[SiteId, Link] = {}
+    """Fetching from each other site."""
+    link: Link = Link()
+    """To and from the origin, and to holders that stand in neither of the above."""
+    out_bytes_per_s: float = 0.0
+    """From there to the origin; 0: outputs stay there, or nothing is known."""
+    uplink_bytes_per_s: float = 0.0
+    """What all transfers that leave this site share; 0: unknown."""
+    wait_s: float = -1.0
+    """Until this work would start there, as the site predicts at this priority. Negative: unknown, then
+    work_ahead_s / (slots * speed) counts."""
+    wait_low_s: float = -1.0
+    wait_high_s: float = -1.0
+    run_s: float = 0.0
+    """Seconds per job there, learned; 0: unknown, then work_s / speed counts."""
+    run_low_s: float = 0.0
+    run_high_s: float = 0.0
+    runs_seen: int = 0
+    jobs_ahead: int = 0
+    """At this priority."""
+    queued_jobs: int = 0
+    busy_fraction: float = 0.0
+    max_jobs: int = 0
+    """It takes no more jobs of this group; 0: no limit."""
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,17 +91,39 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...] = ()
     max_subgroup: int
     max_parallel: int = 0
+    output_bytes: float = 0.0
+    """Per job, gathered at the origin; 0: none, or unknown."""
+    division: int = 0
+    """Division factor: at least so many subgroups; 0: none asked."""
+    executable_bytes: float = 0.0
+    """Programs that travel with the group and are not among `needs`."""
+    job_class: JobClass = ""
+    """Empty: derived."""
+
+    def subgroup_jobs(self) -> int:
+        """Size of the units a split is placed in, one by one; 0: as finely as pays (SPEC D6)."""
+        jobs = len(self.indices)
+        size = min(self.max_subgroup, -(-jobs // self.division) if self.division > 1 else jobs)
+        return size if size < jobs else 0
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that are alike in their data: `needs` are positions in `Demand.needs`.
 
-    `divisible`: each job reads its own share of those bytes, so part of the block moves part of them.
+    `divisible`: each job reads its own share of those bytes, so part of the block moves part of them; but all of
+    those in `shared`.
     """
 
     indices: IndexSet
     needs: tuple[int, ...]
     divisible: bool = False
+    shared: tuple[int, ...] = ()
+
+    def parted(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(needs that must be there before any of its jobs starts, needs of which each job has its own share)."""
+        if not self.divisible:
+            return self.needs, ()
+        return self.shared, tuple(n for n in self.needs if n not in self.shared)
 
 
 def blocks(demand: Demand) -> list[Block]:
@@ -89,7 +153,7 @@ def blocks(demand: Demand) -> list[Block]:
     _add_range(ranges, active, at, end)
     out = [Block(indices=IndexSet(tuple(bounds)) & demand.indices, needs=needs) for needs, bounds in ranges.items()]
     out = sorted((b for b in out if b.indices), key=lambda b: b.indices.bounds[0])
-    return out if len(out) <= MAX_BLOCKS else _by_holders(demand, out)
+    return out if len(out) <= MAX_BLOCKS else by_holders(demand, out)
 
 
 def _add_range(ranges: dict[tuple[int, ...], list[int]], active: set[int], start: int, stop: int) -> None:
@@ -102,16 +166,24 @@ def _add_range(ranges: dict[tuple[int, ...], list[int]], active: set[int], start
         bounds += (start, stop)
 
 
-def _by_holders(demand: Demand, fine: Sequence[Block]) -> list[Block]:
+def by_holders(demand: Demand, fine: Sequence[Block]) -> list[Block]:
+    """Blocks whose needs lie at the same sites taken together; a need all of them have stays undivided."""
     together: dict[tuple[tuple[SiteId, ...], ...], list[Block]] = {}
+    where = [tuple(sorted(need.holders)) for need in demand.needs]
     for block in fine:
-        where = tuple(sorted({tuple(sorted(demand.needs[n].holders)) for n in block.needs}))
-        together.setdefault(where, []).append(block)
-    return [
-        Block(
-            indices=IndexSet.union(b.indices for b in some),
-            needs=tuple(sorted({n for b in some for n in b.needs})),
-            divisible=True,
+        together.setdefault(tuple(sorted({where[n] for n in block.needs})), []).append(block)
+    out = []
+    for _, some in sorted(together.items()):
+        if len(some) == 1:
+            out.append(some[0])
+            continue
+        common = set(some[0].needs).intersection(*(b.needs for b in some[1:]))
+        out.append(
+            Block(
+                indices=IndexSet.union(b.indices for b in some),
+                needs=tuple(sorted({n for b in some for n in b.needs})),
+                divisible=True,
+                shared=tuple(sorted(common)),
+            )
         )
-        for _, some in sorted(together.items())
-    ]
+    return out

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import ceil, inf
 
 import msgspec
+import numpy as np
 
-from diana.model.decision import Decision, PlannedPart, SiteCost
+from diana.model.decision import Decision, Model, PlannedPart, SiteCost
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.policy import cost
-from diana.policy.dealing import Deal, deal_in_turns, deal_to_the_data
+from diana.policy.cost import MAX_ROWS as MAX_ROWS
+from diana.policy.deal import Deal
 from diana.policy.demand import Candidate, Demand, blocks
+from diana.policy.grid import Grid
+from diana.policy.models import MODELS, CostModel, takes_whole
+from diana.policy.turnaround import Terms, Weights, price
 
-MAX_ROWS = 64
 _SAME_S = 1e-9
 """Ends closer than this are equal: sums of floats in another order are no reason to split."""
 
@@ -30,72 +34,186 @@ class Plan(msgspec.Struct, frozen=True):
     """In order of site, then index; none is larger than the demand's `max_subgroup`. Empty: no site can take it."""
 
 
-def decide(demand: Demand, candidates: Sequence[Candidate], now: float) -> Plan:
+def decide(
+    demand: Demand,
+    candidates: Sequence[Candidate],
+    now: float,
+    *,
+    model: Model = "turnaround",
+    weights: Weights | None = None,
+    raw: bool = False,
+) -> Plan:
     """Price the group whole at every candidate and split over all of them; take what ends first, whole on ties.
 
-    `candidates`: home first, then by site id, so that home wins ties.
+    `candidates`: home first, then by site id, so that home wins ties. `model`: how sites are ranked; `raw`: the paper's
+    bare formula. Both report the terms of both.
     """
-    rows = cost.whole(demand, candidates)
-    feasible = [row for row in rows if not row.rejected and row.total_s < inf]
-    if not feasible:
-        return Plan(_decision("whole", "no site can take this group", inf, inf, rows, (), now), ())
-    best = feasible[0]
-    split = _split(demand, candidates)
-    split_s = max(part.predicted_end_s for part, _ in split)
-    allowed = not demand.max_parallel or len(split) <= demand.max_parallel
-    if split_s < best.total_s - _SAME_S and len(split) > 1 and allowed:
-        reason = (
-            f"split over {len(split)} sites ends after {split_s:.3g} s, whole at {best.site} after {best.total_s:.3g} s"
-        )
-        decision = _decision("split", reason, best.total_s, split_s, rows, tuple(p for p, _ in split), now)
-        placed = [(p.site, indices) for p, indices in split]
-    else:
-        part = PlannedPart(
-            site=best.site, jobs=len(demand.indices), bytes_in=best.bytes_in, predicted_end_s=best.total_s
-        )
-        decision = _decision("whole", _why(feasible, split_s), best.total_s, split_s, rows, (part,), now)
-        placed = [(best.site, demand.indices)]
-    return Plan(decision, tuple(_within(placed, demand.max_subgroup)))
-
-
-def _why(feasible: Sequence[SiteCost], split_s: float) -> str:
-    best = feasible[0]
-    if len(feasible) == 1:
-        return f"{best.site} is the only site that can take it; ends after {best.total_s:.3g} s"
-    if split_s < inf and split_s >= best.total_s - _SAME_S:
-        return f"whole at {best.site} ends after {best.total_s:.3g} s; splitting it would not end earlier"
-    return f"whole at {best.site} ends after {best.total_s:.3g} s"
-
-
-def _decision(
-    plan: str,
-    reason: str,
-    whole_s: float,
-    split_s: float,
-    rows: list[SiteCost],
-    parts: tuple[PlannedPart, ...],
-    now: float,
-) -> Decision:
-    return Decision(
-        plan="split" if plan == "split" else "whole",
-        reason=reason,
-        whole_s=whole_s,
-        split_s=split_s,
-        candidates=tuple(rows[:MAX_ROWS]),
-        parts=parts,
-        decided_at_s=now,
+    weights = weights or Weights()
+    grid = Grid(demand, cost.table_of(demand, candidates))
+    elsewhere = sum(c.queued_jobs for c in candidates if cost.refusal(c))
+    chooser = MODELS[model](grid, weights, raw, elsewhere)
+    return _Choice(grid, chooser, candidates).plan(
+        now, dict(model=model, raw=raw, weights=weights.changed(), subgroup_jobs=demand.subgroup_jobs())
     )
 
 
-def _split(demand: Demand, candidates: Sequence[Candidate]) -> list[tuple[PlannedPart, IndexSet]]:
-    """The better of two ways to deal the jobs out: to where each ends first given those dealt before, or to where
-    their data lie and then away from the last site to end as long as that helps. Ties: fewer bytes moved."""
-    table = cost.grid(demand, candidates)
-    some = blocks(demand)
-    deals = [deal_in_turns(Deal(demand, table, some)), deal_to_the_data(Deal(demand, table, some))]
-    for deal in deals:
-        deal.limit()
-    return min(deals, key=lambda d: (round(d.makespan_s(), 9), d.moved_bytes())).parts()
+class _Choice:
+    """One placement: `grid` has the true seconds, `chooser.grid` those it decides by."""
+
+    def __init__(self, grid: Grid, chooser: CostModel, candidates: Sequence[Candidate]) -> None:
+        self.grid, self.chooser, self.candidates = grid, chooser, candidates
+        self.demand = grid.demand
+        self.terms = price(grid)
+        self.order = chooser.order()
+        can = takes_whole(grid, self.terms)
+        self.can = [int(s) for s in self.order if can[s]]
+        self.unit = self.demand.subgroup_jobs()
+        self.blocks = blocks(self.demand)
+
+    def plan(self, now: float, how: dict[str, object]) -> Plan:
+        best = self.can[0] if self.can else None
+        dealt = self._split()
+        whole_s = inf if best is None else float(self.terms.total_s[best])
+        split = dealt.on(self.grid) if dealt is not None else None
+        split_s = inf if split is None else split.makespan_s()
+        if dealt is not None and split is not None and self._splits(best, dealt):
+            name, reason, planned, parts = "split", self._why_split(split, split_s, best), *self._dealt(split)
+        elif best is not None:
+            name, reason = "whole", self._why_whole(best, split_s)
+            planned = (self._whole_part(best),)
+            parts = [(self.grid.table.sites[best], self.demand.indices)]
+        else:
+            name, reason, planned, parts = "whole", self._why_not(), (), []
+        decision = Decision(
+            plan="split" if name == "split" else "whole",
+            reason=reason,
+            whole_s=whole_s,
+            split_s=split_s if split is not None else whole_s,
+            candidates=tuple(self._rows(bool(parts))),
+            parts=planned,
+            decided_at_s=now,
+            job_class=self.chooser.job_class,
+            declared_class=bool(self.demand.job_class),
+            expected_s=max((p.expected_end_s for p in planned), default=0.0),
+            low_s=max((p.predicted_low_s for p in planned), default=0.0),
+            high_s=max((p.predicted_high_s for p in planned), default=0.0),
+            rejected=sum(1 for c in self.candidates if cost.refusal(c)),
+            **how,  # type: ignore[arg-type]
+        )
+        return Plan(decision, tuple(_within(parts, self.demand.max_subgroup)))
+
+    def _split(self) -> Deal | None:
+        """None as well where there is but one site, or the limit on parallel jobs leaves some site none."""
+        if not len(self.grid.table) or not self.demand.indices:
+            return None
+        deal = self.chooser.split(self.blocks, self.unit)
+        if deal is None:
+            return None
+        used, most = int(np.count_nonzero(deal.jobs)), self.demand.max_parallel
+        return None if (most and used > most) or not np.isfinite(deal.makespan_s()) else deal
+
+    def _splits(self, best: int | None, dealt: Deal) -> bool:
+        """By the seconds the model decides by."""
+        if best is None:
+            return True
+        whole_s = float(self.chooser.terms.total_s[best])
+        return int(np.count_nonzero(dealt.jobs)) > 1 and dealt.makespan_s() < whole_s - _SAME_S
+
+    def _why_split(self, split: Deal, split_s: float, best: int | None) -> str:
+        sites = np.count_nonzero(split.jobs)
+        over = f"split over {sites} sites ends after {split_s:.3g} s"
+        if best is None:
+            return f"{over}; no single site can take it whole"
+        return f"{over}, whole at {self.grid.table.sites[best]} after {self.terms.total_s[best]:.3g} s"
+
+    def _why_whole(self, best: int, split_s: float) -> str:
+        site, whole_s = self.grid.table.sites[best], float(self.terms.total_s[best])
+        if len(self.grid.table) == 1:
+            return f"{site} is the only site that can take it; ends after {whole_s:.3g} s"
+        if len(self.can) == 1 and split_s == inf:
+            return f"{site} is the only site that can take it; ends after {whole_s:.3g} s"
+        ends = f"whole at {site} ends after {whole_s:.3g} s"
+        if split_s < inf and split_s >= whole_s - _SAME_S:
+            return f"{ends}; splitting it would not end earlier"
+        return ends
+
+    def _why_not(self) -> str:
+        room = float(self.grid.table.max_jobs.sum())
+        if 0 < room < self.grid.jobs:
+            return f"the sites that can take this group take {room:.0f} of its {self.grid.jobs} jobs at most"
+        return "no site can take this group"
+
+    def _rows(self, placed: bool) -> list[SiteCost]:
+        """At most `MAX_ROWS`. Where nothing could be placed, a site whose limit is too low says so."""
+        if not len(self.grid.table):
+            return cost.rejected_rows(self.candidates)[:MAX_ROWS]
+        costs = self.chooser.cost()
+        rows = cost.rows(self.grid, self.terms, self.chooser.paper, self.order[:MAX_ROWS], costs)
+        if not placed:
+            rows = [
+                msgspec.structs.replace(r, rejected=f"takes no more than {r.max_jobs} of its {self.grid.jobs} jobs")
+                if r.max_jobs and r.max_jobs < self.grid.jobs and r.total_s < inf
+                else r
+                for r in rows
+            ]
+        return (rows + cost.rejected_rows(self.candidates)[: MAX_ROWS - len(rows)])[:MAX_ROWS]
+
+    def _whole_part(self, s: int) -> PlannedPart:
+        low, high = cost.ranges(self.grid, self.terms)
+        terms = self.terms
+        return PlannedPart(
+            site=self.grid.table.sites[s],
+            jobs=self.grid.jobs,
+            bytes_in=int(terms.bytes_in[s]),
+            predicted_end_s=float(terms.total_s[s]),
+            expected_end_s=float(price(self.grid, waves=True).total_s[s]),
+            predicted_low_s=float(low.total_s[s]),
+            predicted_high_s=float(high.total_s[s]),
+            wait_s=float(terms.wait_s[s]),
+            stage_in_s=float(terms.stage_in_s[s]),
+            run_s=float(terms.run_s[s]),
+            stage_out_s=float(terms.stage_out_s[s]),
+            bytes_out=int(cost.bytes_out(self.grid, s, self.grid.jobs)),
+            subgroups=ceil(self.grid.jobs / self.unit) if self.unit else 1,
+            cost=float(self.chooser.cost()[s]),
+        )
+
+    def _dealt(self, split: Deal) -> tuple[tuple[PlannedPart, ...], list[tuple[SiteId, IndexSet]]]:
+        """Per site with jobs; like jobs lie side by side, so that a part has few ranges."""
+        got: dict[int, list[IndexSet]] = {}
+        for block, counts in zip(split.blocks, split.counts, strict=True):
+            rest = block.indices
+            for s in np.flatnonzero(counts).tolist():
+                span, rest = rest.take(int(counts[s]))
+                got.setdefault(s, []).append(span)
+        fluid, waves = split.times(), split.times(waves=True)
+        low = split.on(cost.bounded(self.grid, high=False)).times().end_s
+        high = split.on(cost.bounded(self.grid, high=True)).times().end_s
+        costs = self.chooser.cost()
+        planned, parts = [], []
+        for s, spans in sorted(got.items()):
+            indices = IndexSet.union(spans)
+            jobs = len(indices)
+            parts.append((self.grid.table.sites[s], indices))
+            planned.append(
+                PlannedPart(
+                    site=self.grid.table.sites[s],
+                    jobs=jobs,
+                    bytes_in=round(split.bytes_in[s]),
+                    predicted_end_s=float(fluid.end_s[s]),
+                    expected_end_s=float(waves.end_s[s]),
+                    predicted_low_s=float(low[s]),
+                    predicted_high_s=float(high[s]),
+                    wait_s=float(self.grid.wait_s[s]),
+                    stage_in_s=float(fluid.stage_in_s[s]),
+                    run_s=float(fluid.run_s[s]),
+                    stage_out_s=float(fluid.stage_out_s[s]),
+                    bytes_out=int(cost.bytes_out(self.grid, s, jobs)),
+                    subgroups=ceil(jobs / self.unit) if self.unit else 1,
+                    cost=float(costs[s]),
+                )
+            )
+        return tuple(planned), parts
 
 
 def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[PlacedPart]:
@@ -105,3 +223,6 @@ def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[Place
             head, indices = indices.take(limit)
             out.append(PlacedPart(site, head))
     return out
+
+
+__all__ = ["MAX_ROWS", "PlacedPart", "Plan", "Terms", "decide"]

@@ -23,6 +23,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.sim.clock import Clock
 from diana.sim.lrm import Watcher
+from diana.sim.order import Order
 
 _UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
 Transfer = tuple[SubgroupId, int]
@@ -30,7 +31,7 @@ Transfer = tuple[SubgroupId, int]
 
 class Violation(msgspec.Struct, frozen=True):
     rule: str
-    """I1 ... I9, or `assert` when something raised."""
+    """I1 ... I9, J4 (`order.py`), or `assert` when something raised."""
     at_s: float
     site: SiteId
     group: GroupId
@@ -106,6 +107,7 @@ class Checkers(Watcher):
         "_generation",
         "_groups",
         "_keys",
+        "_order",
         "_transfers",
         "_void",
         "doubled",
@@ -121,6 +123,7 @@ class Checkers(Watcher):
         self._claimed: defaultdict[SiteId, int] = defaultdict(int)
         self._generation: dict[SiteId, int] = {}
         self._keys: dict[str, GroupId] = {}
+        self._order = Order()
         self.found: list[Violation] = []
         self.doubled = 0
         self._by_type: dict[type, Callable[[SiteId, Any], None]] = {
@@ -157,6 +160,9 @@ class Checkers(Watcher):
         check = self._by_type.get(type(record))
         if check is not None:
             check(site, record)
+        wrong = self._order.look(record)
+        if wrong:
+            self._fail("J4", site, wrong[0], -1, wrong[1])
 
     def _group(self, site: SiteId, name: GroupId) -> _Group:
         group = self._groups.get(name)

@@ -6,16 +6,22 @@ within it each may be lost, doubled or delayed. A stream stands between every tw
 
 from __future__ import annotations
 
+from random import Random
 from typing import Protocol
 
 from diana.engine.messages import Hello, Message
 from diana.model.ids import SiteId
+from diana.sim import chance
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
 
 KEEPALIVE_S = 3.0
 """A stream whose other end fell silent is given up after this."""
 REDIAL_S = 0.5
+MEASURE_EVERY_S = 5.0
+"""A link with noise or loss is measured again this often; one without has told all it will ever tell."""
+THROUGHPUT_EVERY = 12
+"""Of so many measurements one tells the throughput."""
 
 
 class Endpoint(Protocol):
@@ -29,6 +35,10 @@ class Endpoint(Protocol):
 
     def peer_up(self, hello: Hello, rtt_s: float, bytes_per_s: float) -> None: ...
 
+    def measured(self, site: SiteId, rtt_s: float | None, bytes_per_s: float | None, lost: int) -> None:
+        """One more ping of the link to `site`, `lost` or answered after `rtt_s`."""
+        ...
+
     def peer_down(self, site: SiteId) -> None: ...
 
     def received(self, sender: SiteId, message: Message) -> None: ...
@@ -37,11 +47,15 @@ class Endpoint(Protocol):
 class Link:
     """Between two sites, both ways. `stream` names the standing stream; 0: none."""
 
-    __slots__ = ("bytes_per_s", "cut", "dialling", "latency_s", "one_way", "stream")
+    __slots__ = ("bytes_per_s", "cut", "dialling", "latency_s", "loss", "noise", "one_way", "stream")
 
-    def __init__(self, latency_s: float, bytes_per_s: float) -> None:
+    def __init__(self, latency_s: float, bytes_per_s: float, loss: float = 0.0, noise: float = 0.0) -> None:
         self.latency_s = latency_s
         self.bytes_per_s = bytes_per_s
+        self.loss = loss
+        """Share of packets. A stream sends them again: what it carries comes later, a ping of a probe is lost."""
+        self.noise = noise
+        """Measurements lie evenly in value * (1 - noise) .. value * (1 + noise)."""
         self.cut = 0
         """Number of cuts in force."""
         self.one_way: SiteId | None = None
@@ -51,19 +65,34 @@ class Link:
 
 
 class Network:
-    def __init__(self, clock: Clock, faults: Faults, latency_s: float, bytes_per_s: float) -> None:
+    """`rng` draws what links lose and by how much measurements err, and nothing else."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        faults: Faults,
+        latency_s: float,
+        bytes_per_s: float,
+        *,
+        loss: float = 0.0,
+        noise: float = 0.0,
+        rng: Random | None = None,
+    ) -> None:
         self._clock = clock
         self._faults = faults
-        self._default = (latency_s, bytes_per_s)
-        self._special: dict[tuple[SiteId, SiteId], tuple[float, float]] = {}
+        self._rng = rng or chance.stream(0, "links")
+        self._default = (latency_s, bytes_per_s, loss, noise)
+        self._special: dict[tuple[SiteId, SiteId], tuple[float, float, float, float]] = {}
         self._links: dict[tuple[SiteId, SiteId], Link] = {}
         self._ends: dict[SiteId, Endpoint] = {}
         self._streams = 0
         self.sent = 0
         self.arrived = 0
 
-    def describe(self, a: SiteId, b: SiteId, latency_s: float, bytes_per_s: float) -> None:
-        self._special[_pair(a, b)] = (latency_s, bytes_per_s)
+    def describe(
+        self, a: SiteId, b: SiteId, latency_s: float, bytes_per_s: float, loss: float = 0.0, noise: float = 0.0
+    ) -> None:
+        self._special[_pair(a, b)] = (latency_s, bytes_per_s, loss, noise)
 
     def attach(self, end: Endpoint) -> None:
         self._ends[end.site] = end
@@ -117,10 +146,39 @@ class Network:
             return
         self._streams += 1
         stream = link.stream = self._streams
-        self._ends[a].peer_up(hello_b, 2 * link.latency_s, link.bytes_per_s)
+        self._ends[a].peer_up(hello_b, self._read(2 * link.latency_s, link), self._read(link.bytes_per_s, link))
         # The first end may have crashed in handling it, which closed this stream again.
         if link.stream == stream:
-            self._ends[b].peer_up(hello_a, 2 * link.latency_s, link.bytes_per_s)
+            self._ends[b].peer_up(hello_a, self._read(2 * link.latency_s, link), self._read(link.bytes_per_s, link))
+        if link.noise or link.loss:
+            self._clock.after(MEASURE_EVERY_S, self._measure, a, b, link, stream, 1)
+
+    # --- measurements ----------------------------------------------------------------------------------
+
+    def _read(self, true: float, link: Link) -> float:
+        """What an instrument shows of a figure of this link."""
+        return true * (1.0 + link.noise * (2.0 * self._rng.random() - 1.0)) if link.noise else true
+
+    def _measure(self, a: SiteId, b: SiteId, link: Link, stream: int, number: int) -> None:
+        """Both ends measure while their stream stands."""
+        if link.stream != stream:
+            return
+        for end, other in ((a, b), (b, a)):
+            if link.stream != stream:
+                return
+            if link.loss and self._rng.random() < link.loss:
+                self._ends[end].measured(other, None, None, 1)
+                continue
+            bytes_per_s = None if number % THROUGHPUT_EVERY else self._read(link.bytes_per_s, link)
+            self._ends[end].measured(other, self._read(2 * link.latency_s, link), bytes_per_s, 0)
+        self._clock.after(MEASURE_EVERY_S, self._measure, a, b, link, stream, number + 1)
+
+    def _resent_s(self, link: Link) -> float:
+        """What loss costs a message: a round trip for each time it is sent again."""
+        again = 0
+        while link.loss and self._rng.random() < link.loss:
+            again += 1
+        return 2 * link.latency_s * again
 
     # --- messages --------------------------------------------------------------------------------------
 
@@ -133,8 +191,9 @@ class Network:
         self.sent += 1
         if link.cut or link.one_way == sender:
             return
+        resent_s = self._resent_s(link)
         for extra_s in self._faults.extra_delays():
-            self._clock.after(link.latency_s + extra_s, self._arrive, link, link.stream, sender, to, message)
+            self._clock.after(link.latency_s + resent_s + extra_s, self._arrive, link, link.stream, sender, to, message)
 
     def _arrive(self, link: Link, stream: int, sender: SiteId, to: SiteId, message: Message) -> None:
         if link.stream == stream and not link.cut and link.one_way != sender:

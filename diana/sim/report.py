@@ -1,7 +1,7 @@
 """What a simulation reports. The top-level keys are public; a scenario's `report` selects among them.
 
     groups     {name: GroupReport}      sites      {site: SiteReport}
-    decisions  {name: [Decision]}       plans      {name: Plan}
+    decisions  {name: [Decision]}       plans      [Plan]: a row per workload entry, in their order
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
 from diana.sim.arrivals import ArrivalReport
 from diana.sim.checkers import Violation
+from diana.sim.scenario import WorkSpec
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +49,7 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     turnaround_mean_s: float
     bytes_moved: int
     predicted_s: float
-    """By the decision that placed it first; 0: none."""
+    """Turnaround, by the decision that placed it first, in whole waves of jobs; 0: none."""
 
 
 class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,10 +63,43 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How an entry was placed first, what the planner foretold and what came (SPEC D6)."""
+
+    name: str
+    group_size: int
+    """Jobs of the largest unit that was placed as one."""
+    makespan_h: float
+    """By the planner's fluid estimate: when the last of its sites is to end, after the decision."""
+    mean_site_h: float
+    """The mean over the sites used, by the same."""
+    simulated_makespan_h: float
     plan: str
+    """whole, split or forced."""
     reason: str
     parts: dict[str, int]
     """Jobs by site."""
+
+
+def plan_row(name: str, work: WorkSpec, made: Sequence[Decision], makespan_s: float) -> Plan | None:
+    """Of an entry's first decisions: one, or with a forced plan one per site; None: nothing was placed."""
+    parts = [part for decision in made for part in decision.parts]
+    if not parts:
+        return None
+    jobs: dict[str, int] = {}
+    for part in parts:
+        jobs[part.site] = jobs.get(part.site, 0) + part.jobs
+    unit = made[0].subgroup_jobs if made[0].plan == "split" else 0
+    ends_s = [part.predicted_end_s for part in parts]
+    return Plan(
+        name=name,
+        group_size=min(unit or max(jobs.values()), max(jobs.values())),
+        makespan_h=round(max(ends_s) / 3600.0, 4),
+        mean_site_h=round(math.fsum(ends_s) / len(ends_s) / 3600.0, 6),
+        simulated_makespan_h=round(makespan_s / 3600.0, 4),
+        plan="forced" if work.forced else made[0].plan,
+        reason="as the scenario says" if work.forced else made[0].reason,
+        parts=jobs,
+    )
 
 
 class NetworkReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +117,7 @@ class Report(msgspec.Struct, kw_only=True):
     groups: dict[str, GroupReport] = {}
     sites: dict[str, SiteReport] = {}
     decisions: dict[str, tuple[Decision, ...]] = {}
-    plans: dict[str, Plan] = {}
+    plans: list[Plan] = []
     arrivals: list[ArrivalReport] = []
     network: NetworkReport
     faults: int
@@ -129,7 +163,7 @@ def joint_digest(reports: list[Report]) -> str:
 
 
 class Tally:
-    """Sums over the facts of one group's jobs, the last attempt of each."""
+    """Sums over the facts of one entry's jobs, the last attempt of each."""
 
     __slots__ = ("_last", "submit_s")
 
@@ -137,9 +171,11 @@ class Tally:
         self.submit_s = submit_s
         self._last: dict[int, tuple[int, SiteId, int, float, float]] = {}
 
-    def add(self, facts: Facts) -> None:
+    def add(self, facts: Facts, first: int = 0) -> None:
+        """`first`: the number of the group's first job among the entry's."""
         rows = zip(facts.indices, facts.attempts, facts.outcomes, facts.started_s, facts.ended_s, strict=True)
-        for index, attempt, outcome, started_s, ended_s in rows:
+        for own, attempt, outcome, started_s, ended_s in rows:
+            index = first + own
             if index not in self._last or self._last[index][0] < attempt:
                 self._last[index] = (attempt, facts.site, outcome, started_s, ended_s)
 

@@ -12,7 +12,8 @@ from diana.sim.workload import Submission
 from diana.sim.world import World
 
 LOOK_S = 1.0
-"""How often the runner looks whether all is over, in simulated seconds."""
+"""How often the runner looks whether all is over, in simulated seconds; in long runs each `LOOK_SHARE` of them."""
+LOOK_SHARE = 0.001
 DRAIN_S = 60.0
 """After the last group ended, this long for acknowledgements and clean-up."""
 
@@ -59,7 +60,8 @@ def _run_to_end(world: World, limit_s: float) -> bool:
     """Until every group is final and every user answered; False when time is up."""
     final: set[GroupId] = set()
     while world.clock.now_s < limit_s:
-        world.clock.run_until(min(limit_s, world.clock.now_s + LOOK_S))
+        look_s = max(LOOK_S, LOOK_SHARE * world.clock.now_s)
+        world.clock.run_until(min(limit_s, world.clock.now_s + look_s))
         if not world.settled():
             continue
         open_groups = [s for s in world.users.submissions.values() if s.group is not None and s.group not in final]
@@ -91,40 +93,59 @@ def _view(world: World, submission: Submission) -> GroupView | None:
 
 def _report(world: World) -> rp.Report:
     report = _bare_report(world)
+    entries: dict[str, list[Submission]] = {}
     for submission in world.users.submissions.values():
-        view = _view(world, submission) if submission.group is not None else None
-        if view is None:
-            _unanswered(world, report, submission)
+        entries.setdefault(submission.entry, []).append(submission)
+    for name, submissions in entries.items():
+        seen = [(s, _view(world, s) if s.group is not None else None) for s in submissions]
+        answered = [(s, view) for s, view in seen if view is not None]
+        for submission, view in seen:
+            if view is None:
+                _unanswered(world, report, submission)
+            else:
+                _live(world, report, submission, view)
+        if len(answered) < len(seen):
+            report.groups[name] = _refused(next(s for s, view in seen if view is None))
             continue
-        explained = world.sites[submission.site].ask("explain", submission.group)
-        made = explained.decisions if isinstance(explained, Explanation) else ()
-        predicted_s = 0.0
-        if made:
-            first = made[0]
-            predicted_s = first.split_s if first.plan == "split" else first.whole_s
-            report.decisions[submission.name] = made
-            report.plans[submission.name] = rp.Plan(
-                plan=first.plan, reason=first.reason, parts={p.site: p.jobs for p in first.parts}
-            )
-        report.groups[submission.name] = _group(world, submission, view, predicted_s)
-        ended = view.done + view.failed + view.cancelled + view.held
-        live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
-        report.lost += max(0, view.jobs - ended - live)
-        if not view.final or view.unreachable:
-            report.stuck += view.jobs - ended
-            text = f"{view.state}: {view.jobs - ended} jobs live ({view.note})"
-            world.checkers.stuck(submission.site, view.group, text)
+        _entry(world, report, name, answered)
     report.unmet = _unmet(world.scenario, report)
     return report
 
 
+def _entry(world: World, report: rp.Report, name: str, seen: list[tuple[Submission, GroupView]]) -> None:
+    """One entry of the workload: one group, or with a forced plan one per site."""
+    decided = []
+    for submission, _ in seen:
+        explained = world.sites[submission.site].ask("explain", submission.group)
+        decided.append(explained.decisions if isinstance(explained, Explanation) else ())
+    first = [made[0] for made in decided if made]
+    if first:
+        report.decisions[name] = tuple(decision for made in decided for decision in made)
+    submit_s = seen[0][0].submit_s
+    predicted_s = max((d.decided_at_s - submit_s + d.end_s() for d in first), default=0.0)
+    group = report.groups[name] = _group(world, seen, predicted_s)
+    row = rp.plan_row(name, seen[0][0].work, first, group.makespan_s)
+    if row is not None:
+        report.plans.append(row)
+
+
+def _live(world: World, report: rp.Report, submission: Submission, view: GroupView) -> None:
+    """Count what came to no end."""
+    ended = view.done + view.failed + view.cancelled + view.held
+    live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
+    report.lost += max(0, view.jobs - ended - live)
+    if not view.final or view.unreachable:
+        report.stuck += view.jobs - ended
+        text = f"{view.state}: {view.jobs - ended} jobs live ({view.note})"
+        world.checkers.stuck(submission.site, view.group, text)
+
+
 def _unanswered(world: World, report: rp.Report, submission: Submission) -> None:
     """A group its origin does not know is lost if it was acknowledged; refused is an answer; silence is not."""
-    report.groups[submission.name] = _refused(submission)
     if submission.group is not None:
-        report.lost += submission.work.jobs
+        report.lost += submission.jobs
     elif not submission.refused:
-        report.stuck += submission.work.jobs
+        report.stuck += submission.jobs
         text = f"submission {submission.name} got no id: {submission.why or 'no answer'}"
         world.checkers.stuck(submission.site, GroupId("-"), text)
 
@@ -153,23 +174,25 @@ def _bare_report(world: World) -> rp.Report:
     )
 
 
-def _group(world: World, submission: Submission, view: GroupView, predicted_s: float) -> rp.GroupReport:
-    tally = rp.Tally(submission.submit_s)
-    for _, facts in world.sites[submission.site].store.facts(view.group):
-        tally.add(facts)
+def _group(world: World, seen: list[tuple[Submission, GroupView]], predicted_s: float) -> rp.GroupReport:
+    tally = rp.Tally(seen[0][0].submit_s)
+    views = [view for _, view in seen]
+    for submission, view in seen:
+        for _, facts in world.sites[submission.site].store.facts(view.group):
+            tally.add(facts, submission.first)
     return rp.GroupReport(
-        group=view.group,
-        state=view.state,
-        note=view.note,
-        jobs=view.jobs,
-        done=view.done,
-        failed=view.failed,
-        cancelled=view.cancelled,
-        held=view.held,
-        unreachable=view.unreachable,
+        group=",".join(view.group for view in views),
+        state=next((view.state for view in views if view.state != "done"), views[0].state),
+        note="; ".join(view.note for view in views if view.note),
+        jobs=sum(view.jobs for view in views),
+        done=sum(view.done for view in views),
+        failed=sum(view.failed for view in views),
+        cancelled=sum(view.cancelled for view in views),
+        held=sum(view.held for view in views),
+        unreachable=sum(view.unreachable for view in views),
         sites=tally.sites(),
         **tally.times(),
-        bytes_moved=view.bytes_moved,
+        bytes_moved=sum(view.bytes_moved for view in views),
         predicted_s=predicted_s,
     )
 

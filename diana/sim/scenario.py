@@ -16,6 +16,7 @@ from diana.errors import UsageError
 from diana.model.ids import site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash
+from diana.sim import chains
 from diana.sim.schema import check_keys
 
 REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "arrivals", "faults", "digest")
@@ -37,6 +38,10 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     latency_s: float = 0.01
     """One way."""
     bytes_per_s: float = 125e6
+    loss: float = 0.0
+    """Share of packets lost: pings go unanswered, messages come later by a round trip each time they are sent again."""
+    noise: float = 0.0
+    """Measurements of this link lie evenly in value * (1 - noise) .. value * (1 + noise); the link itself is steady."""
 
 
 class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +49,8 @@ class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     latency_s: float = 0.01
     bytes_per_s: float = 125e6
+    loss: float = 0.0
+    noise: float = 0.0
 
 
 class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +90,15 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_bytes: int = 0
     """Per job, gathered at the submitter's site; 0: none."""
     merge: bool = False
+    after: tuple[str, ...] = ()
+    """Entries to wait for; with `inputs` that another one produces too. What hangs together is one submission, made
+    when the first of it is due."""
+    produces: str = ""
+    """The outputs become a dataset of this name, its files `0.out`, `1.out`, ..."""
     sites: tuple[str, ...] = ()
+    forced: dict[str, int] = {}
+    """Site -> jobs: this plan instead of the planner's, as one group per site that may run nowhere else. Jobs, with
+    their files, are dealt out in the order written. Reported as one entry."""
     max_subgroup: int = 0
     max_parallel: int = 0
     on_crash: OnCrash = "hold"
@@ -225,7 +240,9 @@ def _check(scenario: Scenario) -> None:
         for end in link.between:
             _known(end, names, "links: between")
         _positive(f"links {link.between[0]}-{link.between[1]}", link.latency_s, link.bytes_per_s)
+        _shares(f"links {link.between[0]}-{link.between[1]}", link)
     _positive("default_link", scenario.default_link.latency_s, scenario.default_link.bytes_per_s)
+    _shares("default_link", scenario.default_link)
     for dataset in scenario.datasets:
         _known(dataset.site, names, f"datasets {dataset.name}: site")
         if dataset.files < 1 or dataset.file_bytes < 0:
@@ -234,6 +251,7 @@ def _check(scenario: Scenario) -> None:
             )
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
+    chains.check(scenario)
     _check_faults(scenario.faults)
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
@@ -241,14 +259,15 @@ def _check(scenario: Scenario) -> None:
 
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     at = f"workload {work.name}"
-    for site in (work.site, *work.sites):
+    for site in (work.site, *work.sites, *work.forced):
         _known(site, names, f"{at}: site")
+    _check_forced(work, at)
     if work.user:
         _known(work.user, users, f"{at}: user")
-    datasets = {d.name: d for d in scenario.datasets}
+    datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload}
     for name in work.inputs:
         _known(name, tuple(datasets), f"{at}: inputs")
-    files = sum(datasets[name].files for name in work.inputs)
+    files = sum(datasets[name] for name in work.inputs)
     if work.file_per_job and files < work.jobs:
         raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
     for key, value, low, high in (
@@ -264,6 +283,17 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
     ):
         if not low <= value <= high:
             raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
+
+
+def _check_forced(work: WorkSpec, at: str) -> None:
+    if not work.forced:
+        return
+    if min(work.forced.values()) < 1 or sum(work.forced.values()) != work.jobs:
+        shares = " + ".join(map(str, work.forced.values()))
+        raise ValueError(f"{at}: forced = {shares} jobs: want shares of 1 and more that make up its {work.jobs} jobs")
+    for key in ("sites", "merge", "after", "produces", "max_parallel"):
+        if getattr(work, key):
+            raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")
 
 
 def _check_faults(faults: FaultsSpec) -> None:
@@ -293,6 +323,11 @@ def _known(name: str, names: tuple[str, ...], at: str) -> None:
         near = get_close_matches(name, names, 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8]) or 'none'}"
         raise ValueError(f"{at}: {name!r} is not known; {hint}")
+
+
+def _shares(at: str, link: LinkSpec | LinksSpec) -> None:
+    if not (0 <= link.loss <= 0.9 and 0 <= link.noise < 1):
+        raise ValueError(f"{at}: loss = {link.loss}, noise = {link.noise}: want 0 to 0.9 and 0 to less than 1")
 
 
 def _positive(at: str, latency_s: float, bytes_per_s: float) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from diana import ports
-from diana.engine import columns, records
+from diana.engine import columns, records, registering
 from diana.engine import effects as fx
 from diana.engine.core import Engine
 from diana.engine.events import Ask, Event, Tick
@@ -96,6 +96,7 @@ class Site:
             fx.StageIn: stager.stage_in,
             fx.LookUp: stager.look_up,
             fx.Gather: self._gather,
+            fx.RegisterOutputs: self._register_outputs,
             fx.CancelStage: self._cancel_stage,
             fx.DropOutputs: self._drop_outputs,
             fx.DropSubgroup: self._drop_subgroup,
@@ -302,13 +303,16 @@ class Site:
             return
         self.stager.gather(effect, facts)
 
+    def _register_outputs(self, effect: fx.RegisterOutputs) -> None:
+        self.stager.register_outputs(effect, lambda: registering.named(effect, self.store.facts(effect.group)))
+
     def _cancel_stage(self, effect: fx.CancelStage) -> None:
         self.stager.cancel(effect.ticket)
 
     def _drop_outputs(self, effect: fx.DropOutputs) -> None:
         facts = self.store.facts_chunk(effect.key)
         if facts is not None:
-            self.stager.drop_outputs(effect.key, facts)
+            self.stager.drop_outputs(effect.key, facts, effect.dataset)
 
     def _drop_subgroup(self, effect: fx.DropSubgroup) -> None:
         self.stager.drop_subgroup(effect.subgroup)

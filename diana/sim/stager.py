@@ -1,97 +1,48 @@
 """The stager's twin: files move over links whose flows share the bandwidth evenly; a site keeps what it fetched.
 
+Its bounds are the real one's: orders at once, one of a subgroup at a time, two streams from each other site.
+
 A transfer whose source is down or cut off waits and tries the next source; it never fails by that alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
-from typing import Any
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from diana.engine.effects import Gather, LookUp, StageIn
-from diana.engine.events import LookedUp, StageDone
+from diana.engine.effects import Gather, LookUp, RegisterOutputs, StageIn
+from diana.engine.events import LookedUp, OutputsInCatalogue, StageDone
 from diana.model.data import DataFile, Dataset, dataset_of
-from diana.model.facts import Facts, FactsKey
+from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.ports import Emit
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
 from diana.sim.network import Network
+from diana.sim.pipes import Pipe as Pipe
+from diana.sim.pipes import Pipes as Pipes
 
 RETRY_S = 1.0
+ORDERS = 16
+"""Worked on at once at a site, of each subgroup one at a time; the same of the real one."""
 
 
-class Pipe:
-    """One direction of a link. All flows have the same rate, so each ends when the bytes one flow has had since the
-    pipe was built (`_level`) reach its own mark: a heap of marks, whatever the number of flows."""
-
-    __slots__ = ("_bytes_per_s", "_clock", "_flows", "_level", "_round", "_seen_s", "_sequence")
-
-    def __init__(self, clock: Clock, bytes_per_s: float) -> None:
-        self._clock = clock
-        self._bytes_per_s = bytes_per_s
-        self._flows: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._level = 0.0
-        self._seen_s = 0.0
-        self._sequence = 0
-        self._round = 0
-
-    def move(self, size_bytes: int, done: Callable[..., None], *arguments: Any) -> None:
-        self._advance()
-        self._sequence += 1
-        heappush(self._flows, (self._level + size_bytes, self._sequence, done, arguments))
-        self._arm()
-
-    def _advance(self) -> None:
-        now_s = self._clock.now_s
-        if self._flows:
-            self._level += (now_s - self._seen_s) * self._bytes_per_s / len(self._flows)
-        self._seen_s = now_s
-
-    def _arm(self) -> None:
-        self._round += 1
-        if self._flows:
-            left = max(0.0, self._flows[0][0] - self._level)
-            self._clock.after(left * len(self._flows) / self._bytes_per_s, self._due, self._round)
-
-    def _due(self, round_: int) -> None:
-        if round_ != self._round:
-            return
-        self._advance()
-        _, _, done, arguments = heappop(self._flows)
-        self._arm()
-        done(*arguments)
-
-
-class Pipes:
-    """All links' directions, made when first used."""
-
-    __slots__ = ("_clock", "_network", "_pipes")
-
-    def __init__(self, clock: Clock, network: Network) -> None:
-        self._clock = clock
-        self._network = network
-        self._pipes: dict[tuple[SiteId, SiteId], Pipe] = {}
-
-    def between(self, source: SiteId, to: SiteId) -> Pipe:
-        pipe = self._pipes.get((source, to))
-        if pipe is None:
-            pipe = self._pipes[(source, to)] = Pipe(self._clock, self._network.link(source, to).bytes_per_s)
-        return pipe
+_Wanted = tuple[str, int, tuple[SiteId, ...]]
+"""(ref, bytes, sources); an empty ref is a batch of outputs."""
 
 
 class _Task:
-    """One ticket: what is still wanted, what has moved."""
+    """One ticket: how much is still wanted, what has moved."""
 
-    __slots__ = ("at", "key", "moved", "ticket", "wanted")
+    __slots__ = ("key", "lane", "left", "moved", "ticket", "wanted")
 
-    def __init__(self, ticket: int, wanted: list[tuple[str, int, tuple[SiteId, ...]]], key: FactsKey | None) -> None:
+    def __init__(self, ticket: int, wanted: list[_Wanted], lane: Hashable, key: FactsKey | None) -> None:
         self.ticket = ticket
         self.wanted = wanted
-        """(ref, bytes, sources); an empty ref is a batch of outputs."""
-        self.at = 0
+        self.left = len(wanted)
         self.moved = 0
+        self.lane = lane
+        """Tasks of one lane run one after the other."""
         self.key = key
 
 
@@ -106,10 +57,18 @@ class SimStager:
         self._faults = faults
         self._emit: Emit | None = None
         self._tasks: dict[int, _Task] = {}
+        self._waiting: list[_Task] = []
+        self._lanes: dict[Hashable, _Task] = {}
+        """What is worked on."""
+        self._coming: dict[str, tuple[_Task, list[tuple[_Task, _Wanted]]]] = {}
+        """Ref on its way -> who brings it, who else wants it."""
         self.disk: set[str] = set()
         """Refs that were fetched or are registered here; a whole dataset stands for all its files."""
         self._units: dict[str, DataFile] = {}
         """What is registered here, by ref."""
+        self._fetched: dict[str, DataFile] = {}
+        """Replicas, by ref."""
+        self._wanted: dict[str, DataFile] = {}
         self.gathered: set[FactsKey] = set()
         self.dropped: set[FactsKey] = set()
         self.bytes_in = 0
@@ -122,6 +81,10 @@ class SimStager:
     def detach(self) -> None:
         self._emit = None
         self._tasks.clear()
+        self._waiting.clear()
+        self._lanes.clear()
+        self._coming.clear()
+        self._pipes.forget(self._site, lambda task, *_: not self._current(task))
 
     def register(self, dataset: Dataset, files: Iterable[DataFile]) -> None:
         for unit in (dataset.unit, *files):
@@ -132,10 +95,11 @@ class SimStager:
 
     def look_up(self, order: LookUp) -> None:
         found = tuple(self._units[ref] for ref in order.refs if ref in self._units)
+        cached = tuple(self._fetched[ref] for ref in order.refs if ref in self._fetched)
         others = [ref for ref in order.refs if ref not in self._units]
         known = {dataset_of(ref) for ref in self._units}
         unknown = tuple(ref for ref in others if dataset_of(ref) in known)
-        self._clock.after(0.0, self._told, LookedUp(ticket=order.ticket, found=found, unknown=unknown))
+        self._clock.after(0.0, self._told, LookedUp(ticket=order.ticket, found=found, cached=cached, unknown=unknown))
 
     def _told(self, answer: LookedUp) -> None:
         if self._emit is not None:
@@ -143,17 +107,41 @@ class SimStager:
 
     def stage_in(self, order: StageIn) -> None:
         wanted = [(f.file.ref, f.file.size_bytes, f.sources) for f in order.files]
-        self._begin(_Task(order.ticket, wanted, None))
+        self._wanted.update({f.file.ref: f.file for f in order.files if f.file.ref not in self._units})
+        self._begin(_Task(order.ticket, wanted, order.subgroup, None))
 
     def gather(self, order: Gather, facts: Facts) -> None:
         here = order.source == self._site or order.key in self.gathered
         size = sum(f.size_bytes for f in facts.outputs)
-        self._begin(_Task(order.ticket, [] if here else [("", size, (order.source,))], order.key))
+        self._begin(_Task(order.ticket, [] if here else [("", size, (order.source,))], order.key, order.key))
+
+    def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+        """Names by which they lie in the group's folder become those in the dataset; told again nothing changes."""
+        named = sorted(outputs(), key=lambda o: o.name)
+        files = [DataFile(f"dataset:{order.dataset}/{o.name}", o.size_bytes, o.sha256) for o in named]
+        content = "\n".join(f"{f.size_bytes} {f.sha256} {f.ref}" for f in files)
+        made = Dataset(
+            name=order.dataset,
+            digest=hashlib.sha256(content.encode()).hexdigest(),
+            files=len(files),
+            size_bytes=sum(f.size_bytes for f in files),
+        )
+        task = self._tasks[order.ticket] = _Task(order.ticket, [], None, None)
+        self._clock.after(0.001, self._registered, task, made, files)
+
+    def _registered(self, task: _Task, made: Dataset, files: list[DataFile]) -> None:
+        if self._current(task) and self._emit is not None:
+            del self._tasks[task.ticket]
+            self.register(made, files)
+            self._emit(OutputsInCatalogue(ticket=task.ticket, dataset=made))
 
     def cancel(self, ticket: int) -> None:
-        self._tasks.pop(ticket, None)
+        task = self._tasks.pop(ticket, None)
+        if task is not None:
+            self._pipes.forget(self._site, lambda moving, *_: moving is task)
+            self._over(task)
 
-    def drop_outputs(self, key: FactsKey, facts: Facts) -> None:
+    def drop_outputs(self, key: FactsKey, facts: Facts, dataset: str = "") -> None:
         self.dropped.add(key)
 
     def drop_subgroup(self, subgroup: SubgroupId) -> None:
@@ -170,45 +158,76 @@ class SimStager:
         if self._faults.happens("stage_error"):
             self._clock.after(0.01, self._done, task, "a transfer failed (ordered by the simulation)")
         else:
-            self._clock.after(0.001, self._next, task)
+            self._waiting.append(task)
+            self._clock.after(0.001, self._work)
+
+    def _work(self) -> None:
+        """Begin what may begin, in the order in which it was ordered."""
+        for task in [t for t in self._waiting if t.lane not in self._lanes]:
+            if len(self._lanes) >= ORDERS:
+                return
+            if task.lane not in self._lanes:
+                self._waiting.remove(task)
+                if self._current(task):
+                    self._lanes[task.lane] = task
+                    self._fetch_all(task)
 
     def _current(self, task: _Task) -> bool:
         return self._tasks.get(task.ticket) is task
 
-    def _next(self, task: _Task) -> None:
-        """Start moving the first file that is not here; end the task when none is left."""
-        if not self._current(task):
-            return
-        while task.at < len(task.wanted):
-            ref, size, sources = task.wanted[task.at]
-            if ref and (ref in self.disk or f"dataset:{dataset_of(ref)}" in self.disk):
-                task.at += 1
-                continue
-            if not sources:
-                self._done(task, f"{ref}: no site has it")
-                return
-            source = next((s for s in sources if self._network.reachable(self._site, s)), None)
-            if source is None:
-                self._clock.after(RETRY_S, self._next, task)
-            else:
-                self._pipes.between(source, self._site).move(size, self._arrived, task, source)
-            return
-        self._done(task, "")
+    def _fetch_all(self, task: _Task) -> None:
+        for wanted in task.wanted:
+            self._fetch(task, wanted)
+        if not task.wanted:
+            self._done(task, "")
 
-    def _arrived(self, task: _Task, source: SiteId) -> None:
+    def _fetch(self, task: _Task, wanted: _Wanted) -> None:
+        """Move one file from the first source at hand, unless it is here or on its way."""
         if not self._current(task):
             return
-        ref, size, _ = task.wanted[task.at]
-        if self._network.reachable(self._site, source):
-            if task.key is not None and task.key in self.peers[source].dropped:
-                self._done(task, f"outputs of {task.key.subgroup} batch {task.key.batch} are gone at {source}")
-                return
+        ref, _, sources = wanted
+        if ref and (ref in self.disk or f"dataset:{dataset_of(ref)}" in self.disk):
+            self._got(task)
+        elif not sources:
+            self._done(task, f"{ref}: no site has it")
+        elif ref in self._coming:
+            self._coming[ref][1].append((task, wanted))
+        elif (source := next((s for s in sources if self._network.reachable(self._site, s)), None)) is None:
+            self._clock.after(RETRY_S, self._fetch, task, wanted)
+        else:
+            if ref:
+                self._coming[ref] = (task, [])
+            rtt_s = 2 * self._network.link(source, self._site).latency_s
+            self._clock.after(rtt_s, self._move, task, wanted, source)
+
+    def _move(self, task: _Task, wanted: _Wanted, source: SiteId) -> None:
+        if self._current(task):
+            self._pipes.between(source, self._site).move(wanted[1], self._arrived, task, wanted, source)
+
+    def _arrived(self, task: _Task, wanted: _Wanted, source: SiteId) -> None:
+        if not self._current(task):
+            return
+        ref, size, _ = wanted
+        _, others = self._coming.pop(ref, (task, []))
+        if not self._network.reachable(self._site, source):
+            self._fetch(task, wanted)
+        elif task.key is not None and task.key in self.peers[source].dropped:
+            self._done(task, f"outputs of {task.key.subgroup} batch {task.key.batch} are gone at {source}")
+        else:
             if ref:
                 self.disk.add(ref)
+                if dataset_of(ref) and ref in self._wanted:
+                    self._fetched[ref] = self._wanted.pop(ref)
             self.bytes_in += size
             task.moved += size
-            task.at += 1
-        self._next(task)
+            self._got(task)
+        for other, its in others:
+            self._fetch(other, its)
+
+    def _got(self, task: _Task) -> None:
+        task.left -= 1
+        if not task.left:
+            self._done(task, "")
 
     def _done(self, task: _Task, error: str) -> None:
         if not self._current(task):
@@ -216,5 +235,18 @@ class SimStager:
         del self._tasks[task.ticket]
         if task.key is not None and not error:
             self.gathered.add(task.key)
+        if error:
+            self._pipes.forget(self._site, lambda moving, *_: moving is task)
+        self._over(task)
         if self._emit is not None:
             self._emit(StageDone(ticket=task.ticket, bytes_moved=task.moved, error=error))
+
+    def _over(self, task: _Task) -> None:
+        """Make room for the next, and let others fetch what this one did not bring."""
+        if self._lanes.get(task.lane) is task:
+            del self._lanes[task.lane]
+            self._clock.after(0.0, self._work)
+        for ref, _, _ in task.wanted:
+            if ref in self._coming and self._coming[ref][0] is task:
+                for other, its in self._coming.pop(ref)[1]:
+                    self._fetch(other, its)

@@ -48,7 +48,11 @@ class SimTransport:
     def peer_up(self, hello: Hello, rtt_s: float, bytes_per_s: float) -> None:
         self._emit(PeerUp(hello))
         if self._probing:
-            self._emit(LinkMeasured(site=hello.site, rtt_s=rtt_s, bytes_per_s=bytes_per_s))
+            self._emit(LinkMeasured(site=hello.site, rtt_s=rtt_s, bytes_per_s=bytes_per_s, sent=1))
+
+    def measured(self, site: SiteId, rtt_s: float | None, bytes_per_s: float | None, lost: int) -> None:
+        if self._probing:
+            self._emit(LinkMeasured(site=site, rtt_s=rtt_s, bytes_per_s=bytes_per_s, sent=1, lost=lost))
 
     def peer_down(self, site: SiteId) -> None:
         self._emit(PeerDown(site))

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from itertools import accumulate
+from typing import NamedTuple
 
-from diana.engine.effects import GroupAccepted, Refusal, Reply
-from diana.engine.events import CancelJobs, Event, HoldJobs, ReleaseJobs, RetryJobs, Run, SubmitGroup
+from diana.engine.effects import GroupAccepted, GroupsAccepted, Refusal, Reply
+from diana.engine.events import (
+    CancelJobs,
+    Event,
+    HoldJobs,
+    Member,
+    ReleaseJobs,
+    RetryJobs,
+    Run,
+    SubmitChain,
+    SubmitGroup,
+)
 from diana.model.data import DataFile, Dataset
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 from diana.sim import chance
+from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
 from diana.sim.scenario import DatasetSpec, Scenario, WorkSpec
@@ -27,11 +40,29 @@ Order = tuple[float, type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs]]
 """Site time, and what is asked of the whole group."""
 
 
+class Share(NamedTuple):
+    """What a forced plan gives one site: so many of the entry's jobs from `first` on."""
+
+    site: str
+    first: int
+    jobs: int
+
+
+def shares(work: WorkSpec) -> tuple[Share, ...]:
+    """Of a forced plan, in the order written."""
+    firsts = accumulate(work.forced.values(), initial=0)
+    return tuple(Share(site, first, jobs) for (site, jobs), first in zip(work.forced.items(), firsts, strict=False))
+
+
 class Submission:
     """One group of the workload and what its user was told."""
 
     __slots__ = (
+        "chain",
+        "entry",
+        "first",
         "group",
+        "jobs",
         "name",
         "orders",
         "principal",
@@ -46,15 +77,30 @@ class Submission:
         "work",
     )
 
-    def __init__(self, work: WorkSpec, name: str, submit_s: float, scenario: Scenario, seed: int) -> None:
+    def __init__(
+        self,
+        work: WorkSpec,
+        entry: str,
+        submit_s: float,
+        scenario: Scenario,
+        seed: int,
+        share: Share | None = None,
+    ) -> None:
         user = next((u for u in scenario.users if u.name == work.user), scenario.users[0])
         self.work = work
-        self.name = name
+        self.entry = entry
+        """Under which it is reported."""
+        self.name = name = f"{entry} at {share.site}" if share else entry
+        self.first = share.first if share else 0
+        """The number of its first job among the entry's."""
+        self.jobs = share.jobs if share else work.jobs
         self.site = SiteId(work.site)
         self.submit_s = submit_s
         self.principal = Principal(Role(user.role), user.name)
-        self.spec, self.refs = _spec(work, name, scenario)
-        self.seed = chance.text_seed(seed, name)
+        self.spec, self.refs = _spec(work, name, scenario, share)
+        self.seed = chance.text_seed(seed, entry)
+        self.chain: tuple[Submission, ...] = ()
+        """All that are submitted together with it, itself included; empty: it alone."""
         self.group: GroupId | None = None
         self.refusals = 0
         self.why = ""
@@ -71,8 +117,9 @@ class Submission:
 
     def life(self, index: int, attempt: int = 1) -> JobLife:
         work = self.work
-        if index >= work.jobs:
+        if index >= self.jobs:
             return JobLife(MERGE_RUN_S)
+        index += self.first
         luck = chance.fraction(self.seed, index)
         fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
         run_s = work.work_s * (1.0 + work.spread * (2.0 * luck - 1.0))
@@ -92,11 +139,19 @@ class Users:
             for k in range(work.repeat):
                 name = work.name if k == 0 else f"{work.name}-{k + 1}"
                 submit_s = work.submit_s + k * work.every_s
-                self.submissions[name] = Submission(work, name, submit_s, scenario, seed)
+                for share in shares(work) or (None,):
+                    one = Submission(work, name, submit_s, scenario, seed, share)
+                    self.submissions[one.name] = one
+        for names in together(scenario.workload):
+            chain = tuple(self.submissions[name] for name in names)
+            for submission in chain:
+                submission.chain, submission.submit_s = chain, chain[0].submit_s
+        self._workload = scenario.workload
 
     def begin(self) -> None:
         for submission in self.submissions.values():
-            self._clock.at(submission.submit_s, self._submit, submission)
+            if not submission.chain or submission is submission.chain[0]:
+                self._clock.at(submission.submit_s, self._submit, submission)
             if submission.orders:
                 self._clock.at(submission.orders[0][0], self._order, submission)
 
@@ -121,17 +176,38 @@ class Users:
     def _submit(self, submission: Submission) -> None:
         if submission.group is not None or submission.refused:
             return
-        event = SubmitGroup(
+        self._deliver(submission.site, self._event(submission))
+        self._clock.after(INSIST_S, self._submit, submission)
+
+    def _event(self, submission: Submission) -> Event:
+        key = f"key-{submission.name}"
+        if not submission.chain:
+            return SubmitGroup(
+                request=self.request(submission),
+                principal=submission.principal,
+                key=key,
+                spec=submission.spec,
+                jobs=submission.jobs,
+                refs=submission.refs,
+                wall_s=self._clock.now_s,
+            )
+        places = {one.name: at for at, one in enumerate(submission.chain)}
+        members = tuple(
+            Member(
+                spec=one.spec,
+                jobs=one.jobs,
+                refs=one.refs,
+                after=tuple(places[name] for name in before(one.work, self._workload)),
+            )
+            for one in submission.chain
+        )
+        return SubmitChain(
             request=self.request(submission),
             principal=submission.principal,
-            key=f"key-{submission.name}",
-            spec=submission.spec,
-            jobs=submission.work.jobs,
-            refs=submission.refs,
+            key=key,
+            members=members,
             wall_s=self._clock.now_s,
         )
-        self._deliver(submission.site, event)
-        self._clock.after(INSIST_S, self._submit, submission)
 
     def _order(self, submission: Submission) -> None:
         if not submission.orders or submission.refused:
@@ -159,11 +235,15 @@ class Users:
         match reply.body:
             case GroupAccepted():
                 submission.group = reply.body.group
+            case GroupsAccepted():
+                for one, accepted in zip(submission.chain, reply.body.groups, strict=True):
+                    one.group = accepted.group
             case Refusal():
                 submission.refusals += reply.body.code != "retry"
                 submission.why = reply.body.text
                 if submission.refusals >= PATIENCE and submission.group is None:
-                    submission.refused = reply.body.text
+                    for one in submission.chain or (submission,):
+                        one.refused = reply.body.text
         return submission
 
 
@@ -179,22 +259,29 @@ def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
     return Dataset(name=spec.name, digest=digest, files=spec.files, size_bytes=size_bytes), files
 
 
-def _spec(work: WorkSpec, name: str, scenario: Scenario) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
+def _spec(
+    work: WorkSpec, name: str, scenario: Scenario, share: Share | None
+) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
     """The group as the job file would give it, and its rendered input refs."""
-    sweep = Sweep(axes=(Axis(name="n", start=0, stop=work.jobs),))
+    first, jobs = (share.first, share.jobs) if share else (0, work.jobs)
+    sweep = Sweep(axes=(Axis(name="n", start=first, stop=first + jobs),))
     inputs: tuple[InputFile, ...] = ()
     refs: tuple[tuple[str, IndexSet], ...] = ()
     if work.file_per_job:
         sizes = {d.name: d.files for d in scenario.datasets}
-        files = tuple(f"{d}/f{k}" for d in work.inputs for k in range(sizes[d]))[: work.jobs]
+        made = {w.produces: w.jobs for w in scenario.workload}
+        names = ((d, f"f{k}") if d in sizes else (d, f"{k}.out") for d in work.inputs for k in range((sizes | made)[d]))
+        files = tuple(f"{d}/{file}" for d, file in names)[first : first + jobs]
         sweep = Sweep(axes=(Axis(name="file", values=files),))
         inputs = (InputFile(source="dataset:{file}", path="input"),)
         refs = tuple((f"dataset:{f}", IndexSet.span(k, k + 1)) for k, f in enumerate(files))
     elif work.inputs:
         inputs = tuple(InputFile(source=f"dataset:{d}", path=d) for d in work.inputs)
-        refs = tuple((f"dataset:{d}", IndexSet.span(0, work.jobs)) for d in work.inputs)
+        refs = tuple((f"dataset:{d}", IndexSet.span(0, jobs)) for d in work.inputs)
     outputs = (
-        Outputs(collect=("{index}.out",), merge=("merge",) if work.merge else ()) if work.output_bytes else Outputs()
+        Outputs(collect=("{index}.out",), merge=("merge",) if work.merge else (), dataset=work.produces)
+        if work.output_bytes
+        else Outputs()
     )
     spec = GroupSpec(
         name=name,
@@ -203,7 +290,7 @@ def _spec(work: WorkSpec, name: str, scenario: Scenario) -> tuple[GroupSpec, tup
         sweep=sweep,
         inputs=inputs,
         outputs=outputs,
-        sites=work.sites,
+        sites=(share.site,) if share else work.sites,
         on_crash=work.on_crash,
         max_parallel=work.max_parallel,
         max_subgroup=work.max_subgroup,

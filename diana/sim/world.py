@@ -6,7 +6,7 @@ import hashlib
 import math
 from functools import partial
 
-from diana.engine.effects import GroupAccepted, Reply
+from diana.engine.effects import GroupAccepted, GroupsAccepted, Reply
 from diana.engine.events import AddDataset, Event
 from diana.model.ids import SiteId
 from diana.model.principal import Principal, Role
@@ -45,10 +45,18 @@ class World:
         self.trace = trace or Trace()
         self.faults = Faults(scenario.faults, seed, crash_at)
         link = scenario.default_link
-        self.network = Network(self.clock, self.faults, link.latency_s, link.bytes_per_s)
+        self.network = Network(
+            self.clock,
+            self.faults,
+            link.latency_s,
+            link.bytes_per_s,
+            loss=link.loss,
+            noise=link.noise,
+            rng=chance.stream(seed, "links"),
+        )
         for one in scenario.links:
             a, b = one.between
-            self.network.describe(SiteId(a), SiteId(b), one.latency_s, one.bytes_per_s)
+            self.network.describe(SiteId(a), SiteId(b), one.latency_s, one.bytes_per_s, one.loss, one.noise)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
         self.checkers = Checkers(self.clock, {site: s.feed() for site, s in settings.items()})
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
@@ -125,8 +133,10 @@ class World:
         if self._datasets_waiting.pop(reply.request, None) is not None:
             return
         submission = self.users.answered(reply)
-        if submission is not None and isinstance(reply.body, GroupAccepted):
-            self.checkers.acknowledged(site, submission.name, reply.body.group)
+        if submission is not None and isinstance(reply.body, GroupAccepted | GroupsAccepted):
+            for one in submission.chain or (submission,):
+                assert one.group is not None, "what was accepted has an id"
+                self.checkers.acknowledged(site, one.name, one.group)
 
     # --- faults that come by themselves ----------------------------------------------------------------
 

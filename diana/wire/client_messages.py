@@ -9,6 +9,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.wire.client_base import Base as _Message
+from diana.wire.dataset_messages import Dataset as Dataset
+from diana.wire.dataset_messages import DatasetAddRequest as DatasetAddRequest
+from diana.wire.dataset_messages import DatasetChunk as DatasetChunk
+from diana.wire.dataset_messages import DatasetFile as DatasetFile
+from diana.wire.dataset_messages import DatasetProgress as DatasetProgress
+from diana.wire.dataset_messages import DatasetRequest as DatasetRequest
+from diana.wire.dataset_messages import DatasetsResponse as DatasetsResponse
+from diana.wire.decision_messages import CostWeight as CostWeight
+from diana.wire.decision_messages import Decision as Decision
+from diana.wire.decision_messages import PartOutcome as PartOutcome
+from diana.wire.decision_messages import PlannedPart as PlannedPart
+from diana.wire.decision_messages import SiteCost as SiteCost
+from diana.wire.decision_messages import SiteCount as SiteCount
+from diana.wire.link_messages import LinkMap as LinkMap
+from diana.wire.link_messages import LinksRequest as LinksRequest
+from diana.wire.link_messages import LinkView as LinkView
+from diana.wire.link_messages import NearSite as NearSite
 from diana.wire.queue_messages import LittlesCheck as LittlesCheck
 from diana.wire.queue_messages import QueueClass as QueueClass
 from diana.wire.queue_messages import QueueReadRequest as QueueReadRequest
@@ -45,11 +62,23 @@ class SubmitRequest(_Message, frozen=True):
     files: tuple[UploadedFile, ...] = ()
 
 
+class SubmittedGroup(_Message, frozen=True):
+    group: str
+    name: str = ""
+    jobs: int = 0
+    after: tuple[str, ...] = ()
+    """Groups it waits for."""
+
+
 class SubmitResponse(_Message, frozen=True):
     group: str = ""
+    """The first of `groups`."""
     jobs: int = 0
+    """Of all groups."""
     needs_files: tuple[str, ...] = ()
     """Not submitted yet: upload these local paths (as the job file writes them), then submit again with `files`."""
+    groups: tuple[SubmittedGroup, ...] = ()
+    """In the order of the job file."""
 
 
 class UploadRequest(_Message, frozen=True):
@@ -120,6 +149,10 @@ class GroupStatus(_Message, frozen=True):
     durability: int = 0
     level: str = ""
     priority: float = 0.0
+    after: tuple[str, ...] = ()
+    """Groups it waits for, or waited for."""
+    dataset: str = ""
+    """What its outputs are registered as once it is done."""
 
 
 class StatusResponse(_Message, frozen=True):
@@ -203,6 +236,8 @@ class FetchChunk(_Message, frozen=True):
 class CancelRequest(_Message, frozen=True):
     target: str
     """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
+    dependents: bool = False
+    """Also every group that waits for it; with the whole of a group only."""
 
 
 class CancelResponse(_Message, frozen=True):
@@ -244,42 +279,6 @@ class RetryResponse(_Message, frozen=True):
     jobs: int = 0
 
 
-class SiteCost(_Message, frozen=True):
-    site: str
-    rejected: str = ""
-    wait_s: float = 0.0
-    stage_in_s: float = 0.0
-    run_s: float = 0.0
-    stage_out_s: float = 0.0
-    network_s: float = 0.0
-    total_s: float = 0.0
-    bytes_in: int = 0
-    slots: int = 0
-    work_ahead_s: float = 0.0
-    rtt_s: float = 0.0
-    bytes_per_s: float = 0.0
-    age_s: float = 0.0
-
-
-class PlannedPart(_Message, frozen=True):
-    site: str
-    jobs: int = 0
-    bytes_in: int = 0
-    predicted_end_s: float = 0.0
-
-
-class Decision(_Message, frozen=True):
-    """`whole_s` -1: no single site can take it whole."""
-
-    plan: str = ""
-    reason: str = ""
-    whole_s: float = 0.0
-    split_s: float = 0.0
-    candidates: tuple[SiteCost, ...] = ()
-    parts: tuple[PlannedPart, ...] = ()
-    decided_at_s: float = 0.0
-
-
 class PlanResponse(_Message, frozen=True):
     decision: Decision | None = None
     needs_files: tuple[str, ...] = ()
@@ -290,6 +289,8 @@ class ExplainResponse(_Message, frozen=True):
     decisions: tuple[Decision, ...] = ()
     achieved_s: float = 0.0
     waiting: tuple[Waiting, ...] = ()
+    outcomes: tuple[PartOutcome, ...] = ()
+    predicted_s: float = 0.0
 
 
 class Site(_Message, frozen=True):
@@ -311,24 +312,6 @@ class Site(_Message, frozen=True):
 
 class SitesResponse(_Message, frozen=True):
     sites: tuple[Site, ...] = ()
-
-
-class Dataset(_Message, frozen=True):
-    name: str
-    site: str = ""
-    files: int = 0
-    size_bytes: int = 0
-
-
-class DatasetsResponse(_Message, frozen=True):
-    datasets: tuple[Dataset, ...] = ()
-
-
-class DatasetAddRequest(_Message, frozen=True):
-    """Paths are the node's own: files, or directories taken with all below them. Operators only."""
-
-    name: str
-    paths: tuple[str, ...] = ()
 
 
 class InfoResponse(_Message, frozen=True):
@@ -378,9 +361,13 @@ METHODS: dict[str, Method] = {
     "Retry": Method(RetryRequest, RetryResponse),
     "Explain": Method(GroupRequest, ExplainResponse),
     "Queue": Method(QueueReadRequest, QueueView),
+    "Links": Method(LinksRequest, LinkMap),
     "Sites": Method(Empty, SitesResponse),
     "Datasets": Method(Empty, DatasetsResponse),
-    "AddDataset": Method(DatasetAddRequest, Dataset),
+    "ShowDataset": Method(DatasetRequest, DatasetChunk, streams_out=True),
+    "AddDataset": Method(DatasetAddRequest, DatasetProgress, streams_out=True),
+    "VerifyDataset": Method(DatasetRequest, DatasetProgress, streams_out=True),
+    "RemoveDataset": Method(DatasetRequest, DatasetsResponse),
     "Info": Method(Empty, InfoResponse),
     "Stop": Method(Empty, Empty),
 }

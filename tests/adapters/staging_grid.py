@@ -6,17 +6,19 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
 from diana.adapters.stager import FileStager
+from diana.adapters.staging.catalogue import Catalogue
 from diana.adapters.staging.holdings import Reader
 from diana.adapters.staging.limits import StagingLimits
-from diana.engine.effects import Gather, StageIn
-from diana.engine.events import Event, StageDone
-from diana.model.data import DataFile, Fetch
+from diana.engine.effects import Gather, LookUp, StageIn
+from diana.engine.events import Event, LookedUp, StageDone
+from diana.model.data import DataFile, Dataset, Fetch
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
@@ -42,6 +44,11 @@ def write(path: Path, data: bytes) -> Path:
     return path
 
 
+class Held(NamedTuple):
+    dataset: Dataset
+    files: tuple[DataFile, ...]
+
+
 class TestSite:
     """A stager with what it emitted, and its serving side on loopback when started."""
 
@@ -52,6 +59,7 @@ class TestSite:
         self.data = DataDir(root / name)
         self.data.root.mkdir(parents=True, mode=0o700, exist_ok=True)
         self.events: asyncio.Queue[StageDone] = asyncio.Queue()
+        self.looked: asyncio.Queue[LookedUp] = asyncio.Queue()
         self.samples: list[tuple[SiteId, int, float]] = []
         self.ways: dict[SiteId, str] = {}
         self.channels: dict[SiteId, grpc.aio.Channel] = {}
@@ -62,6 +70,9 @@ class TestSite:
         self._ticket = 0
 
     def _emit(self, event: Event) -> None:
+        if isinstance(event, LookedUp):
+            self.looked.put_nowait(event)
+            return
         assert isinstance(event, StageDone)
         self.events.put_nowait(event)
 
@@ -75,6 +86,21 @@ class TestSite:
             options = [("grpc.initial_reconnect_backoff_ms", 50), ("grpc.max_reconnect_backoff_ms", 100)]
             self.channels[site] = grpc.aio.insecure_channel(self.ways[site], options=options)
         return self.channels[site]
+
+    async def register(self, name: str, paths: list[Path], *, new_version: bool = False) -> Held:
+        return self.held(await self.stager.register(name, paths, new_version=new_version))
+
+    def held(self, dataset: Dataset) -> Held:
+        """The dataset with its files, each as a unit of its own."""
+        with closing(Catalogue(self.data.catalogue)) as catalogue:
+            found = catalogue.by_digest(dataset.digest)
+            assert found is not None
+            rows = [file for page in catalogue.pages(found.number) for file in page]
+        return Held(dataset, tuple(DataFile(f"dataset:{dataset.name}/{f.name}", f.size_bytes, f.sha256) for f in rows))
+
+    async def look_up(self, *refs: str) -> LookedUp:
+        self.stager.look_up(LookUp(ticket=self.ticket(), refs=refs))
+        return await asyncio.wait_for(self.looked.get(), 10.0)
 
     async def serve(self, port: int = 0) -> int:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])

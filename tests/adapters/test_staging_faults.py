@@ -19,11 +19,12 @@ import pytest
 
 from diana.adapters.staging.limits import StagingLimits
 from diana.engine.effects import StageIn
-from diana.model.data import DataFile, Dataset, Fetch
+from diana.model.data import DataFile, Fetch
 from diana.model.ids import SiteId
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from tests.adapters.staging_grid import (
     SUBGROUP,
+    Held,
     TestSite,
     collect,
     facts_key,
@@ -76,12 +77,12 @@ def serving(root: Path, *sites: str) -> Iterator[list[Server]]:
             server.end()
 
 
-async def registered(root: Path, content: bytes, *names: str) -> Dataset:
+async def registered(root: Path, content: bytes, *names: str) -> Held:
     """The same dataset at each of these sites, which do not run yet."""
     path = write(root / "in" / "a.bin", content)
     for name in names:
         site = TestSite(name, root)
-        dataset = await site.stager.register("events", [path])
+        dataset = await site.register("events", [path])
         await site.close()
     return dataset
 
@@ -131,7 +132,7 @@ async def test_a_source_that_stops_mid_transfer_is_replaced_by_the_next(tmp_path
 async def test_a_channel_closed_under_a_transfer_is_a_broken_stream_not_a_cancelled_order(tmp_path: Path) -> None:
     content = noise(BIG_BYTES)
     async with grid(tmp_path, "alpha", "beta", limits=PATIENT) as (alpha, beta):
-        dataset = await beta.stager.register("events", [write(tmp_path / "in" / "a.bin", content)])
+        dataset = await beta.register("events", [write(tmp_path / "in" / "a.bin", content)])
         alpha.stager.stage_in(StageIn(ticket=1, subgroup=SUBGROUP, files=tuple(fetches(dataset.files, "beta"))))
         await halfway(alpha, content)
         await alpha.channels.pop(beta.site).close()
@@ -141,7 +142,7 @@ async def test_a_channel_closed_under_a_transfer_is_a_broken_stream_not_a_cancel
 
 async def test_a_site_that_never_comes_back_is_given_up_after_the_patience_asked(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
-        dataset = await beta.stager.register("events", [write(tmp_path / "a.bin", b"abc")])
+        dataset = await beta.register("events", [write(tmp_path / "a.bin", b"abc")])
         await beta.stop_serving()
         done = await alpha.stage(*fetches(dataset.files, "beta", "gamma"))
         assert done.error.startswith("staging in: dataset:events/a.bin: site ")
@@ -187,7 +188,7 @@ async def test_a_lying_source_gets_nothing_a_name_and_the_next_one_serves(tmp_pa
             alone = await alpha.stage(fetch("dataset:events/a.bin", b"abc", "liar"))
             assert alone.error and "\n" not in alone.error and len(alone.error) < 1000
             assert not alpha.data.cached(sha(b"abc")).exists()
-            dataset = await beta.stager.register("events", [write(tmp_path / "a.bin", b"abc")])
+            dataset = await beta.register("events", [write(tmp_path / "a.bin", b"abc")])
             done = await alpha.stage(*fetches(dataset.files, "liar", "beta"))
             assert done.error == ""
             assert alpha.staged("dataset", "events", "a.bin").read_bytes() == b"abc"

@@ -17,7 +17,7 @@ async def test_a_dataset_file_of_another_site_is_brought_verified_and_linked(tmp
     content = noise(3_500_000)
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "sub" / "a.bin", content)
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         done = await alpha.stage(*fetches(dataset.files, "beta"))
         assert (done.error, done.bytes_moved) == ("", len(content))
         assert alpha.staged("dataset", "events", "sub", "a.bin").read_bytes() == content
@@ -30,7 +30,7 @@ async def test_a_dataset_file_of_another_site_is_brought_verified_and_linked(tmp
 async def test_an_own_dataset_file_is_linked_in_place_and_nothing_travels(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, _):
         path = write(tmp_path / "in" / "a.bin", b"here")
-        dataset = await alpha.stager.register("events", [path])
+        dataset = await alpha.register("events", [path])
         done = await alpha.stage(*fetches(dataset.files, "beta", "alpha"))
         assert (done.error, done.bytes_moved) == ("", 0)
         assert os.readlink(alpha.staged("dataset", "events", "a.bin")) == str(path)
@@ -49,7 +49,7 @@ async def test_a_blob_travels_to_another_site_and_is_linked_by_its_hash(tmp_path
 async def test_what_is_cached_is_not_fetched_again(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "a.bin", b"x" * 1000)
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         assert (await alpha.stage(*fetches(dataset.files, "beta"))).bytes_moved == 1000
         again = await alpha.stage(*fetches(dataset.files, "beta"), subgroup=SubgroupId("alpha-2/0"))
         assert (again.error, again.bytes_moved) == ("", 0)
@@ -59,7 +59,7 @@ async def test_the_same_file_wanted_by_many_at_once_is_fetched_once(tmp_path: Pa
     content = noise(2_000_000)
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "a.bin", content)
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         for number in range(8):
             order = StageIn(
                 ticket=number, subgroup=SubgroupId(f"alpha-1/{number}"), files=tuple(fetches(dataset.files, "beta"))
@@ -74,7 +74,7 @@ async def test_two_thousand_small_files_come_in_one_stream_quickly(tmp_path: Pat
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         for number in range(2000):
             write(tmp_path / "in" / f"f{number}", b"%d" % number)
-        dataset = await beta.stager.register("many", [tmp_path / "in"])
+        dataset = await beta.register("many", [tmp_path / "in"])
         began = time.monotonic()
         done = await alpha.stage(*fetches(dataset.files, "beta"))
         took_s = time.monotonic() - began
@@ -89,7 +89,7 @@ async def test_empty_files_arrive_too(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "empty", b"")
         write(tmp_path / "in" / "more", b"1")
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         assert (await alpha.stage(*fetches(dataset.files, "beta"))).error == ""
         assert alpha.staged("dataset", "events", "empty").read_bytes() == b""
 
@@ -97,7 +97,7 @@ async def test_empty_files_arrive_too(tmp_path: Path) -> None:
 async def test_a_source_that_cannot_be_reached_is_passed_over(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta", "gamma") as (alpha, beta, gamma):
         write(tmp_path / "in" / "a.bin", b"abc")
-        dataset = await gamma.stager.register("events", [tmp_path / "in"])
+        dataset = await gamma.register("events", [tmp_path / "in"])
         await beta.stop_serving()
         done = await alpha.stage(*fetches(dataset.files, "delta", "beta", "gamma"))
         assert done.error == ""
@@ -115,7 +115,7 @@ async def test_when_no_source_has_it_the_error_names_file_and_sites(tmp_path: Pa
 async def test_a_file_changed_since_registration_is_refused_by_name(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         path = write(tmp_path / "in" / "a.bin", b"abc")
-        dataset = await beta.stager.register("events", [path])
+        dataset = await beta.register("events", [path])
         path.write_bytes(b"abd")
         done = await alpha.stage(*fetches(dataset.files, "beta"))
         assert "dataset:events/a.bin: changed at site beta" in done.error
@@ -133,7 +133,7 @@ async def test_cancel_leaves_nothing_and_says_nothing(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         for number in range(40):
             write(tmp_path / "in" / f"f{number}", noise(1 << 20, number))
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         order = StageIn(ticket=7, subgroup=SUBGROUP, files=tuple(fetches(dataset.files, "beta")))
         alpha.stager.stage_in(order)
         while not alpha.parts_left():
@@ -150,7 +150,7 @@ async def test_what_nobody_pins_is_evicted_least_recently_used_first(tmp_path: P
         contents = [noise(1000, number) for number in range(4)]
         for number, content in enumerate(contents):
             write(tmp_path / "in" / f"f{number}", content)
-        files = (await beta.stager.register("events", [tmp_path / "in"])).files
+        files = (await beta.register("events", [tmp_path / "in"])).files
         for number in range(3):
             subgroup = SubgroupId(f"alpha-1/{number}")
             assert (await alpha.stage(*fetches(files[number : number + 1], "beta"), subgroup=subgroup)).error == ""
@@ -165,7 +165,7 @@ async def test_what_nobody_pins_is_evicted_least_recently_used_first(tmp_path: P
 async def test_a_dropped_subgroup_leaves_no_links_and_no_job_directories(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "a.bin", b"abc")
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         await alpha.stage(*fetches(dataset.files, "beta"))
         locked = write(alpha.data.job(SUBGROUP, 1, 0) / "d" / "file", b"x").parent
         locked.chmod(0)
@@ -180,7 +180,7 @@ async def test_a_broken_off_cache_fetch_is_taken_up_after_a_restart_of_the_recei
     content = noise(5 << 20)
     async with grid(tmp_path, "alpha", "beta", limits=QUICK) as (alpha, beta):
         write(tmp_path / "in" / "a.bin", content)
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         part = alpha.data.cached(sha(content)).parent / f".diana-part-{sha(content)}"
         write(part, content[: 3 << 20])
         done = await alpha.stage(*fetches(dataset.files, "beta"))
@@ -192,7 +192,7 @@ async def test_a_left_over_part_with_wrong_bytes_is_thrown_away_and_fetched_anew
     content = noise(3 << 20)
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "a.bin", content)
-        dataset = await beta.stager.register("events", [tmp_path / "in"])
+        dataset = await beta.register("events", [tmp_path / "in"])
         write(alpha.data.cached(sha(content)).parent / f".diana-part-{sha(content)}", b"wrong")
         done = await alpha.stage(*fetches(dataset.files, "beta"))
         assert done.error == ""
@@ -204,7 +204,7 @@ async def test_a_busy_source_makes_others_wait_not_fail(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta", limits=limits) as (alpha, beta):
         for number in range(6):
             write(tmp_path / "in" / f"f{number}", noise(2 << 20, number))
-        files = (await beta.stager.register("events", [tmp_path / "in"])).files
+        files = (await beta.register("events", [tmp_path / "in"])).files
         for number in range(6):
             wanted = tuple(fetches(files[number : number + 1], "beta"))
             alpha.stager.stage_in(StageIn(ticket=number, subgroup=SubgroupId(f"alpha-1/{number}"), files=wanted))
@@ -215,7 +215,7 @@ async def test_what_came_before_another_file_failed_is_not_fetched_again(tmp_pat
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         write(tmp_path / "in" / "a", b"1234")
         gone = write(tmp_path / "in" / "b", b"5678")
-        files = (await beta.stager.register("events", [tmp_path / "in"])).files
+        files = (await beta.register("events", [tmp_path / "in"])).files
         gone.unlink()
         done = await alpha.stage(*fetches(files, "beta"))
         assert "dataset:events/b" in done.error and "site beta" in done.error

@@ -37,7 +37,9 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "dataset:a",
+        "dataset:a@0",
+        "dataset:a@x/y",
+        "manifest:../x",
         "dataset:a/",
         "dataset:/etc/passwd",
         "dataset:../x/y",

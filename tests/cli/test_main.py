@@ -40,10 +40,11 @@ def test_without_a_verb_the_overview_names_every_verb(capsys: pytest.CaptureFixt
 
 
 def test_options_may_stand_between_names() -> None:
+    from diana.cli import datasets
     from diana.cli.look import COMMANDS
 
     for words in (["add", "--data", "D", "a", "b", "c"], ["--data", "D", "add", "a", "b", "c"]):
-        args = parsing.parse("datasets", "list datasets", COMMANDS["datasets"], words)
+        args = parsing.parse("datasets", "list datasets", datasets.COMMANDS["datasets"], words)
         assert (args.action, args.name, args.paths, args.data) == ("add", "a", ["b", "c"], "D")
     args = parsing.parse("status", "groups", COMMANDS["status"], ["alpha-1", "--json", "alpha-2"])
     assert args.groups == ["alpha-1", "alpha-2"]

@@ -75,5 +75,6 @@ def test_a_decision_shows_its_reason_its_parts_and_who_was_rejected(capsys: pyte
         )
     )
     shown = capsys.readouterr().out
-    assert shown.startswith("two sites end earlier than one\nwhole: 20.0 s; split: 11.0 s\n")
+    assert shown.startswith("two sites end earlier than one\npredicted end: 11.0 s\n")
+    assert "\nwhole: 20.0 s; split: 11.0 s\n" in shown
     assert "alpha       5" in shown and "not gamma: needs 2 GPUs" in shown

@@ -53,8 +53,17 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, listen, operators, peers, settings, site, users, vo, zeroconf",
+        "known are advertise, listen, operators, peers, settings, site, staging, users, vo, zeroconf",
     ),
+    (
+        _GOOD + '[staging]\nurls = ["https"]',
+        "site.toml:staging.urls: https: no URL; want one such as https://host/file or s3://bucket/key",
+    ),
+    (
+        _GOOD + '[staging]\nurls = ["s3://bucket"]',
+        'site.toml:staging.urls: s3://bucket: would also match longer names; end it in a slash: "s3://bucket/"',
+    ),
+    (_GOOD + "[staging]\nurl = []", "site.toml:staging.url: unknown key; did you mean staging.urls?"),
     (_GOOD + "[settings]\nslot = 4", "site.toml:settings.slot: unknown key; did you mean settings.slots?"),
     (
         _GOOD + '[settings]\nslots = "4"',

@@ -1,9 +1,11 @@
-"""The link probe measures real streams and never trusts strangers."""
+"""SPEC D10, links: the link probe measures real streams, spends little and never trusts strangers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -11,9 +13,10 @@ import pytest_asyncio
 
 from diana.adapters.certificates import issue_user
 from diana.adapters.grpc_server import make_server
-from diana.adapters.link_probe import FIRST_PROBE_BYTES, MOST_PROBE_BYTES, LinkProbe, ProbeService
+from diana.adapters.link_probe import FIRST_PROBE_BYTES, MOST_PROBE_BYTES, Allowance, LinkProbe, ProbeService
 from diana.engine.events import LinkMeasured
 from diana.model.ids import SiteId
+from diana.model.settings import Settings
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel
 from tests.contract.transport_builders import Inbox, Vo, wait_until
@@ -35,6 +38,10 @@ def samples(inbox: Inbox) -> list[LinkMeasured]:
     return [e for e in inbox.events if isinstance(e, LinkMeasured)]
 
 
+def rates(inbox: Inbox) -> list[float]:
+    return [s.bytes_per_s for s in samples(inbox) if s.bytes_per_s is not None]
+
+
 async def test_round_trips_come_again_and_again_and_throughput_once(alpha: tuple[Vo, str]) -> None:
     vo, address = alpha
     inbox = Inbox()
@@ -44,9 +51,9 @@ async def test_round_trips_come_again_and_again_and_throughput_once(alpha: tuple
         await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 4)
         await probe.stop()
     rtts = [s.rtt_s for s in samples(inbox) if s.rtt_s is not None]
-    rates = [s.bytes_per_s for s in samples(inbox) if s.bytes_per_s is not None]
     assert all(0 < r < 1 for r in rtts)
-    assert len(rates) == 1 and rates[0] > 1e5
+    (rate,) = rates(inbox)
+    assert rate > 1e5
     assert {s.site for s in samples(inbox)} == {"alpha"}
 
 
@@ -55,12 +62,121 @@ async def test_a_transfer_that_took_place_is_a_sample_and_spares_the_probe(alpha
     inbox = Inbox()
     async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
         probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, ping_every_s=0.1)
-        probe.observe(ALPHA, FIRST_PROBE_BYTES - 1, 1.0)
-        probe.observe(ALPHA, 10 << 20, 2.0)
+        probe.observe(ALPHA, FIRST_PROBE_BYTES - 1, 0.01)
+        await asyncio.sleep(0.02)
+        probe.observe(ALPHA, 10 << 20, 0.016)
         probe.start()
-        await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 2)
+        await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 5)
         await probe.stop()
-    assert [s.bytes_per_s for s in samples(inbox) if s.bytes_per_s is not None] == [5 << 20]
+    assert rates(inbox) == [pytest.approx((10 << 20) / 0.016)]
+
+
+async def test_transfers_at_the_same_time_are_one_sample_of_the_whole_link() -> None:
+    inbox = Inbox()
+    probe = LinkProbe(channel_for=lambda _: None, peers=lambda: [], emit=inbox)
+    for _ in range(4):
+        probe.observe(ALPHA, 1 << 20, 0.2)
+    await wait_until(lambda: bool(rates(inbox)))
+    await probe.stop()
+    assert rates(inbox) == [pytest.approx(4 * (1 << 20) / 0.2, rel=0.05)]
+
+
+async def test_probes_spend_no_more_than_the_hour_allows(alpha: tuple[Vo, str]) -> None:
+    vo, address = alpha
+    inbox = Inbox()
+    async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
+        probe = LinkProbe(
+            channel_for=lambda _: channel,
+            peers=lambda: [ALPHA],
+            emit=inbox,
+            ping_every_s=0.05,
+            throughput_every_s=0.0,
+            bytes_per_hour=FIRST_PROBE_BYTES,
+        )
+        probe.start()
+        await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 6)
+        await probe.stop()
+    assert len(rates(inbox)) == 1
+
+
+async def test_without_an_allowance_nothing_is_probed(alpha: tuple[Vo, str]) -> None:
+    vo, address = alpha
+    inbox = Inbox()
+    async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
+        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox)
+        probe.configure(Settings(ping_every_s=0.1, probe_bytes_per_hour=0))
+        probe.start()
+        await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 4)
+        await probe.stop()
+    assert rates(inbox) == []
+
+
+def test_what_was_spent_an_hour_ago_may_be_spent_again() -> None:
+    allowance = Allowance(100)
+    assert [allowance.take(60, 0.0), allowance.take(60, 10.0), allowance.take(40, 20.0)] == [True, False, True]
+    assert [allowance.take(60, 3599.0), allowance.take(60, 3601.0), allowance.take(1, 3602.0)] == [False, True, False]
+
+
+class Deaf(ProbeService):
+    """A peer whose pings wait for ever while it is deaf."""
+
+    deaf = False
+
+    async def Ping(self, request: data_pb2.PingRequest, context: Any) -> data_pb2.PingResponse:
+        while self.deaf:
+            await asyncio.sleep(0.02)
+        return await super().Ping(request, context)
+
+
+async def test_a_ping_nobody_answers_in_time_is_counted_as_lost(tmp_path: Path) -> None:
+    vo, deaf, inbox = Vo(tmp_path), Deaf(ALPHA), Inbox()
+    server, port = make_server("127.0.0.1:0", vo.keys("alpha"))
+    deaf.attach(server)
+    await server.start()
+    credentials = load_credentials(vo.keys("beta"))
+    async with open_channel(f"127.0.0.1:{port}", "alpha", "testvo", credentials) as channel:
+        probe = LinkProbe(
+            channel_for=lambda _: channel,
+            peers=lambda: [ALPHA],
+            emit=inbox,
+            ping_every_s=0.05,
+            ping_wait_s=0.3,
+            bytes_per_hour=0,
+        )
+        probe.start()
+        await wait_until(lambda: any(s.rtt_s is not None for s in samples(inbox)))
+        deaf.deaf = True
+        await wait_until(lambda: sum(s.lost for s in samples(inbox)) >= 2)
+        deaf.deaf = False
+        seen = len(samples(inbox))
+        await wait_until(lambda: any(s.rtt_s is not None for s in samples(inbox)[seen + 1 :]))
+        await probe.stop()
+    await server.stop(None)
+    assert all(s.sent == 1 and s.lost == (s.rtt_s is None) for s in samples(inbox))
+
+
+async def test_links_are_probed_one_at_a_time(alpha: tuple[Vo, str]) -> None:
+    """Two probes at once would measure each other."""
+    vo, address = alpha
+    inbox, sites = Inbox(), [SiteId(f"s{n}") for n in range(5)]
+    async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
+        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: sites, emit=inbox, ping_every_s=0.1)
+        running = most = 0
+        whole = probe._throughput
+
+        async def counted(stub: Any, rtt_s: float) -> float | None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            found = await whole(stub, rtt_s)
+            running -= 1
+            return found
+
+        probe._throughput = counted  # type: ignore[method-assign]
+        probe.start()
+        await wait_until(lambda: len(rates(inbox)) == len(sites))
+        await probe.stop()
+    assert most == 1
 
 
 async def test_a_peer_that_does_not_answer_gives_no_sample(alpha: tuple[Vo, str]) -> None:

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from diana.engine.effects import Gather, StageIn
-from diana.engine.events import Event, StageDone
+from diana.engine.effects import Gather, LookUp, StageIn
+from diana.engine.events import Event, LookedUp, StageDone
 from diana.engine.messages import Hello, Message
 from diana.model.data import Fetch
 from diana.model.facts import Facts
@@ -39,6 +39,10 @@ class Stand(Protocol):
         """Collected outputs of `facts_key()` stand at beta."""
         ...
 
+    async def looked_up(self, *refs: str) -> LookedUp:
+        """What alpha holds of these."""
+        ...
+
     async def settled(self) -> list[StageDone]:
         """All that was emitted since the last call, once nothing is under way."""
         ...
@@ -55,6 +59,9 @@ async def real(folder: Path) -> AsyncIterator[Stand]:
 
             def collect_at_beta(self) -> Facts:
                 return collect(beta, OUTPUTS)
+
+            async def looked_up(self, *refs: str) -> LookedUp:
+                return await alpha.look_up(*refs)
 
             async def settled(self) -> list[StageDone]:
                 await asyncio.wait_for(alpha.stager.idle(), 10)
@@ -112,6 +119,13 @@ async def simulated(folder: Path) -> AsyncIterator[Stand]:
         def collect_at_beta(self) -> Facts:
             return facts("beta", OUTPUTS)
 
+        async def looked_up(self, *refs: str) -> LookedUp:
+            alpha.look_up(LookUp(ticket=500, refs=refs))
+            clock.run_until(clock.now_s + 1.0)
+            told = [event for event in emitted if isinstance(event, LookedUp)]
+            emitted.clear()
+            return told[0]
+
         async def settled(self) -> list[StageDone]:
             clock.run_until(clock.now_s + 60.0)
             told = [event for event in emitted if isinstance(event, StageDone)]
@@ -160,6 +174,17 @@ async def test_what_was_brought_before_does_not_travel_again(make: Make, tmp_pat
         stand.stager.drop_subgroup(SUBGROUP)
         stand.stager.stage_in(order(2, input_at(BETA), subgroup=SubgroupId("alpha-2/0")))
         assert await stand.settled() == [StageDone(ticket=2, bytes_moved=0)]
+
+
+@both
+async def test_what_was_brought_is_told_as_a_replica_in_the_next_look_up(make: Make, tmp_path: Path) -> None:
+    async with make(tmp_path) as stand:
+        wanted = input_at(BETA)
+        assert (await stand.looked_up("dataset:events/a")).cached == ()
+        stand.stager.stage_in(order(1, wanted))
+        await stand.settled()
+        told = await stand.looked_up("dataset:events/a", "dataset:other")
+        assert (told.found, told.cached, told.unknown) == ((), (wanted.file,), ())
 
 
 @both

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from diana.errors import UsageError
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 
 pytestmark = pytest.mark.e2e
@@ -108,3 +109,61 @@ def test_kill_of_a_site_that_holds_inputs_and_runs_jobs_loses_no_output(
         assert (status.state, status.done, status.gathering) == ("done", PARTS, 0), status
     check(expected, to)
     assert len(starts.all()) == PARTS and not starts.doubled()
+
+
+def read_job(source: str, to: Path, site: str) -> dict[str, object]:
+    """One job that puts all files of a dataset, by name, into one."""
+    return {
+        "group": {"command": ["sh", "-c", "cat all/* > out.bin"], "sites": [site]},
+        "inputs": [{"url": source, "path": "all"}],
+        "outputs": {"collect": ["out.bin"], "to": str(to)},
+    }
+
+
+def test_whole_datasets_travel_once_versions_stand_side_by_side_and_what_changed_is_told(grid: Grid) -> None:
+    alpha, beta = grid.add("alpha", 2), grid.add("beta")
+    grid.join()
+    grid.start()
+    folders = {}
+    for version in (1, 2):
+        folders[version] = grid.root / f"v{version}"
+        folders[version].mkdir()
+        for k in range(300):
+            (folders[version] / f"f{k:03}").write_bytes(b"%d %d\n" % (version, k))
+    with beta.client() as client:
+        told: list[int] = []
+        first = client.add_dataset("events", [folders[1]], progress=lambda p: told.append(p.files))
+        assert (first.version, first.files, first.state, told[-1]) == (1, 300, "registered", 300)
+        with pytest.raises(UsageError, match="--new-version"):
+            client.add_dataset("events", [folders[2]])
+        assert client.add_dataset("events", [folders[2]], new_version=True).version == 2
+    with alpha.client() as client:
+        until(lambda: any(d.site == "beta" for d in client.datasets()), "alpha hears of the dataset", 10.0)
+        for source, version in (("dataset:events@1", 1), ("dataset:events", 2)):
+            to = grid.root / f"out-{version}"
+            status = client.wait(client.submit(read_job(source, to, "alpha")).group, timeout_s=60)
+            assert (status.state, status.done) == ("done", 1), status
+            wanted = b"".join(b"%d %d\n" % (version, k) for k in range(300))
+            assert (to / "0" / "out.bin").read_bytes() == wanted
+            assert status.bytes_moved > len(wanted)
+        again = client.wait(client.submit(read_job("dataset:events", grid.root / "out-3", "alpha")).group, timeout_s=60)
+        assert (again.state, again.bytes_moved) == ("done", 0)
+        assert [d.state for d in client.datasets() if d.site == "alpha"] == ["cached", "cached"]
+        with pytest.raises(UsageError, match="did you mean events"):
+            list(client.show_dataset("evnets"))
+        with pytest.raises(UsageError, match="did you mean events"):
+            client.submit(read_job("dataset:evnets", grid.root / "out-4", "alpha"))
+    with beta.client() as client:
+        chunks = list(client.show_dataset("events@1", files=True))
+        assert [d.version for chunk in chunks for d in chunk.datasets] == [1]
+        assert len([file for chunk in chunks for file in chunk.files]) == 300
+        (folders[2] / "f007").write_bytes(b"other\n")
+        lines: list[str] = []
+        assert client.verify_dataset("events", progress=lambda p: lines.extend(p.changed)).state == "changed"
+        assert len(lines) == 1 and "dataset:events/f007" in lines[0] and "site beta" in lines[0]
+        assert client.verify_dataset("events@1").state == "registered"
+        assert [d.version for d in client.remove_dataset("events@2")] == [2]
+        assert [(d.version, d.state) for d in client.datasets() if d.site == "beta"] == [(1, "registered")]
+        client.remove_dataset("events")
+        assert client.datasets() == () or all(d.site != "beta" for d in client.datasets())
+        assert (folders[1] / "f000").exists()

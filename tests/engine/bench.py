@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
-from diana.engine import records
+from diana.engine import records, registering
 from diana.engine.core import Engine
 from diana.engine.state import Group
 from diana.engine.surroundings import Journal
@@ -21,7 +22,7 @@ from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
-from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, facts_of, looked_up, no_facts
+from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, dataset, facts_of, looked_up, no_facts
 
 Post = tuple[SiteId, SiteId, ms.Message]
 Fate = Callable[["Grid", int, Post], str]
@@ -41,10 +42,13 @@ class Site:
         self.replies: dict[int, object] = {}
         self.running: dict[ev.Run, fx.Start] = {}
         self.ended: dict[ev.Run, Outcome] = {}
+        self.began: dict[ev.Run, float] = {}
+        """When runs got a slot: one each, in the order they were claimed."""
         self.started: list[ev.Run] = []
         self.staging: list[fx.StageIn] = []
         self.lookups: list[fx.LookUp] = []
         self.gathers: list[fx.Gather] = []
+        self.registrations: list[fx.RegisterOutputs] = []
         self.kills: list[fx.Kill] = []
         self.warnings: list[str] = []
         self.trace: list[fx.Effect] = []
@@ -52,7 +56,7 @@ class Site:
         self.outputs: Sequence[str] = ()
         self.session = 0
         self.boots = 0
-        self.stage_at_once = self.gather_at_once = True
+        self.stage_at_once = self.gather_at_once = self.register_at_once = True
         self.boot()
 
     # --- life --------------------------------------------------------------------------------------
@@ -69,6 +73,7 @@ class Site:
         """Crash now and come back: the LRM kept its runs, the peers see a new boot."""
         self.staging.clear()
         self.gathers.clear()
+        self.registrations.clear()
         self.boot(restored=restored)
         self.lrm_ready()
         for peer in self.grid.sites.values():
@@ -137,6 +142,8 @@ class Site:
                     self.staging.append(effect)
                 case fx.Gather():
                     self.gathers.append(effect)
+                case fx.RegisterOutputs():
+                    self.registrations.append(effect)
                 case fx.Kill():
                     self.kills.append(effect)
                 case fx.Warn(text):
@@ -145,8 +152,16 @@ class Site:
             self.handle(looked_up(self.engine.core.state.datasets, self.lookups.pop(0)))
         while self.stage_at_once and self.staging:
             self.handle(ev.StageDone(ticket=self.staging.pop(0).ticket, bytes_moved=1))
+        while self.register_at_once and self.registrations:
+            self.register(self.registrations.pop(0))
         while self.gather_at_once and self.gathers:
             self.handle(ev.StageDone(ticket=self.gathers.pop(0).ticket, bytes_moved=1))
+
+    def register(self, order: fx.RegisterOutputs, error: str = "") -> None:
+        """What a stager does with a finished group's outputs."""
+        names = [o.name for o in registering.named(order, list(self.facts.items())) if not error]
+        made = None if error else dataset(order.dataset, *names)
+        self.handle(ev.OutputsInCatalogue(ticket=order.ticket, dataset=made, error=error))
 
     def _result(self, effect: fx.SendResult) -> ms.Result:
         key = effect.key
@@ -168,6 +183,12 @@ class Site:
             run = ev.Run(start.subgroup, start.epoch, index, attempts.get(index, 1))
             self.running[run] = start
             self.started.append(run)
+        self._fill()
+
+    def _fill(self) -> None:
+        waiting = (run for run in self.running if run not in self.began)
+        for run in islice(waiting, max(0, self.settings.slots - sum(run in self.began for run in self.running))):
+            self.began[run] = self.grid.now
 
     # --- jobs ------------------------------------------------------------------------------------------
 
@@ -179,6 +200,7 @@ class Site:
             del self.running[run]
             self.ended[run] = outcome
             by_transfer.setdefault((run.subgroup, run.epoch), []).append(run)
+        self._fill()
         for runs in by_transfer.values():
             self.tell(runs, outcome)
         return len(some)
@@ -196,6 +218,7 @@ class Site:
     def tell(self, runs: list[ev.Run], outcome: Outcome = Outcome.DONE) -> None:
         outputs = self.outputs if outcome is Outcome.DONE else ()
         facts = facts_of(self.name, runs, outcome, self.grid.now, outputs)
+        facts.started_s[:] = [self.began.get(run, self.grid.now) for run in runs]
         self.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=facts))
 
     # --- clients -----------------------------------------------------------------------------------------

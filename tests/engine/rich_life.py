@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.model.facts import Outcome
@@ -19,8 +21,11 @@ def rich_life() -> Grid:
     for site in grid.sites.values():
         site.outputs = ("out",)
     alpha = grid["alpha"]
+    alpha.handle(ev.AddDataset(request=89, principal=OPERATOR, dataset=dataset("gone", "f")))
+    alpha.handle(ev.RemoveDataset(request=89, principal=OPERATOR, name="gone"))
     alpha.handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "f", "g")))
     alpha.handle(ev.SettingsLoaded(settings=Settings(slots=1, summary_every_s=2.0)))
+    alpha.handle(ev.LinkMeasured(site=SiteId("beta"), rtt_s=0.02, bytes_per_s=1e8, sent=3, lost=1))
     _split_repeated_and_merged(grid)
     _refused_late_and_cancelled(grid)
     _taken_from_others(grid)
@@ -41,6 +46,7 @@ def until(grid: Grid, kind: type) -> None:
 def _split_repeated_and_merged(grid: Grid) -> None:
     alpha = grid["alpha"]
     wanted = spec(30, work_s=50.0, collect=("out",), merge=("sum",), on_crash="rerun")
+    wanted = msgspec.structs.replace(wanted, outputs=msgspec.structs.replace(wanted.outputs, dataset="made"))
     alpha.submit(wanted, 30, 1, key="first")
     alpha.end(1, Outcome.UNKNOWN)
     alpha.running.popitem()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.engine import effects as fx
@@ -10,7 +11,7 @@ from diana.engine import messages as ms
 from diana.engine import outputs
 from diana.engine import records as r
 from diana.model.facts import Outcome
-from diana.model.spec import decode_spec
+from diana.model.spec import Outputs, decode_spec
 from diana.model.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
@@ -75,6 +76,42 @@ def fail_gathers(grid: Grid, times: int) -> None:
         if alpha.gathers:
             alpha.handle(ev.StageDone(ticket=alpha.gathers.pop().ticket, bytes_moved=0, error="/out: cannot write"))
         grid.pass_time(20.0)
+
+
+def test_a_group_whose_outputs_cannot_be_put_anywhere_can_be_cancelled_and_retried() -> None:
+    grid = remote()
+    alpha, beta = grid["alpha"], grid["beta"]
+    fail_gathers(grid, 3)
+    assert view(alpha).state != "failed"
+    alpha.cancel("alpha-1")
+    assert (view(alpha).state, view(alpha).gathering, view(alpha).done) == ("failed", 0, 4)
+    assert "cancelled" in view(alpha).note
+    grid.pass_time(60.0)
+    assert dropped(beta) == 0
+    alpha.gathers.clear()
+    alpha.retry("alpha-1")
+    alpha.handle(ev.StageDone(ticket=alpha.gathers.pop().ticket, bytes_moved=5))
+    grid.settle()
+    assert view(alpha).state == "done" and dropped(beta) == 1
+
+
+def test_two_open_groups_may_not_write_the_same_names_into_one_folder() -> None:
+    grid = Grid(alpha=1)
+    alpha = grid["alpha"]
+
+    def asked(*collect: str, to: str = "/out") -> object:
+        wanted = spec(1, work_s=100.0)
+        return alpha.submit(msgspec.structs.replace(wanted, outputs=Outputs(collect=collect, to=to)), 1)
+
+    assert isinstance(asked("a-{index}"), fx.GroupAccepted)
+    refused = asked("b", "a-{index}", to="//out/.")
+    assert isinstance(refused, fx.Refusal) and "alpha-1" in refused.text and "a-{index}" in refused.text
+    for other in (asked("b"), asked("a-{index}", to="/out/below"), asked("a-{index}", to="")):
+        assert isinstance(other, fx.GroupAccepted)
+    alpha.end()
+    grid.settle()
+    assert view(alpha).state == "done"
+    assert isinstance(asked("a-{index}"), fx.GroupAccepted)
 
 
 def test_outputs_that_cannot_be_brought_home_fail_the_group_but_their_copies_stay() -> None:

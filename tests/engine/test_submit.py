@@ -228,11 +228,12 @@ def test_work_of_several_processors_is_priced_by_its_run_time() -> None:
 def test_the_work_of_several_processors_ahead_counts_processor_seconds() -> None:
     grid = Grid(alpha=4)
     grid["alpha"].submit(spec(20, work_s=100.0, processors=2), 20)
-    made = grid["alpha"].submit(spec(1), 1, 2, plan_only=True)
+    made = grid["alpha"].submit(spec(1, processors=2), 1, 2, plan_only=True)
     assert isinstance(made, fx.DecisionMade)
-    started = len(grid["alpha"].started)
-    ahead = 200.0 * (20 - started) + 100.0 * started
-    assert made.decision.candidates[0].wait_s == pytest.approx(ahead / 4)
+    assert made.decision.candidates[0].wait_s == pytest.approx(200.0 * 20 / 4)
+    made = grid["alpha"].submit(spec(1), 1, 3, plan_only=True)
+    assert isinstance(made, fx.DecisionMade)
+    assert made.decision.candidates[0].wait_s == pytest.approx(100.0), "a narrower job passes all but what runs"
 
 
 @pytest.mark.parametrize("max_subgroup", [0, 5])

@@ -20,7 +20,7 @@ LINES: list[tuple[str, str]] = [
     ("[grop]\n", "job: grop: unknown key; did you mean 'group'?"),
     (
         OK + "[outputs]\nzzz = 1",
-        "job: outputs.zzz: unknown key; known: collect, merge, to",
+        "job: outputs.zzz: unknown key; known: collect, dataset, merge, to",
     ),
     (OK + "max_parallel = 'many'", "job: group.max_parallel: want a whole number, got the text 'many'"),
     (OK + "max_parallel = '5'", "job: group.max_parallel: want a whole number, got the text '5'; leave out the quotes"),
@@ -139,8 +139,22 @@ LINES: list[tuple[str, str]] = [
         "job: inputs[1].pth: unknown key; did you mean 'path'?",
     ),
     (
-        OK + "[[inputs]]\nurl = 's3://b/x'",
-        "job: inputs[0].url: 's3://b/x': s3: is not understood; want dataset:NAME, dataset:NAME/FILE or a local path",
+        OK + "[[inputs]]\nurl = 'ftp://b/x'",
+        "job: inputs[0].url: ftp://b/x: ftp:// is not understood; want one of https, http, s3, sftp, file",
+    ),
+    (
+        OK + "[[inputs]]\nurl = 'lfn:x'",
+        "job: inputs[0].url: 'lfn:x': lfn: is not understood; want dataset:NAME, dataset:NAME/FILE, a local path or a"
+        " URL such as https://host/file",
+    ),
+    (
+        OK + "[[inputs]]\nurl = 'https://me:secret@host/x'",
+        "job: inputs[0].url: https://host/x: holds an account or password; leave it out, each site uses credentials of"
+        " its own",
+    ),
+    (
+        AXIS + "[[inputs]]\nurl = 'https://{x}.org/f'",
+        "job: inputs[0].url: a placeholder in the host's name; write the host out, one input for each",
     ),
     (
         AXIS + "inputs = ['data/{x}.csv']",
@@ -177,7 +191,12 @@ LINES: list[tuple[str, str]] = [
     ),
     (
         OK + "[outputs]\ncollect = 'x'\nto = 'results'",
-        "job: outputs.to: 'results': want an absolute folder at the submitter's site, such as /home/me/results",
+        "job: outputs.to: 'results': want an absolute folder at the submitter's site, such as /home/me/results, or a"
+        " URL of s3, sftp or file",
+    ),
+    (
+        OK + "[outputs]\ncollect = 'x'\nto = 'https://host/out'",
+        "job: outputs.to: https://host/out: https takes no files; want s3://, sftp:// or file://",
     ),
     (
         OK + "[outputs]\nto = '/r'",
@@ -281,7 +300,7 @@ def test_a_bad_table_names_its_line(content: bytes, line: str | None) -> None:
             {"array": "x"},
             'job: sweep.array: \'x\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values',
         ),
-        ({"group.foo": "x"}, "option group.foo: unknown; did you mean 'group.stdout'?"),
+        ({"group.foo": "x"}, "option group.foo: unknown; did you mean 'group.after'?"),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, str], line: str) -> None:

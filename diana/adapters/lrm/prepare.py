@@ -20,6 +20,7 @@ from diana.engine.effects import Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.layout import DataDir
+from diana.model.urls import link_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,9 @@ class Preparer:
 
     def _target(self, subgroup: SubgroupId, each: Input) -> Path:
         scheme, _, rest = each.source.partition(":")
-        parts = parts_below(rest)
-        if scheme not in ("dataset", "blob") or (scheme == "blob" and len(parts) != 1):
-            raise ValueError(f"input {each.source!r} is neither dataset:NAME[/FILE] nor blob:SHA256")
+        parts = (link_name(rest),) if scheme == "url" else parts_below(rest)
+        if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
+            raise ValueError(f"input {each.source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
         staged = self._data.staged(subgroup).joinpath(scheme, *parts)
         if not staged.exists():
             raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")

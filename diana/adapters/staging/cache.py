@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.staging.catalogue import Catalogue
@@ -22,6 +23,7 @@ from diana.adapters.staging.paths import make_private, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
+from diana.adapters.staging.trees import remove_tree
 from diana.errors import Unreachable
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir
@@ -30,6 +32,7 @@ _DEFAULT_CACHE_BYTES = 10 << 30
 _EVICT_BATCH = 256
 _RESERVE_SHARE = 0.05
 _PART_KEPT_S = 86400.0
+GONE_PREFIX = "gone-"
 
 
 class Missing(NamedTuple):
@@ -43,9 +46,16 @@ class Missing(NamedTuple):
 
 class Cache:
     def __init__(
-        self, data: DataDir, catalogue: Catalogue, fetcher: Fetcher, pool: Executor, limits: StagingLimits
+        self,
+        data: DataDir,
+        site: SiteId,
+        catalogue: Catalogue,
+        fetcher: Fetcher,
+        pool: Executor,
+        limits: StagingLimits,
     ) -> None:
         self._data = data
+        self._site = site
         self._root = data.cached("00").parent.parent
         self._catalogue = catalogue
         self._fetcher = fetcher
@@ -84,7 +94,8 @@ class Cache:
             self._coming[each.sha256] = ended
         searches = [Search(Wanted(m.ref, self._part(m)), m.sources) for m in mine]
         try:
-            await in_thread(self._pool, self._make_room, mine)
+            need_bytes = sum(m.size_bytes for m in mine)
+            await in_thread(self._pool, self.make_room, need_bytes, f"{mine[0].ref}: {len(mine)} files")
             moved = await bring(self._fetcher, searches, self._limits)
             await in_thread(self._pool, self._keep, mine)
             return moved
@@ -103,15 +114,15 @@ class Cache:
         sha = missing.sha256
         return PartFile(self._root, (sha[:2], sha), tag=sha, size_bytes=missing.size_bytes, sha256=sha, mode=0o444)
 
-    def _make_room(self, mine: Sequence[Missing]) -> None:
+    def make_room(self, need_bytes: int, what: str) -> None:
+        """In a data thread, before anything is fetched. LocalFault when so much cannot be had."""
         make_private(self._root, self._data.root)
         self._sweep()
-        need_bytes = sum(m.size_bytes for m in mine)
         if (short_bytes := need_bytes - self.room_bytes()) > 0:
             self.evict(short_bytes)
         if need_bytes > (room_bytes := self.room_bytes()):
             raise LocalFault(
-                f"{mine[0].ref}: {need_bytes} bytes are wanted for {len(mine)} files, {self._root} has room for"
+                f"{what}: {need_bytes} bytes are wanted, {self._root} at site {self._site} has room for"
                 f" {max(room_bytes, 0)}; free some space"
             )
 
@@ -123,7 +134,8 @@ class Cache:
         """Those that came. Unfinished parts stay for a later order, until `_sweep`."""
         came = [m for m in mine if self.has(m.sha256)]
         sync_folders(self._root, {(m.sha256[:2],) for m in came})
-        self._catalogue.keep_cached(((m.sha256, m.size_bytes) for m in came), time.time())
+        refs = [(m.ref, m.sha256) for m in came if not m.ref.startswith("blob:")]
+        self._catalogue.keep_cached(((m.sha256, m.size_bytes) for m in came), time.time(), refs)
 
     def _give_up(self, mine: Sequence[Missing], searches: Sequence[Search]) -> None:
         for search in searches:
@@ -138,6 +150,8 @@ class Cache:
                 with suppress(FileNotFoundError):
                     if time.time() - part.stat().st_mtime > _PART_KEPT_S:
                         part.unlink()
+            for gone in (self._root / "sets").glob(f"{GONE_PREFIX}*"):
+                remove_tree(gone)
 
     def trim(self) -> None:
         """In a data thread: evict what exceeds the cap."""
@@ -148,6 +162,7 @@ class Cache:
     def evict(self, want_bytes: int) -> int:
         """Delete unpinned content, least recently used first, until so much is free; gives the bytes freed."""
         freed = 0
+        trees: list[Path] = []
         while freed < want_bytes:
             with self._evicting:
                 batch = self._catalogue.evictable(_EVICT_BATCH)
@@ -156,13 +171,28 @@ class Cache:
                     if freed >= want_bytes:
                         break
                     with suppress(FileNotFoundError):
-                        os.unlink(self._data.cached(each.sha256))
+                        if each.whole:
+                            trees.append(put_aside(self._data, each.sha256))
+                        else:
+                            os.unlink(self._data.cached(each.sha256))
                     gone.append(each.sha256)
                     freed += each.size_bytes
                 self._catalogue.forget_cached(gone)
+            for tree in trees:
+                remove_tree(tree)
+            trees.clear()
             if not batch:
                 break
         return freed
+
+
+def put_aside(data: DataDir, digest: str) -> Path:
+    """A replica of a whole dataset, out of sight at once, however many files there are to delete."""
+    data.manifest(digest).unlink(missing_ok=True)
+    tree = data.replica(digest)
+    aside = tree.parent.parent / f"{GONE_PREFIX}{digest}"
+    os.rename(tree, aside)
+    return aside
 
 
 def room_bytes(path: os.PathLike[str], limits: StagingLimits) -> int:

@@ -1,41 +1,29 @@
-"""What data lies at this site, durably: datasets and their files, cached content with its pins, uses of blobs.
+"""The datasets registered at this site and their files, durably, with what is kept of others' (`kept.py`).
 
-SQLite in WAL mode, one connection behind a lock, used from the data threads only. Made for 10^7 files: a file's path
-is its root plus its name, hashes are 32 bytes, rows live in the primary key's tree.
+Made for 10^7 files: a file's path is its root plus its name, hashes are 32 bytes, rows live in the primary key's tree,
+and nothing here ever holds a whole dataset in memory. A name has versions, numbered from 1; what was registered once
+never changes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.errors import StoreNewer, UsageError
+from diana.adapters.staging.kept import Kept
+from diana.errors import UsageError
 from diana.model.data import DataFile, Dataset
-from diana.model.ids import GroupId, SubgroupId
 
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE roots (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
-CREATE TABLE datasets (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, digest BLOB NOT NULL, files INTEGER NOT NULL,
-    size_bytes INTEGER NOT NULL, added_wall_s REAL NOT NULL);
-CREATE TABLE files (
-    dataset INTEGER NOT NULL, name TEXT NOT NULL, root INTEGER NOT NULL, size_bytes INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (dataset, name)) WITHOUT ROWID;
-CREATE TABLE cached (sha256 BLOB PRIMARY KEY, size_bytes INTEGER NOT NULL, used_wall_s REAL NOT NULL) WITHOUT ROWID;
-CREATE INDEX cached_by_use ON cached (used_wall_s);
-CREATE TABLE pins (sha256 BLOB NOT NULL, subgroup TEXT NOT NULL, PRIMARY KEY (sha256, subgroup)) WITHOUT ROWID;
-CREATE INDEX pins_by_subgroup ON pins (subgroup);
-CREATE TABLE blob_uses (sha256 BLOB NOT NULL, grp TEXT NOT NULL, PRIMARY KEY (sha256, grp)) WITHOUT ROWID;
-CREATE INDEX blob_uses_by_group ON blob_uses (grp);
-"""
+PAGE = 4096
+"""Rows read or written at once."""
+_ROW = "f.name, r.path, f.size_bytes, f.mtime_ns, f.sha256"
+_BEING_MADE, _DEAD = 0, -1
+"""Instead of a version: files still come; to be deleted."""
+_NO_VERSION = 1 << 40
 
 
 class LocalFile(NamedTuple):
@@ -53,180 +41,286 @@ class LocalFile(NamedTuple):
         return Path(self.root, self.name)
 
 
-class Evictable(NamedTuple):
-    sha256: str
-    size_bytes: int
+class Registered(NamedTuple):
+    """A dataset of this site with what only this site needs to know of it."""
+
+    number: int
+    dataset: Dataset
+    manifest_bytes: int
+    folder: str
+    """All regular files below this folder were its files; empty: it was put together from several paths."""
+    added_wall_s: float
 
 
-class Catalogue:
+class Building(NamedTuple):
+    """A registration under way; `earlier` is one that was broken off, whose hashes need not be computed again."""
+
+    name: str
+    number: int
+    earlier: int | None
+
+
+class Catalogue(Kept):
     """Methods block: call them from a data thread. Each change is durable on return."""
 
-    def __init__(self, path: Path) -> None:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10.0)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if version > SCHEMA_VERSION:
-            self._db.close()
-            raise StoreNewer(f"{path}: written by a newer diana (schema {version}); start that release instead")
-        if version == 0:
-            self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    # --- reading ----------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
+    def dataset(self, name: str, version: int = 0) -> Dataset | None:
+        """That version, or the newest."""
+        found = self.registered(name, version)
+        return found.dataset if found else None
 
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+    def registered(self, name: str, version: int = 0) -> Registered | None:
+        with self.read() as db:
+            row = db.execute(f"{_DATASET} WHERE name = ?1 AND version = {_WHICH}", (name, version)).fetchone()
+        return _registered(row) if row else None
 
-    # --- datasets ---------------------------------------------------------------------------------
-
-    def add_dataset(self, name: str, files: Sequence[LocalFile], wall_s: float) -> Dataset:
-        """Register `files` (any order). The same content again only refreshes paths and times; UsageError when the
-        name stands for other content."""
-        ordered = sorted(files)
-        digest = content_digest(ordered)
-        with self._change() as db:
-            row = db.execute("SELECT id, digest FROM datasets WHERE name = ?", (name,)).fetchone()
-            if row is not None and row[1] != digest:
-                raise UsageError(
-                    f"dataset {name}: registered here with other content; a dataset never changes, use a new name"
-                )
-            size_bytes = sum(f.size_bytes for f in ordered)
-            if row is None:
-                number = db.execute(
-                    "INSERT INTO datasets (name, digest, files, size_bytes, added_wall_s) VALUES (?, ?, ?, ?, ?)",
-                    (name, digest, len(ordered), size_bytes, wall_s),
-                ).lastrowid
-            else:
-                number = row[0]
-            roots = {root: self._root(db, root) for root in sorted({f.root for f in ordered})}
-            db.executemany(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                ((number, f.name, roots[f.root], f.size_bytes, f.mtime_ns, bytes.fromhex(f.sha256)) for f in ordered),
-            )
-        return Dataset(name=name, digest=digest.hex(), files=len(ordered), size_bytes=size_bytes)
-
-    @staticmethod
-    def _root(db: sqlite3.Connection, path: str) -> int:
-        db.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (path,))
-        return int(db.execute("SELECT id FROM roots WHERE path = ?", (path,)).fetchone()[0])
-
-    def dataset(self, name: str) -> Dataset | None:
-        with self._lock:
-            row = self._db.execute("SELECT digest, files, size_bytes FROM datasets WHERE name = ?", (name,)).fetchone()
-        return Dataset(name=name, digest=row[0].hex(), files=row[1], size_bytes=row[2]) if row else None
-
-    def files(self, name: str) -> list[DataFile]:
-        """Every file of the dataset, by name; empty if it is not registered here."""
-        with self._lock:
-            rows = self._db.execute(
-                "SELECT f.name, f.size_bytes, f.sha256 FROM datasets d JOIN files f ON f.dataset = d.id"
-                " WHERE d.name = ? ORDER BY f.name",
-                (name,),
+    def versions(self, name: str = "") -> list[Registered]:
+        """Every version of that dataset, or of all, the oldest first."""
+        with self.read() as db:
+            rows = db.execute(
+                f"{_DATASET} WHERE version > 0 AND (?1 = '' OR name = ?1) ORDER BY name, version", (name,)
             ).fetchall()
-        return [DataFile(f"dataset:{name}/{n}", size, sha.hex()) for n, size, sha in rows]
+        return [_registered(row) for row in rows]
+
+    def by_digest(self, digest: str) -> Registered | None:
+        """A dataset of just that content, under whatever name."""
+        with self.read() as db:
+            row = db.execute(
+                f"{_DATASET} WHERE digest = ? AND version > 0 ORDER BY id DESC", (bytes.fromhex(digest),)
+            ).fetchone()
+        return _registered(row) if row else None
+
+    def changed(self) -> set[int]:
+        """Numbers of datasets of which a file was found changed when it was last looked at."""
+        with self.read() as db:
+            return {row[0] for row in db.execute("SELECT id FROM datasets WHERE changed AND version > 0")}
+
+    def note_changed(self, number: int, changed: bool) -> None:
+        with self.change() as db:
+            db.execute("UPDATE datasets SET changed = ? WHERE id = ?", (changed, number))
+
+    def names(self) -> list[str]:
+        with self.read() as db:
+            return [row[0] for row in db.execute("SELECT DISTINCT name FROM datasets WHERE version > 0 ORDER BY name")]
+
+    def file(self, dataset: str, name: str, version: int = 0, sha256: str = "") -> LocalFile | None:
+        """The file of that version (0: the newest); with `sha256` of whatever version has it with that content."""
+        with self.read() as db:
+            if sha256:
+                row = db.execute(
+                    f"SELECT {_ROW} FROM datasets d JOIN files f ON f.dataset = d.id JOIN roots r ON r.id = f.root"
+                    " WHERE d.name = ? AND d.version > 0 AND f.name = ? AND f.sha256 = ?"
+                    " ORDER BY d.version DESC LIMIT 1",
+                    (dataset, name, bytes.fromhex(sha256)),
+                ).fetchone()
+            else:
+                row = db.execute(
+                    f"SELECT {_ROW} FROM datasets d JOIN files f ON f.dataset = d.id JOIN roots r ON r.id = f.root"
+                    f" WHERE d.name = ?1 AND d.version = {_WHICH} AND f.name = ?3",
+                    (dataset, version, name),
+                ).fetchone()
+        return _local(row) if row else None
+
+    def pages(self, number: int, after: str = "") -> Generator[list[LocalFile], None, None]:
+        """All files of a dataset by name, in pages."""
+        while True:
+            with self.read() as db:
+                rows = db.execute(
+                    f"SELECT {_ROW} FROM files f JOIN roots r ON r.id = f.root"
+                    f" WHERE f.dataset = ? AND f.name > ? ORDER BY f.name LIMIT {PAGE}",
+                    (number, after),
+                ).fetchall()
+            if not rows:
+                return
+            yield [_local(row) for row in rows]
+            after = rows[-1][0]
 
     def look_up(self, refs: Sequence[str]) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
-        """(units registered here, files that are not in their dataset though it is registered here)."""
+        """(units registered here, files that are not in their dataset though it is registered here), each under the
+        reference asked. One query for the datasets, one for each page of files."""
+        asked = [(ref, *split_ref(ref)) for ref in refs if ref.startswith("dataset:")]
+        datasets = self._datasets_of({(name, version) for _, name, version, _ in asked})
+        inside = [(datasets[n, v].number, file) for _, n, v, file in asked if file and (n, v) in datasets]
+        files = self._files_of(inside)
         found: list[DataFile] = []
         unknown: list[str] = []
-        for ref in refs:
-            name, _, inside = ref.partition(":")[2].partition("/")
-            file = self.file(name, inside) if inside else None
-            dataset = None if file else self.dataset(name)
-            if file:
-                found.append(DataFile(ref, file.size_bytes, file.sha256))
-            elif dataset and not inside:
-                found.append(dataset.unit)
-            elif dataset:
+        for ref, name, version, file in asked:
+            here = datasets.get((name, version))
+            if here is None:
+                continue
+            if not file:
+                found.append(DataFile(ref, here.dataset.size_bytes, here.dataset.digest))
+            elif row := files.get((here.number, file)):
+                found.append(DataFile(ref, row[0], row[1].hex()))
+            else:
                 unknown.append(ref)
         return tuple(found), tuple(unknown)
 
-    def dataset_names(self) -> list[str]:
-        with self._lock:
-            return [row[0] for row in self._db.execute("SELECT name FROM datasets ORDER BY name")]
+    def _datasets_of(self, asked: set[tuple[str, int]]) -> dict[tuple[str, int], Registered]:
+        with self.read() as db:
+            rows = db.execute(
+                "SELECT j.value ->> 1, d.id, d.name, d.version, d.digest, d.files, d.size_bytes, d.manifest_bytes,"
+                " d.folder, d.added_wall_s FROM json_each(?) j JOIN datasets d ON d.name = j.value ->> 0"
+                " AND d.version = CASE j.value ->> 1 WHEN 0 THEN"
+                " (SELECT max(version) FROM datasets n WHERE n.name = d.name AND n.version > 0)"
+                " ELSE j.value ->> 1 END WHERE d.version > 0",
+                (json.dumps(sorted(asked)),),
+            ).fetchall()
+        return {(row[2], row[0]): _registered(row[1:]) for row in rows}
 
-    def file(self, dataset: str, name: str) -> LocalFile | None:
-        with self._lock:
-            row = self._db.execute(
-                "SELECT f.name, r.path, f.size_bytes, f.mtime_ns, f.sha256 FROM datasets d"
-                " JOIN files f ON f.dataset = d.id JOIN roots r ON r.id = f.root WHERE d.name = ? AND f.name = ?",
-                (dataset, name),
+    def _files_of(self, asked: Sequence[tuple[int, str]]) -> dict[tuple[int, str], tuple[int, bytes]]:
+        found: dict[tuple[int, str], tuple[int, bytes]] = {}
+        for at in range(0, len(asked), PAGE):
+            with self.read() as db:
+                rows = db.execute(
+                    "SELECT f.dataset, f.name, f.size_bytes, f.sha256 FROM json_each(?) j CROSS JOIN files f"
+                    " ON f.dataset = j.value ->> 0 AND f.name = j.value ->> 1",
+                    (json.dumps(asked[at : at + PAGE]),),
+                )
+                found.update({(dataset, name): (size, sha) for dataset, name, size, sha in rows})
+        return found
+
+    # --- registering ------------------------------------------------------------------------------
+
+    def begin(self, name: str, wall_s: float) -> Building:
+        """What was left by a registration of this name that broke off is taken up; other leftovers of it go."""
+        with self.change() as db:
+            rows = db.execute(
+                "SELECT id FROM datasets WHERE version = ? AND name = ? ORDER BY id DESC", (_BEING_MADE, name)
+            ).fetchall()
+            earlier = rows[0][0] if rows else None
+            db.executemany("UPDATE datasets SET version = ? WHERE id = ?", ((_DEAD, number) for (number,) in rows[1:]))
+            number = db.execute(
+                "INSERT INTO datasets (name, version, digest, files, size_bytes, manifest_bytes, folder, added_wall_s)"
+                " VALUES (?, ?, x'', 0, 0, 0, '', ?)",
+                (name, _BEING_MADE, wall_s),
+            ).lastrowid
+        assert number is not None
+        return Building(name, number, earlier)
+
+    def hashed_before(self, building: Building, names: Sequence[str]) -> dict[str, LocalFile]:
+        """Of files with these names: what the broken-off registration had found out."""
+        if building.earlier is None:
+            return {}
+        with self.read() as db:
+            rows = db.execute(
+                f"SELECT {_ROW} FROM json_each(?) j CROSS JOIN files f ON f.dataset = ? AND f.name = j.value"
+                " JOIN roots r ON r.id = f.root",
+                (json.dumps(names), building.earlier),
+            ).fetchall()
+        return {row[0]: _local(row) for row in rows}
+
+    def put(self, building: Building, files: Sequence[LocalFile]) -> None:
+        """UsageError when a name came before."""
+        with self.change() as db:
+            roots = {root: _root(db, root) for root in sorted({f.root for f in files})}
+            for f in sorted(files):
+                row = (building.number, f.name, roots[f.root], f.size_bytes, f.mtime_ns, bytes.fromhex(f.sha256))
+                try:
+                    db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
+                except sqlite3.IntegrityError:
+                    raise UsageError(
+                        f"{f.path}: a second file named {f.name}; names within a dataset must differ"
+                    ) from None
+
+    def finish(self, building: Building, *, folder: str, new_version: bool, wall_s: float) -> Dataset:
+        """Give the files their dataset. The same content as the newest version only refreshes paths and times;
+        UsageError when the name stands for other content and no new version is wanted."""
+        digest, files, size_bytes, manifest_bytes = self._sums(building.number)
+        with self.change() as db:
+            newest = db.execute(
+                "SELECT id, version, digest FROM datasets WHERE name = ? AND version > 0 ORDER BY version DESC",
+                (building.name,),
             ).fetchone()
-        return LocalFile(row[0], row[1], row[2], row[3], row[4].hex()) if row else None
-
-    # --- cache ------------------------------------------------------------------------------------
-
-    def keep_cached(self, files: Iterable[tuple[str, int]], wall_s: float) -> None:
-        """Note use of cached content (hash, size)."""
-        with self._change() as db:
-            db.executemany(
-                "INSERT INTO cached VALUES (?, ?, ?)"
-                " ON CONFLICT (sha256) DO UPDATE SET used_wall_s = excluded.used_wall_s",
-                ((bytes.fromhex(sha), size, wall_s) for sha, size in files),
+            version = newest[1] if newest else 1
+            if newest and newest[2] == digest:
+                db.execute("UPDATE datasets SET version = ? WHERE id = ?", (_DEAD, newest[0]))
+            elif newest and not new_version:
+                raise UsageError(
+                    f"dataset {building.name}: registered here with other content; a dataset never changes:"
+                    " use a new name, or add it as a new version (--new-version)"
+                )
+            elif newest:
+                version += 1
+            db.execute(
+                "UPDATE datasets SET version = ?, digest = ?, files = ?, size_bytes = ?, manifest_bytes = ?,"
+                " folder = ?, added_wall_s = ? WHERE id = ?",
+                (version, digest, files, size_bytes, manifest_bytes, folder, wall_s, building.number),
             )
+            if building.earlier is not None:
+                db.execute("UPDATE datasets SET version = ? WHERE id = ?", (_DEAD, building.earlier))
+        return Dataset(name=building.name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
 
-    def pin(self, hashes: Iterable[str], subgroup: SubgroupId) -> None:
-        """Content the subgroup's jobs read; it stays until `unpin`, also what has yet to arrive."""
-        with self._change() as db:
-            db.executemany("INSERT OR IGNORE INTO pins VALUES (?, ?)", ((bytes.fromhex(h), subgroup) for h in hashes))
+    def _sums(self, number: int) -> tuple[bytes, int, int, int]:
+        """(digest, files, bytes, bytes of the manifest)."""
+        total = hashlib.sha256()
+        files = size_bytes = manifest_bytes = 0
+        for page in self.pages(number):
+            text = manifest_text(page)
+            total.update(text)
+            files += len(page)
+            size_bytes += sum(f.size_bytes for f in page)
+            manifest_bytes += len(text)
+        return total.digest(), files, size_bytes, manifest_bytes
 
-    def unpin(self, subgroup: SubgroupId) -> None:
-        with self._change() as db:
-            db.execute("DELETE FROM pins WHERE subgroup = ?", (subgroup,))
+    # --- removing ---------------------------------------------------------------------------------
 
-    def cached_bytes(self) -> int:
-        with self._lock:
-            return int(self._db.execute("SELECT coalesce(sum(size_bytes), 0) FROM cached").fetchone()[0])
+    def remove(self, name: str, version: int = 0) -> int:
+        """Forget that version, or all of them; gives how many went. The files stay where they lie."""
+        with self.change() as db:
+            gone = db.execute(
+                "UPDATE datasets SET version = ?1 WHERE name = ?2 AND version > 0 AND (?3 = 0 OR version = ?3)",
+                (_DEAD, name, version),
+            ).rowcount
+        return gone
 
-    def evictable(self, limit: int) -> list[Evictable]:
-        """Cached content nobody has pinned, least recently used first."""
-        with self._lock:
-            rows = self._db.execute(
-                "SELECT sha256, size_bytes FROM cached c WHERE NOT EXISTS"
-                " (SELECT 1 FROM pins p WHERE p.sha256 = c.sha256) ORDER BY used_wall_s, sha256 LIMIT ?",
-                (limit,),
-            ).fetchall()
-        return [Evictable(sha.hex(), size) for sha, size in rows]
-
-    def forget_cached(self, hashes: Iterable[str]) -> None:
-        with self._change() as db:
-            db.executemany("DELETE FROM cached WHERE sha256 = ?", ((bytes.fromhex(h),) for h in hashes))
-
-    # --- blobs ------------------------------------------------------------------------------------
-
-    def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:
-        with self._change() as db:
-            db.executemany("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", ((bytes.fromhex(h), group) for h in hashes))
-
-    def blobs_only_used_by(self, group: GroupId) -> list[str]:
-        with self._lock:
-            rows = self._db.execute(
-                "SELECT u.sha256 FROM blob_uses u WHERE u.grp = ?1 AND NOT EXISTS"
-                " (SELECT 1 FROM blob_uses o WHERE o.sha256 = u.sha256 AND o.grp <> ?1)",
-                (group,),
-            ).fetchall()
-        return [sha.hex() for (sha,) in rows]
-
-    def forget_blob_uses(self, group: GroupId) -> None:
-        with self._change() as db:
-            db.execute("DELETE FROM blob_uses WHERE grp = ?", (group,))
+    def sweep(self) -> None:
+        """Delete the rows of what was removed or replaced, a page at a time: nobody waits for it."""
+        while True:
+            with self.change() as db:
+                row = db.execute("SELECT id FROM datasets WHERE version = ?", (_DEAD,)).fetchone()
+                if row is None:
+                    return
+                gone = db.execute(
+                    "DELETE FROM files WHERE dataset = ?1 AND name IN"
+                    f" (SELECT name FROM files WHERE dataset = ?1 ORDER BY name LIMIT {PAGE})",
+                    row,
+                ).rowcount
+                if not gone:
+                    db.execute("DELETE FROM datasets WHERE id = ?", row)
 
 
-def content_digest(ordered: Iterable[LocalFile]) -> bytes:
-    """Equal for equal names with equal content, wherever the files lie. `ordered` is sorted by name."""
-    total = hashlib.sha256()
-    for f in ordered:
-        total.update(f"{f.size_bytes} {f.sha256} {f.name}\n".encode())
-    return total.digest()
+_DATASET = "SELECT id, name, version, digest, files, size_bytes, manifest_bytes, folder, added_wall_s FROM datasets"
+_WHICH = "CASE ?2 WHEN 0 THEN (SELECT max(version) FROM datasets WHERE name = ?1 AND version > 0) ELSE ?2 END"
+
+
+def _root(db: sqlite3.Connection, path: str) -> int:
+    db.execute("INSERT OR IGNORE INTO roots (path) VALUES (?)", (path,))
+    return int(db.execute("SELECT id FROM roots WHERE path = ?", (path,)).fetchone()[0])
+
+
+def _registered(row: tuple[int, str, int, bytes, int, int, int, str, float]) -> Registered:
+    number, name, version, digest, files, size_bytes, manifest_bytes, folder, added_wall_s = row
+    dataset = Dataset(name=name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
+    return Registered(number, dataset, manifest_bytes, folder, added_wall_s)
+
+
+def _local(row: tuple[str, str, int, int, bytes]) -> LocalFile:
+    return LocalFile(row[0], row[1], row[2], row[3], row[4].hex())
+
+
+def split_ref(ref: str) -> tuple[str, int, str]:
+    """`dataset:NAME[@VERSION][/FILE]` -> (NAME, VERSION or 0, FILE or empty). No version: one nobody has."""
+    whole, _, file = ref.partition(":")[2].partition("/")
+    name, mark, version = whole.partition("@")
+    if not mark:
+        return name, 0, file
+    plain = version.isascii() and version.isdigit() and len(version) < 10 and not version.startswith("0")
+    return name, int(version) if plain else _NO_VERSION, file
+
+
+def manifest_text(files: Iterable[LocalFile]) -> bytes:
+    """A stretch of a manifest; `files` are sorted by name. The SHA-256 of all of it is the dataset's digest: equal for
+    equal names with equal content, wherever the files lie."""
+    return "".join(f"{f.size_bytes} {f.sha256} {f.name}\n" for f in files).encode()

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
+from diana.adapters.staging.pace import Pace
 from diana.adapters.staging.parts import Mismatch, PartFile
 from diana.adapters.staging.threads import in_thread
 from diana.errors import DianaError, Unreachable
@@ -77,6 +78,7 @@ class Fetcher:
         self._observe = observe
         self._pool = pool
         self._limits = limits
+        self._pace = Pace(limits.rate_bytes_per_s)
         self._all = asyncio.Semaphore(limits.streams)
         self._per_site: dict[SiteId, asyncio.Semaphore] = {}
 
@@ -88,7 +90,7 @@ class Fetcher:
             if channel is None:
                 return Fetched(broken=f"site {site} cannot be reached")
             await in_thread(self._pool, _prepare, wanted)
-            stream = _Stream(site, wanted, self._pool, self._limits)
+            stream = _Stream(site, wanted, self._pool, self._limits, self._pace)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             try:
@@ -114,6 +116,7 @@ class Fetcher:
                 if frame.error:
                     raise Unreachable(_one_line(frame.error))
                 if frame.data:
+                    await self._pace.take(len(frame.data))
                     yield frame.data
                 if frame.last:
                     return
@@ -130,8 +133,11 @@ class Fetcher:
 class _Stream:
     """One call in progress: a task that asks, this one that receives, a task that brings frames to the disk."""
 
-    def __init__(self, site: SiteId, wanted: Sequence[Wanted], pool: Executor, limits: StagingLimits) -> None:
+    def __init__(
+        self, site: SiteId, wanted: Sequence[Wanted], pool: Executor, limits: StagingLimits, pace: Pace
+    ) -> None:
         self.result = Fetched()
+        self._pace = pace
         self._site = site
         self._wanted = wanted
         self._pool = pool
@@ -177,7 +183,9 @@ class _Stream:
             for number, wanted in enumerate(self._wanted):
                 await self._window.acquire()
                 self._asked = number + 1
-                await call.write(data_pb2.ReadRequest(file=number, ref=wanted.ref, offset=wanted.part.offset))
+                part = wanted.part
+                request = data_pb2.ReadRequest(file=number, ref=wanted.ref, offset=part.offset, sha256=part.sha256)
+                await call.write(request)
             await call.done_writing()
 
     async def _receive(self, call: Call, storing: asyncio.Task[None]) -> None:
@@ -187,6 +195,7 @@ class _Stream:
                 async for frame in call:
                     patience.reschedule(None)
                     self.result.bytes_moved += len(frame.data)
+                    await self._pace.take(len(frame.data))
                     await self._inbox.put(frame)
                     if storing.done():
                         return

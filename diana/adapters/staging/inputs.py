@@ -1,6 +1,7 @@
 """Staging in: every file of an order at hand for a subgroup's jobs, from here, from the cache or from another site.
 
-Jobs see links below `staged(SUBGROUP)`: `dataset/NAME/FILE` and `blob/SHA256`.
+Jobs see links below `staged(SUBGROUP)`: `dataset/NAME/FILE` and `blob/SHA256`. A whole dataset is one link to its
+folder where all of that folder is the dataset; else each of its files is one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from diana.adapters.staging.cache import Cache, Missing
 from diana.adapters.staging.catalogue import Catalogue
 from diana.adapters.staging.holdings import Holdings
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
-from diana.adapters.staging.refs import BadName, BlobRef, DatasetRef, parse_ref, parts_of, sha256_hex
+from diana.adapters.staging.refs import BadName, BlobRef, DatasetRef, WholeRef, parse_ref, parts_of, sha256_hex
+from diana.adapters.staging.replicas import Replicas
 from diana.adapters.staging.threads import in_thread
+from diana.adapters.staging.wholes import Wholes
 from diana.engine.effects import StageIn
 from diana.errors import DianaError, UsageError
 from diana.model.data import Fetch
@@ -43,7 +46,14 @@ class _Found(NamedTuple):
 
 class Inputs:
     def __init__(
-        self, data: DataDir, site: SiteId, holdings: Holdings, catalogue: Catalogue, cache: Cache, pool: Executor
+        self,
+        data: DataDir,
+        site: SiteId,
+        holdings: Holdings,
+        catalogue: Catalogue,
+        cache: Cache,
+        pool: Executor,
+        replicas: Replicas,
     ) -> None:
         self._data = data
         self._site = site
@@ -51,41 +61,81 @@ class Inputs:
         self._catalogue = catalogue
         self._cache = cache
         self._pool = pool
+        self._replicas = replicas
+        self._whole = Wholes(data, site, holdings, catalogue, pool)
 
     async def stage_in(self, order: StageIn) -> int:
         """Verified, pinned, linked and durable on return; gives the bytes that travelled. DianaError says what of
         which file failed, and where."""
-        wanted = [_input(fetch) for fetch in order.files]
+        wanted = [_input(fetch) for fetch in order.files if not isinstance(parse_ref(fetch.file.ref), WholeRef)]
         found = await in_thread(self._pool, self._find, wanted, order.subgroup)
         moved = await self._cache.bring(list(found.missing.values())) if found.missing else 0
+        for fetch in order.files:
+            if isinstance(parse_ref(fetch.file.ref), WholeRef):
+                moved += await self._stage_whole(fetch, order.subgroup)
         await in_thread(self._pool, self._link, wanted, found, order.subgroup)
+        return moved
+
+    async def _stage_whole(self, fetch: Fetch, subgroup: SubgroupId) -> int:
+        unit = fetch.file
+        sha256_hex(unit.sha256)
+        if unit.size_bytes < 0:
+            raise BadName(f"{unit.ref}: a size of {unit.size_bytes} bytes; want 0 or more")
+        root = self._data.staged(subgroup)
+        await in_thread(self._pool, make_private, root, self._data.root)
+        own, trouble = await in_thread(self._pool, self._whole.own, unit)
+        if own is not None:
+            await in_thread(self._pool, self._whole.link_own, own, unit, root)
+            return 0
+        await in_thread(self._pool, self._cache.pin, [unit.sha256], subgroup)
+        others = tuple(s for s in fetch.sources if s != self._site)
+        here = await in_thread(self._pool, self._catalogue.replica, unit.sha256)
+        if not others and not (here and here.complete):
+            raise UsageError(trouble or f"{unit.ref}: not at site {self._site}, and no other site has it")
+        moved = await self._replicas.bring(unit, others)
+        await in_thread(self._pool, self._whole.link_replica, unit, root)
         return moved
 
     def _find(self, wanted: Sequence[_Input], subgroup: SubgroupId) -> _Found:
         self._cache.pin(sorted({w.sha256 for w in wanted}), subgroup)
         found = _Found({}, {})
         hits: list[tuple[str, int]] = []
+        refs: list[tuple[str, str]] = []
         for each in wanted:
-            path, trouble = self._own(each)
+            path, trouble = self._own(each, subgroup)
             if path is not None:
                 found.own[each.ref] = path
                 if path == self._data.cached(each.sha256):
                     hits.append((each.sha256, each.size_bytes))
+                    if not each.ref.startswith("blob:"):
+                        refs.append((each.ref, each.sha256))
             elif others := tuple(s for s in each.sources if s != self._site):
                 found.missing.setdefault(each.sha256, Missing(each.ref, each.sha256, each.size_bytes, others))
             else:
                 raise UsageError(trouble or f"{each.ref}: not at site {self._site}, and no other site has it")
-        self._catalogue.keep_cached(hits, time.time())
+        self._catalogue.keep_cached(hits, time.time(), refs)
         return found
 
-    def _own(self, each: _Input) -> tuple[Path | None, str]:
+    def _own(self, each: _Input, subgroup: SubgroupId) -> tuple[Path | None, str]:
         """Our own copy, or why there is none."""
         try:
-            return self._holdings.local_path(each.ref, each.sha256), ""
+            path = self._holdings.local_path(each.ref, each.sha256)
+            return path or self._in_replica(each, subgroup), ""
         except DianaError as refusal:
             return None, str(refusal)
         except OSError as fault:
             return None, f"{each.ref}: {fault.strerror} at site {self._site}"
+
+    def _in_replica(self, each: _Input, subgroup: SubgroupId) -> Path | None:
+        """The file within a dataset that was brought here as a whole, which then stays."""
+        ref = parse_ref(each.ref)
+        if not isinstance(ref, DatasetRef):
+            return None
+        found = self._replicas.path_of(ref.dataset, ref.file, each.sha256)
+        if found is None:
+            return None
+        self._cache.pin([found[1]], subgroup)
+        return found[0] if found[0].is_file() else None
 
     def _link(self, wanted: Sequence[_Input], found: _Found, subgroup: SubgroupId) -> None:
         root = self._data.staged(subgroup)
@@ -93,6 +143,8 @@ class Inputs:
         ordered = sorted(wanted, key=lambda each: each.parts)
         folders: set[tuple[str, ...]] = set()
         for parent, inside in groupby(ordered, key=lambda each: each.parts[:-1]):
+            if len(parent) > 1 and root.joinpath(*parent[:2]).is_symlink():
+                continue
             folders.add(parent)
             with folder(root, parent, create=True) as at:
                 for each in inside:
@@ -107,8 +159,8 @@ def _input(fetch: Fetch) -> _Input:
     if file.size_bytes < 0:
         raise BadName(f"{file.ref}: a size of {file.size_bytes} bytes; want 0 or more")
     match ref:
-        case DatasetRef(dataset, name):
-            parts = ("dataset", dataset, *parts_of(name))
+        case DatasetRef(dataset, name, version):
+            parts = ("dataset", f"{dataset}@{version}" if version else dataset, *parts_of(name))
             return _Input(file.ref, parts, sha256_hex(file.sha256), file.size_bytes, fetch.sources)
         case BlobRef(sha256) if file.sha256 in ("", sha256):
             return _Input(file.ref, ("blob", sha256), sha256, file.size_bytes, fetch.sources)

@@ -32,8 +32,16 @@ class StagingLimits:
     """How long sources that cannot be reached are asked again while nothing arrives."""
     retry_first_s: float = 0.2
     retry_most_s: float = 5.0
+    url_streams: int = 8
+    """URLs read or written at once."""
+    url_streams_per_host: int = 4
+    """Of these, at one host or bucket."""
     cache_bytes: int = 0
     """Unpinned cached content kept; 0: 10 GiB or half of the free space, whichever is less."""
+    manifest_bytes: int = 4 << 30
+    """The longest list of a dataset's files that is taken from another site; about 110 bytes a file."""
+    rate_bytes_per_s: int = 0
+    """All that is fetched, and all that is served, each at most so fast, the streams sharing it evenly; 0: no limit."""
     reserve_bytes: int = 512 << 20
     """Never filled; on a small disk 5 % of it, if that is less."""
 
@@ -51,7 +59,11 @@ class StagingLimits:
             ("patience_s", 0.0, 86400),
             ("retry_first_s", 0.001, 3600),
             ("retry_most_s", 0.001, 3600),
+            ("url_streams", 1, 1_000),
+            ("url_streams_per_host", 1, 1_000),
             ("cache_bytes", 0, 1 << 60),
+            ("manifest_bytes", 1 << 10, 1 << 50),
+            ("rate_bytes_per_s", 0, 1 << 50),
             ("reserve_bytes", 0, 1 << 60),
         )
         for key, low, high in ranges:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
+import msgspec
+
 from diana.adapters.staging.cache import room_bytes
 from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
@@ -20,26 +22,38 @@ from diana.adapters.staging.paths import drop_file, folder, open_plain, sync_fol
 from diana.adapters.staging.refs import output_ref, parts_of, sha256_hex
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
+from diana.adapters.staging.uploads import upload
+from diana.adapters.staging.urls import Urls
 from diana.engine.effects import Gather
 from diana.errors import Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
+from diana.model.urls import is_url
 
 _MODE = 0o644
 
 
 class Outputs:
-    def __init__(self, data: DataDir, site: SiteId, fetcher: Fetcher, pool: Executor, limits: StagingLimits) -> None:
+    def __init__(
+        self, data: DataDir, site: SiteId, fetcher: Fetcher, pool: Executor, limits: StagingLimits, urls: Urls
+    ) -> None:
         self._data = data
         self._site = site
         self._fetcher = fetcher
         self._pool = pool
         self._limits = limits
+        self._urls = urls
 
     async def gather(self, order: Gather, facts: Facts) -> int:
         """All outputs of the batch in place and durable; gives the bytes that travelled. DianaError names file and
         site; what had arrived whole stays, everything unfinished is gone."""
+        if not is_url(order.to):
+            return await self._gather(order, facts)
+        moved = await self._gather(msgspec.structs.replace(order, to=""), facts)
+        return moved + await upload(self._urls, order, facts, self._data.gathered(order.key.group))
+
+    async def _gather(self, order: Gather, facts: Facts) -> int:
         if order.to and not Path(order.to).is_absolute():
             raise UsageError(f"output folder {order.to}: want an absolute path")
         root = Path(order.to) if order.to else self._data.gathered(order.key.group)

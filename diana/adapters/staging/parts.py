@@ -26,18 +26,29 @@ class Mismatch(DianaError):
 class PartFile:
     """`root/parts` in the making: `.diana-part-TAG` in the same folder until `finish`.
 
-    The caller sees to it that one tag has one writer. `mode` is that of the finished file; `size_bytes` None: unknown.
+    The caller sees to it that one tag has one writer. `mode` is that of the finished file; `size_bytes` None: unknown,
+    `most_bytes` then bounds it, and only what is bounded is taken up again. `sha256` empty: nobody knows it, and the
+    caller verifies otherwise.
     """
 
     def __init__(
-        self, root: Path, parts: Sequence[str], *, tag: str, size_bytes: int | None, sha256: str, mode: int
+        self,
+        root: Path,
+        parts: Sequence[str],
+        *,
+        tag: str,
+        size_bytes: int | None,
+        sha256: str,
+        mode: int,
+        most_bytes: int | None = None,
     ) -> None:
         self.root = root
         self.parts = tuple(parts)
         self.size_bytes = size_bytes
         self.offset = 0
         """Bytes written so far."""
-        self._sha256 = sha256
+        self.sha256 = sha256
+        self._most_bytes = size_bytes if size_bytes is not None else most_bytes
         self._mode = mode
         self._spare = PART_PREFIX + tag
         self._hash = hashlib.sha256()
@@ -76,7 +87,7 @@ class PartFile:
         except FileNotFoundError:
             return False
         plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
-        if not plain or self.size_bytes is None or status.st_size > self.size_bytes:
+        if not plain or self._most_bytes is None or status.st_size > self._most_bytes:
             os.unlink(self._spare, dir_fd=self._at)
             return False
         if status.st_size != hashed_bytes:
@@ -106,8 +117,8 @@ class PartFile:
         """Mismatch when more comes than was promised; OSError when the disk refuses."""
         if self._fd < 0:
             self._open()
-        if self.size_bytes is not None and self.offset + len(data) > self.size_bytes:
-            raise Mismatch(f"more than the promised {self.size_bytes} bytes came")
+        if self._most_bytes is not None and self.offset + len(data) > self._most_bytes:
+            raise Mismatch(f"more than the promised {self._most_bytes} bytes came")
         view = memoryview(data)
         while view:
             written = os.write(self._fd, view)
@@ -119,7 +130,7 @@ class PartFile:
         """Verify, make durable, give it its name. The folder's own durability is the caller's (`sync_folders`)."""
         if self.size_bytes is not None and self.offset != self.size_bytes:
             raise Mismatch(f"{self.offset} bytes came, {self.size_bytes} were promised")
-        if self._hash.hexdigest() != self._sha256:
+        if self.sha256 and self._hash.hexdigest() != self.sha256:
             raise Mismatch("checksum differs from the one promised")
         os.fchmod(self._fd, self._mode)
         os.fsync(self._fd)

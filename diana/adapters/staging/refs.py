@@ -18,6 +18,7 @@ _MAX_COMPONENT_BYTES = 255
 _MAX_NAME_BYTES = 2048
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 
 
@@ -26,10 +27,25 @@ class BadName(UsageError):
 
 
 class DatasetRef(NamedTuple):
-    """`dataset:NAME/FILE`."""
+    """`dataset:NAME/FILE`, or `dataset:NAME@VERSION/FILE`."""
 
     dataset: str
     file: str
+    version: int = 0
+    """0: the newest."""
+
+
+class WholeRef(NamedTuple):
+    """`dataset:NAME` or `dataset:NAME@VERSION`: all its files."""
+
+    dataset: str
+    version: int = 0
+
+
+class ManifestRef(NamedTuple):
+    """`manifest:DIGEST`: the list of a dataset's files, whose SHA-256 is the digest."""
+
+    digest: str
 
 
 class BlobRef(NamedTuple):
@@ -53,7 +69,7 @@ class LogRef(NamedTuple):
     segment: str
 
 
-Ref = DatasetRef | BlobRef | OutputRef | LogRef
+Ref = DatasetRef | WholeRef | ManifestRef | BlobRef | OutputRef | LogRef
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -90,6 +106,14 @@ def dataset_name(text: str) -> str:
     return text
 
 
+def dataset_version(text: str) -> tuple[str, int]:
+    """`NAME` or `NAME@VERSION` -> (NAME, VERSION, 0 for the newest)."""
+    name, mark, version = text.partition("@")
+    if mark and (not _VERSION.match(version)):
+        raise BadName(f"dataset {text[:120]!a}: want a version from 1 after the @, such as {name[:120]}@2")
+    return dataset_name(name), int(version) if mark else 0
+
+
 def sha256_hex(text: str) -> str:
     if not _SHA256.match(text):
         raise BadName(f"SHA-256 {text[:120]!a}: want 64 lower-case hex digits")
@@ -100,8 +124,11 @@ def parse_ref(text: str) -> Ref:
     """A reference as it stands in orders and on the wire; BadName for anything else."""
     scheme, _, rest = text.partition(":")
     if scheme == "dataset":
-        name, _, file = rest.partition("/")
-        return DatasetRef(dataset_name(name), "/".join(parts_of(file)))
+        whole, slash, file = rest.partition("/")
+        name, version = dataset_version(whole)
+        return DatasetRef(name, "/".join(parts_of(file)), version) if slash else WholeRef(name, version)
+    if scheme == "manifest":
+        return ManifestRef(sha256_hex(rest))
     if scheme == "blob":
         return BlobRef(sha256_hex(rest))
     if scheme == "output":

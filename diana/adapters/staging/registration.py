@@ -1,7 +1,7 @@
 """Registering a dataset: find the files below the paths an operator names, hash them, hand them to the catalogue.
 
-Finding and hashing overlap; hashing runs on a few data threads, in batches, so that millions of small files cost
-no task each.
+Finding, hashing and storing overlap; hashing runs on a few data threads, in batches, so that millions of small files
+cost no task each, and no more than a page of them is ever in memory.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ import asyncio
 import hashlib
 import os
 import stat
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.adapters.staging.catalogue import LocalFile
+from diana.adapters.staging.catalogue import PAGE, Building, Catalogue, LocalFile
 from diana.adapters.staging.paths import NotPlain, absolute_parts, open_file
 from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import UsageError
+from diana.model.data import Dataset
 
 _BATCH = 64
+_SORTED = 50_000
 
 
 class Found(NamedTuple):
@@ -31,33 +34,69 @@ class Found(NamedTuple):
     root: str
 
 
-async def hash_files(paths: Sequence[Path], pool: Executor, parallel: int) -> list[LocalFile]:
+Tell = Callable[[int, int], None]
+"""How far a registration is: files and bytes hashed and stored so far."""
+
+
+async def register(
+    catalogue: Catalogue,
+    name: str,
+    paths: Sequence[Path],
+    pool: Executor,
+    parallel: int,
+    *,
+    new_version: bool = False,
+    tell: Tell | None = None,
+) -> Dataset:
     """Every regular file of `paths` (files, or directories with all below them), hashed, named relative to the
-    directory named; UsageError for a missing path, nothing found, two files of one name, links, devices, bad names."""
-    loop = asyncio.get_running_loop()
+    directory named. UsageError for a missing path, nothing found, two files of one name, links, devices, bad names, a
+    name that stands for other content.
+
+    What was hashed before this broke off (a kill, an unreadable file) is not read again while size and time of change
+    are the same.
+    """
+    run = asyncio.get_running_loop().run_in_executor
+    building = await run(pool, catalogue.begin, name, time.time())
     walk = find(paths)
     waiting: deque[asyncio.Future[list[LocalFile]]] = deque()
-    out: list[LocalFile] = []
-    names: set[str] = set()
+    ready: list[LocalFile] = []
+    files = size_bytes = 0
+
+    async def settle(most: int) -> None:
+        nonlocal ready, files, size_bytes
+        while len(waiting) > most:
+            hashed = await waiting.popleft()
+            ready += hashed
+            files += len(hashed)
+            size_bytes += sum(f.size_bytes for f in hashed)
+        if len(ready) >= PAGE or not most:
+            await run(pool, catalogue.put, building, ready)
+            ready = []
+            if tell:
+                tell(files, size_bytes)
+
     try:
-        while batch := await loop.run_in_executor(pool, partial(_take, walk)):
-            for found in batch:
-                if found.name in names:
-                    raise UsageError(f"{found.root}/{found.name}: a second file named {found.name}; names must differ")
-                names.add(found.name)
-            waiting.append(loop.run_in_executor(pool, partial(_hash_batch, batch)))
-            if len(waiting) >= parallel:
-                out += await waiting.popleft()
-        while waiting:
-            out += await waiting.popleft()
+        while batch := await run(pool, _take, walk):
+            waiting.append(run(pool, _hash_batch, catalogue, building, batch))
+            await settle(parallel)
+        await settle(0)
     finally:
         for future in waiting:
             future.cancel()
-    if not out:
+    if not files:
         raise UsageError(
             f"{', '.join(map(str, paths)) or 'no path'}: no files; name files or directories that hold some"
         )
-    return out
+    finish = partial(
+        catalogue.finish, building, folder=_whole_folder(paths), new_version=new_version, wall_s=time.time()
+    )
+    return await run(pool, finish)
+
+
+def _whole_folder(paths: Sequence[Path]) -> str:
+    """The one directory all files lie below; empty when they were put together."""
+    real = os.path.realpath(paths[0]) if len(paths) == 1 else ""
+    return real if real and os.path.isdir(real) else ""
 
 
 def find(paths: Sequence[Path]) -> Iterator[Found]:
@@ -78,20 +117,23 @@ def find(paths: Sequence[Path]) -> Iterator[Found]:
 
 
 def _below(root: Path) -> Iterator[Found]:
+    """Nearly in order of name, so that rows are added where the last ones went; a directory of millions of files is
+    never held as a whole."""
     folders = [root]
     while folders:
         here = folders.pop()
         try:
             with os.scandir(here) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(Path(entry.path))
-                    elif entry.is_file(follow_symlinks=False):
-                        yield _named(os.path.relpath(entry.path, root), root)
-                    else:
-                        raise UsageError(
-                            f"{entry.path}: a link or special file; a dataset takes regular files only, name its target"
-                        )
+                while some := sorted(islice(entries, _SORTED), key=lambda entry: entry.name):
+                    folders += [Path(e.path) for e in reversed(some) if e.is_dir(follow_symlinks=False)]
+                    for entry in some:
+                        if entry.is_file(follow_symlinks=False):
+                            yield _named(os.path.relpath(entry.path, root), root)
+                        elif not entry.is_dir(follow_symlinks=False):
+                            raise UsageError(
+                                f"{entry.path}: a link or special file; a dataset takes regular files only,"
+                                " name its target"
+                            )
         except OSError as fault:
             raise UsageError(f"{here}: {fault.strerror}; let the node's account read it") from None
 
@@ -108,11 +150,23 @@ def _take(walk: Iterator[Found]) -> list[Found]:
     return list(islice(walk, _BATCH))
 
 
-def _hash_batch(batch: list[Found]) -> list[LocalFile]:
-    return [_hash_one(found) for found in batch]
+def _hash_batch(catalogue: Catalogue, building: Building, batch: list[Found]) -> list[LocalFile]:
+    before = catalogue.hashed_before(building, [found.name for found in batch])
+    return [_as_before(found, before.get(found.name)) or hash_one(found) for found in batch]
 
 
-def _hash_one(found: Found) -> LocalFile:
+def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
+    if before is None or before.root != found.root:
+        return None
+    try:
+        status = os.lstat(before.path)
+    except OSError:
+        return None
+    same = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (before.size_bytes, before.mtime_ns)
+    return before if same else None
+
+
+def hash_one(found: Found) -> LocalFile:
     path = f"{found.root}/{found.name}"
     try:
         fd = open_file(Path("/"), absolute_parts(path))

@@ -7,19 +7,18 @@ of them cost few hops between event loop and threads.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import grpc
 
-from diana.adapters.staging.holdings import Holdings, NotHere, Opened, Reader, changed
+from diana.adapters.staging.holdings import Content, Holdings, NotHere, Reader, changed
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
+from diana.adapters.staging.pace import Pace
 from diana.errors import DianaError
 from diana.wire.pb import data_pb2, data_pb2_grpc
 
@@ -42,6 +41,7 @@ class DataService(data_pb2_grpc.DataServicer):
         self._pool = pool
         self._identify = identify
         self._limits = limits
+        self._pace = Pace(limits.rate_bytes_per_s)
         self._streams: Counter[Reader] = Counter()
 
     async def Read(
@@ -58,6 +58,7 @@ class DataService(data_pb2_grpc.DataServicer):
         try:
             async for batch in self._batches(answers):
                 for frame in batch:
+                    await self._pace.take(len(frame.data))
                     yield frame
         finally:
             self._streams -= Counter((reader,))
@@ -155,23 +156,23 @@ class _Sending:
 
     def __init__(self, request: data_pb2.ReadRequest, holdings: Holdings, reader: Reader) -> None:
         self._ref = request.ref
-        self._open = partial(holdings.open, request.ref, reader)
+        self._open = partial(holdings.open, request.ref, reader, request.sha256)
         self._site = holdings.site
         self._number = request.file
         self._at = request.offset
         self._length = request.length
         self._stop = 0
-        self._file: Opened | None = None
+        self._file: Content | None = None
 
     def next_frame(self, room: int) -> data_pb2.ReadFrame:
         try:
             file = self._file or self._begin()
-            data = os.pread(file.fd, min(self._stop - self._at, max(room, 1)), self._at)
+            data = file.read(min(self._stop - self._at, max(room, 1)), self._at)
             last = self._at + len(data) >= self._stop
             if not last and not data:
                 raise changed(self._ref, self._site)
-            if last and file.frozen:
-                self._check_unchanged(file)
+            if last and not file.same():
+                raise changed(self._ref, self._site)
             frame = data_pb2.ReadFrame(
                 file=self._number, offset=self._at, data=data, last=last, sha256=file.sha256 if last else ""
             )
@@ -183,22 +184,15 @@ class _Sending:
             text = f"{self._ref}: {fault.strerror} at site {self._site}"
             return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=text)
 
-    def _begin(self) -> Opened:
+    def _begin(self) -> Content:
         file = self._file = self._open()
         if self._at > file.size_bytes:
             raise NotHere(f"{self._ref}: shorter than {self._at} bytes at site {self._site}")
         stop = file.size_bytes if not self._length else min(file.size_bytes, self._at + self._length)
         self._stop = stop
-        with suppress(OSError):
-            os.posix_fadvise(file.fd, self._at, stop - self._at, os.POSIX_FADV_SEQUENTIAL)
         return file
-
-    def _check_unchanged(self, file: Opened) -> None:
-        now = os.fstat(file.fd)
-        if (now.st_size, now.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
-            raise changed(self._ref, self._site)
 
     def close(self) -> None:
         if self._file is not None:
-            os.close(self._file.fd)
+            self._file.close()
             self._file = None

@@ -22,6 +22,8 @@ class Search:
     wanted: Wanted
     sources: tuple[SiteId, ...]
     """Best first."""
+    name: str = ""
+    """In errors, instead of the reference."""
     at: int = 0
     tries: int = 0
     """Since there was progress."""
@@ -44,6 +46,9 @@ class Search:
         here, best = self.wanted.part.offset, self.furthest
         self.furthest = max(here, best)
         return here > best
+
+    def title(self) -> str:
+        return self.name or self.wanted.ref
 
     def left(self) -> int:
         return sum(site not in self.refusals for site in self.sources)
@@ -71,14 +76,14 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
         further = [search.went_further() for search in pending]
         for search in pending:
             if search.source() is None:
-                raise Unreachable(f"{search.wanted.ref}: {search.why()}")
+                raise Unreachable(f"{search.title()}: {search.why()}")
         if done or any(further):
             last_news_s, pause_s = loop.time(), limits.retry_first_s
             for search in pending:
                 search.tries = 0
         elif any(s.tries >= s.left() for s in pending):
             if loop.time() - last_news_s >= limits.patience_s:
-                raise Unreachable(f"{pending[0].wanted.ref}: {pending[0].why()}")
+                raise Unreachable(f"{pending[0].title()}: {pending[0].why()}")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, limits.retry_most_s)
     return moved
@@ -90,7 +95,7 @@ async def _ask_all(fetcher: Fetcher, pending: Sequence[Search]) -> list[Fetched]
     for search in pending:
         site = search.source()
         if site is None:
-            raise Unreachable(f"{search.wanted.ref}: {search.why()}")
+            raise Unreachable(f"{search.title()}: {search.why()}")
         turns.setdefault(site, []).append(search)
     try:
         async with asyncio.TaskGroup() as group:

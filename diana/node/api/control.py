@@ -15,7 +15,10 @@ from diana.wire import client_messages as wire
 async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:
     group, indices = target(request.target)
     done = await desk.request(
-        views.Ok, lambda number: CancelJobs(request=number, principal=caller, group=group, indices=indices)
+        views.Ok,
+        lambda number: CancelJobs(
+            request=number, principal=caller, group=group, indices=indices, dependents=request.dependents
+        ),
     )
     return wire.CancelResponse(jobs=done.count)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -25,13 +26,20 @@ def to_status(view: GroupView) -> wire.GroupStatus:
 
 
 def to_decision(decision: Decision) -> wire.Decision:
-    message = to_message(decision, wire.Decision)
-    return msgspec.structs.replace(
-        message,
-        whole_s=_seconds(decision.whole_s),
-        split_s=_seconds(decision.split_s),
-        candidates=tuple(msgspec.structs.replace(row, total_s=_seconds(row.total_s)) for row in message.candidates),
+    weights = tuple(wire.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
+    fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
+    message = msgspec.convert({**fields, "weights": weights}, wire.Decision, from_attributes=True)
+    rows = (
+        _finite(row, ("total_s", "stage_in_s", "total_low_s", "total_high_s", "cost")) for row in message.candidates
     )
+    return msgspec.structs.replace(
+        _finite(message, ("whole_s", "split_s", "expected_s", "low_s", "high_s")), candidates=tuple(rows)
+    )
+
+
+def _finite(message: M, names: Iterable[str]) -> M:
+    """These seconds as JSON can say them."""
+    return msgspec.structs.replace(message, **{name: _seconds(getattr(message, name)) for name in names})
 
 
 def _seconds(value: float) -> float:

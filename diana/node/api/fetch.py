@@ -19,6 +19,7 @@ from pathlib import Path
 from diana.errors import DianaError, UsageError
 from diana.model.facts import Facts, FactsKey
 from diana.model.principal import Principal
+from diana.model.urls import is_url
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
 from diana.wire import client_messages as wire
@@ -29,9 +30,10 @@ READ_BYTES = 1 << 20
 async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> AsyncGenerator[wire.FetchChunk, None]:
     group = checked_group(request.group)
     view = await desk.group(caller, group)
-    folder = Path(view.outputs_to) if view.outputs_to else desk.data.gathered(group)
+    own = not view.outputs_to or is_url(view.outputs_to)
+    folder = desk.data.gathered(group) if own else Path(view.outputs_to)
     named = await asyncio.to_thread(wanted_outputs, current(desk.door.store.facts(group), view), request.pattern)
-    if not view.outputs_to and view.final:
+    if own and view.final:
         for name in await asyncio.to_thread(lambda: list(files_below(folder))):
             if matches(name, request.pattern):
                 named.setdefault(name, "")

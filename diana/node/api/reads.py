@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 
 import msgspec
 
-from diana.engine.events import AddDataset, Ask
+from diana.engine.events import Ask
 from diana.errors import UsageError
 from diana.model import views
 from diana.model.ids import GroupId, site_id
@@ -24,6 +23,7 @@ MOST_GROUPS = 10_000
 """That can be asked for by name in one call."""
 MOST_LISTED = 3_000
 MOST_DECISIONS = 100
+MOST_OUTCOMES = 1000
 MOST_WAITING = 1000
 
 
@@ -71,6 +71,8 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         decisions=tuple(map(to_decision, found.decisions[-MOST_DECISIONS:])),
         achieved_s=found.achieved_s,
         waiting=tuple(to_message(row, wire.Waiting) for row in found.waiting[:MOST_WAITING]),
+        outcomes=tuple(to_message(row, wire.PartOutcome) for row in found.outcomes[-MOST_OUTCOMES:]),
+        predicted_s=found.predicted_s,
     )
 
 
@@ -87,24 +89,6 @@ async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:
     found = await desk.ask(views.Sites, caller, "sites")
     return wire.SitesResponse(sites=tuple(to_message(site, wire.Site) for site in found.sites))
-
-
-async def datasets(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DatasetsResponse:
-    found = await desk.ask(views.Datasets, caller, "datasets")
-    return wire.DatasetsResponse(datasets=tuple(to_message(one, wire.Dataset) for one in found.datasets))
-
-
-async def add_dataset(desk: Desk, caller: Principal, request: wire.DatasetAddRequest) -> wire.Dataset:
-    if not request.paths:
-        raise UsageError(f"dataset {request.name!r}: no paths; name the files or folders that belong to it")
-    for text in request.paths:
-        if not os.path.isabs(text) or "\0" in text:
-            raise UsageError(f"dataset {request.name!r}: path {text!r} is not absolute; give the node's full path")
-    dataset = await desk.stager.register(request.name, [Path(text) for text in request.paths])
-    await desk.request(views.Ok, lambda number: AddDataset(request=number, principal=caller, dataset=dataset))
-    return wire.Dataset(
-        name=dataset.name, site=desk.about.site, files=dataset.files, size_bytes=dataset.size_bytes
-    )
 
 
 async def info(desk: Desk, caller: Principal, request: wire.Empty) -> wire.InfoResponse:

@@ -15,7 +15,7 @@ import msgspec
 from diana.errors import Denied, UsageError
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
-from diana.node.api import control, fetch, follow, logs, reads, submit
+from diana.node.api import control, datasets, fetch, follow, links, logs, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.door import About, ClientStager, EngineDoor
 from diana.policy.authorise import Action, authorise
@@ -35,9 +35,13 @@ ACTIONS: dict[str, Action] = {
     "Retry": Action.RETRY,
     "Explain": Action.READ_GROUP,
     "Queue": Action.READ_QUEUE,
+    "Links": Action.READ_SITES,
     "Sites": Action.READ_SITES,
     "Datasets": Action.READ_DATASETS,
+    "ShowDataset": Action.READ_DATASETS,
     "AddDataset": Action.ADD_DATASET,
+    "VerifyDataset": Action.ADD_DATASET,
+    "RemoveDataset": Action.ADD_DATASET,
     "Info": Action.READ_INFO,
     "Stop": Action.STOP,
 }
@@ -56,9 +60,10 @@ _UNARY: dict[str, Unary] = {
     "Retry": control.retry,
     "Explain": reads.explain,
     "Queue": reads.queue,
+    "Links": links.links,
     "Sites": reads.sites,
-    "Datasets": reads.datasets,
-    "AddDataset": reads.add_dataset,
+    "Datasets": datasets.listed,
+    "RemoveDataset": datasets.remove,
     "Info": reads.info,
     "Stop": reads.stop,
 }
@@ -68,6 +73,9 @@ _STREAMED: dict[str, Streamed] = {
     "Results": follow.results,
     "Logs": logs.logs,
     "Fetch": fetch.fetch,
+    "ShowDataset": datasets.show,
+    "AddDataset": datasets.add,
+    "VerifyDataset": datasets.verify,
 }
 
 

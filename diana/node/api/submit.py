@@ -9,13 +9,15 @@ import re
 import tempfile
 from collections.abc import AsyncIterator
 
-from diana.engine.effects import DecisionMade, GroupAccepted
-from diana.engine.events import SubmitGroup
+from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted
+from diana.engine.events import Member, SubmitChain, SubmitGroup
 from diana.errors import Overloaded, UsageError
-from diana.jobfile import ParsedJob, parse_job
+from diana.jobfile import ParsedFile, ParsedJob, parse_file
 from diana.jobfile.check import missing_command
+from diana.jobfile.dag import Waits
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec
+from diana.model.urls import is_url
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
 from diana.wire import client_messages as wire
@@ -35,13 +37,48 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
     parsed = await _parsed(desk, request)
     if parsed.needs_files:
         return wire.SubmitResponse(needs_files=tuple(parsed.needs_files))
-    accepted = await desk.request(
-        GroupAccepted, lambda number: _event(desk, caller, request, parsed, number, plan_only=False)
+    accepted = await _accepted(desk, caller, request, parsed)
+    for one, group in zip(parsed.groups, accepted, strict=True):
+        blobs = used_blobs(one)
+        if blobs:
+            await desk.stager.use_blobs(group.group, blobs)
+    names = [group.group for group in accepted]
+    return wire.SubmitResponse(
+        group=names[0],
+        jobs=sum(group.jobs for group in accepted),
+        groups=tuple(
+            wire.SubmittedGroup(
+                group=group.group,
+                name=one.spec.name,
+                jobs=group.jobs,
+                after=(*(names[at] for at in waits.members), *waits.groups),
+            )
+            for one, waits, group in zip(parsed.groups, parsed.waits, accepted, strict=True)
+        ),
     )
-    blobs = used_blobs(parsed)
-    if blobs:
-        await desk.stager.use_blobs(accepted.group, blobs)
-    return wire.SubmitResponse(group=accepted.group, jobs=accepted.jobs)
+
+
+async def _accepted(
+    desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedFile
+) -> tuple[GroupAccepted, ...]:
+    """In the order of the job file."""
+    if len(parsed.groups) == 1 and parsed.waits == (Waits(),):
+        alone = parsed.groups[0]
+        one = await desk.request(
+            GroupAccepted, lambda number: _event(desk, caller, request, alone, number, plan_only=False)
+        )
+        return (one,)
+    members = tuple(
+        Member(spec=one.spec, jobs=one.jobs, refs=tuple(one.refs), after=waits.members, after_groups=waits.groups)
+        for one, waits in zip(parsed.groups, parsed.waits, strict=True)
+    )
+    every = await desk.request(
+        GroupsAccepted,
+        lambda number: SubmitChain(
+            request=number, principal=caller, key=request.key, members=members, wall_s=desk.wall_s()
+        ),
+    )
+    return every.groups
 
 
 def used_blobs(parsed: ParsedJob) -> list[str]:
@@ -57,8 +94,13 @@ async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wi
     parsed = await _parsed(desk, request)
     if parsed.needs_files:
         return wire.PlanResponse(needs_files=tuple(parsed.needs_files))
+    if len(parsed.groups) > 1:
+        raise UsageError(
+            f"{request.source_name or 'job file'}: {len(parsed.groups)} groups; a plan is made of one, as the others"
+            " cannot be priced before it is done: diana submit, then diana explain GROUP"
+        )
     made = await desk.request(
-        DecisionMade, lambda number: _event(desk, caller, request, parsed, number, plan_only=True)
+        DecisionMade, lambda number: _event(desk, caller, request, parsed.groups[0], number, plan_only=True)
     )
     return wire.PlanResponse(decision=to_decision(made.decision))
 
@@ -101,17 +143,17 @@ def _event(
     )
 
 
-async def _parsed(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
+async def _parsed(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
     """In a thread: a small file may stand for a large sweep whose inputs must be rendered."""
     return await asyncio.to_thread(_parse_and_check, desk, request)
 
 
-def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
+def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
     options = {option.name: option.value for option in request.options}
     for file in request.files:
         if not _SHA256.match(file.sha256) or not desk.stager.has_blob(file.sha256):
             raise UsageError(f"file {file.path}: its content is not here; upload it before the job file")
-    parsed = parse_job(
+    parsed = parse_file(
         request.content,
         request.format,
         request.source_name or "job file",
@@ -120,10 +162,10 @@ def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedJob:
         desk.stager.put_blob_bytes,
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
     )
-    if not parsed.needs_files:
-        check_output_folder(desk, parsed.spec)
+    for one in parsed.groups:
+        check_output_folder(desk, one.spec)
         if options.get("check_command", "true").lower() not in ("false", "no", "0"):
-            check_command(desk, parsed.spec)
+            check_command(desk, one.spec)
     return parsed
 
 
@@ -138,8 +180,12 @@ def check_command(desk: Desk, spec: GroupSpec) -> None:
 
 
 def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
-    """The folder, or the nearest one above it that exists, must take files from the node's account."""
+    """The folder, or the nearest one above it that exists, must take files from the node's account; a URL must be
+    one this site may write to."""
     if not spec.outputs.to:
+        return
+    if is_url(spec.outputs.to):
+        desk.stager.check_url(f"{spec.outputs.to.rstrip('/')}/NAME")
         return
     folder = os.path.realpath(spec.outputs.to)
     own = os.path.realpath(desk.data.root)

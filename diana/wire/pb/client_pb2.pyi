@@ -43,15 +43,29 @@ class SubmitRequest(_message.Message):
     files: _containers.RepeatedCompositeFieldContainer[UploadedFile]
     def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ...) -> None: ...
 
+class SubmittedGroup(_message.Message):
+    __slots__ = ("group", "name", "jobs", "after")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    name: str
+    jobs: int
+    after: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., jobs: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class SubmitResponse(_message.Message):
-    __slots__ = ("group", "jobs", "needs_files")
+    __slots__ = ("group", "jobs", "needs_files", "groups")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FILES_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     group: str
     jobs: int
     needs_files: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ...) -> None: ...
+    groups: _containers.RepeatedCompositeFieldContainer[SubmittedGroup]
+    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[SubmittedGroup, _Mapping]]] = ...) -> None: ...
 
 class UploadRequest(_message.Message):
     __slots__ = ("sha256", "data")
@@ -110,7 +124,7 @@ class SiteShare(_message.Message):
     def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +151,8 @@ class GroupStatus(_message.Message):
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -163,7 +179,9 @@ class GroupStatus(_message.Message):
     durability: int
     level: str
     priority: float
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
+    after: _containers.RepeatedScalarFieldContainer[str]
+    dataset: str
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
     __slots__ = ("groups",)
@@ -260,10 +278,12 @@ class FetchChunk(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., data: _Optional[bytes] = ..., sha256: _Optional[str] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
-    __slots__ = ("target",)
+    __slots__ = ("target", "dependents")
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENTS_FIELD_NUMBER: _ClassVar[int]
     target: str
-    def __init__(self, target: _Optional[str] = ...) -> None: ...
+    dependents: bool
+    def __init__(self, target: _Optional[str] = ..., dependents: _Optional[bool] = ...) -> None: ...
 
 class CancelResponse(_message.Message):
     __slots__ = ("jobs",)
@@ -314,7 +334,7 @@ class RetryResponse(_message.Message):
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
 
 class SiteCost(_message.Message):
-    __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s")
+    __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s", "wait_low_s", "wait_high_s", "stage_in_low_s", "stage_in_high_s", "run_low_s", "run_high_s", "total_low_s", "total_high_s", "bytes_out", "max_jobs", "runs_seen", "run_from", "jobs_ahead", "queued_jobs", "busy_fraction", "loss", "network", "computation", "transfer", "cost", "near_miss")
     SITE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
@@ -329,6 +349,27 @@ class SiteCost(_message.Message):
     RTT_S_FIELD_NUMBER: _ClassVar[int]
     BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
     AGE_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    STAGE_IN_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    STAGE_IN_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
+    MAX_JOBS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_SEEN_FIELD_NUMBER: _ClassVar[int]
+    RUN_FROM_FIELD_NUMBER: _ClassVar[int]
+    JOBS_AHEAD_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_JOBS_FIELD_NUMBER: _ClassVar[int]
+    BUSY_FRACTION_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    COMPUTATION_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    NEAR_MISS_FIELD_NUMBER: _ClassVar[int]
     site: str
     rejected: str
     wait_s: float
@@ -343,22 +384,79 @@ class SiteCost(_message.Message):
     rtt_s: float
     bytes_per_s: float
     age_s: float
-    def __init__(self, site: _Optional[str] = ..., rejected: _Optional[str] = ..., wait_s: _Optional[float] = ..., stage_in_s: _Optional[float] = ..., run_s: _Optional[float] = ..., stage_out_s: _Optional[float] = ..., network_s: _Optional[float] = ..., total_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., slots: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., age_s: _Optional[float] = ...) -> None: ...
+    wait_low_s: float
+    wait_high_s: float
+    stage_in_low_s: float
+    stage_in_high_s: float
+    run_low_s: float
+    run_high_s: float
+    total_low_s: float
+    total_high_s: float
+    bytes_out: int
+    max_jobs: int
+    runs_seen: int
+    run_from: str
+    jobs_ahead: int
+    queued_jobs: int
+    busy_fraction: float
+    loss: float
+    network: float
+    computation: float
+    transfer: float
+    cost: float
+    near_miss: str
+    def __init__(self, site: _Optional[str] = ..., rejected: _Optional[str] = ..., wait_s: _Optional[float] = ..., stage_in_s: _Optional[float] = ..., run_s: _Optional[float] = ..., stage_out_s: _Optional[float] = ..., network_s: _Optional[float] = ..., total_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., slots: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., age_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., stage_in_low_s: _Optional[float] = ..., stage_in_high_s: _Optional[float] = ..., run_low_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., total_low_s: _Optional[float] = ..., total_high_s: _Optional[float] = ..., bytes_out: _Optional[int] = ..., max_jobs: _Optional[int] = ..., runs_seen: _Optional[int] = ..., run_from: _Optional[str] = ..., jobs_ahead: _Optional[int] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., loss: _Optional[float] = ..., network: _Optional[float] = ..., computation: _Optional[float] = ..., transfer: _Optional[float] = ..., cost: _Optional[float] = ..., near_miss: _Optional[str] = ...) -> None: ...
 
 class PlannedPart(_message.Message):
-    __slots__ = ("site", "jobs", "bytes_in", "predicted_end_s")
+    __slots__ = ("site", "jobs", "bytes_in", "predicted_end_s", "expected_end_s", "predicted_low_s", "predicted_high_s", "wait_s", "stage_in_s", "run_s", "stage_out_s", "bytes_out", "subgroups", "cost")
     SITE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     BYTES_IN_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_END_S_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_END_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    STAGE_IN_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_S_FIELD_NUMBER: _ClassVar[int]
+    STAGE_OUT_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
+    SUBGROUPS_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
     site: str
     jobs: int
     bytes_in: int
     predicted_end_s: float
-    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., bytes_in: _Optional[int] = ..., predicted_end_s: _Optional[float] = ...) -> None: ...
+    expected_end_s: float
+    predicted_low_s: float
+    predicted_high_s: float
+    wait_s: float
+    stage_in_s: float
+    run_s: float
+    stage_out_s: float
+    bytes_out: int
+    subgroups: int
+    cost: float
+    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., bytes_in: _Optional[int] = ..., predicted_end_s: _Optional[float] = ..., expected_end_s: _Optional[float] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., stage_in_s: _Optional[float] = ..., run_s: _Optional[float] = ..., stage_out_s: _Optional[float] = ..., bytes_out: _Optional[int] = ..., subgroups: _Optional[int] = ..., cost: _Optional[float] = ...) -> None: ...
+
+class CostWeight(_message.Message):
+    __slots__ = ("term", "weight")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    term: str
+    weight: float
+    def __init__(self, term: _Optional[str] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class SiteCount(_message.Message):
+    __slots__ = ("reason", "sites")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    sites: int
+    def __init__(self, reason: _Optional[str] = ..., sites: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s")
+    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups")
     PLAN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     WHOLE_S_FIELD_NUMBER: _ClassVar[int]
@@ -366,6 +464,19 @@ class Decision(_message.Message):
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     DECIDED_AT_S_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
+    JOB_CLASS_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_CLASS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    SUBGROUP_JOBS_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_S_FIELD_NUMBER: _ClassVar[int]
+    LOW_S_FIELD_NUMBER: _ClassVar[int]
+    HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    PAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    PAST_GROUPS_FIELD_NUMBER: _ClassVar[int]
     plan: str
     reason: str
     whole_s: float
@@ -373,7 +484,48 @@ class Decision(_message.Message):
     candidates: _containers.RepeatedCompositeFieldContainer[SiteCost]
     parts: _containers.RepeatedCompositeFieldContainer[PlannedPart]
     decided_at_s: float
-    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ...) -> None: ...
+    model: str
+    raw: bool
+    job_class: str
+    declared_class: bool
+    weights: _containers.RepeatedCompositeFieldContainer[CostWeight]
+    subgroup_jobs: int
+    expected_s: float
+    low_s: float
+    high_s: float
+    rejected: int
+    reasons: _containers.RepeatedCompositeFieldContainer[SiteCount]
+    past_error: float
+    past_groups: int
+    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ...) -> None: ...
+
+class PartOutcome(_message.Message):
+    __slots__ = ("decision", "site", "jobs", "predicted_wait_s", "predicted_stage_in_s", "predicted_run_s", "predicted_end_s", "predicted_bytes_in", "started_s", "ended_s", "bytes_in", "over")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_STAGE_IN_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_RUN_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_END_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    STARTED_S_FIELD_NUMBER: _ClassVar[int]
+    ENDED_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    decision: int
+    site: str
+    jobs: int
+    predicted_wait_s: float
+    predicted_stage_in_s: float
+    predicted_run_s: float
+    predicted_end_s: float
+    predicted_bytes_in: int
+    started_s: float
+    ended_s: float
+    bytes_in: int
+    over: bool
+    def __init__(self, decision: _Optional[int] = ..., site: _Optional[str] = ..., jobs: _Optional[int] = ..., predicted_wait_s: _Optional[float] = ..., predicted_stage_in_s: _Optional[float] = ..., predicted_run_s: _Optional[float] = ..., predicted_end_s: _Optional[float] = ..., predicted_bytes_in: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., over: _Optional[bool] = ...) -> None: ...
 
 class PlanResponse(_message.Message):
     __slots__ = ("decision", "needs_files")
@@ -384,16 +536,20 @@ class PlanResponse(_message.Message):
     def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
     waiting: _containers.RepeatedCompositeFieldContainer[_common_pb2.Waiting]
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ...) -> None: ...
+    outcomes: _containers.RepeatedCompositeFieldContainer[PartOutcome]
+    predicted_s: float
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ...) -> None: ...
 
 class QueueReadRequest(_message.Message):
     __slots__ = ("site",)
@@ -440,16 +596,22 @@ class SitesResponse(_message.Message):
     def __init__(self, sites: _Optional[_Iterable[_Union[Site, _Mapping]]] = ...) -> None: ...
 
 class Dataset(_message.Message):
-    __slots__ = ("name", "site", "files", "size_bytes")
+    __slots__ = ("name", "site", "files", "size_bytes", "version", "state", "digest")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SITE_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
     name: str
     site: str
     files: int
     size_bytes: int
-    def __init__(self, name: _Optional[str] = ..., site: _Optional[str] = ..., files: _Optional[int] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    version: int
+    state: str
+    digest: str
+    def __init__(self, name: _Optional[str] = ..., site: _Optional[str] = ..., files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., version: _Optional[int] = ..., state: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class DatasetsResponse(_message.Message):
     __slots__ = ("datasets",)
@@ -458,12 +620,52 @@ class DatasetsResponse(_message.Message):
     def __init__(self, datasets: _Optional[_Iterable[_Union[Dataset, _Mapping]]] = ...) -> None: ...
 
 class DatasetAddRequest(_message.Message):
-    __slots__ = ("name", "paths")
+    __slots__ = ("name", "paths", "new_version")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PATHS_FIELD_NUMBER: _ClassVar[int]
+    NEW_VERSION_FIELD_NUMBER: _ClassVar[int]
     name: str
     paths: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ...) -> None: ...
+    new_version: bool
+    def __init__(self, name: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., new_version: _Optional[bool] = ...) -> None: ...
+
+class DatasetRequest(_message.Message):
+    __slots__ = ("name", "files")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    files: bool
+    def __init__(self, name: _Optional[str] = ..., files: _Optional[bool] = ...) -> None: ...
+
+class DatasetFile(_message.Message):
+    __slots__ = ("name", "size_bytes", "sha256")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    size_bytes: int
+    sha256: str
+    def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
+
+class DatasetChunk(_message.Message):
+    __slots__ = ("datasets", "files")
+    DATASETS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    datasets: _containers.RepeatedCompositeFieldContainer[Dataset]
+    files: _containers.RepeatedCompositeFieldContainer[DatasetFile]
+    def __init__(self, datasets: _Optional[_Iterable[_Union[Dataset, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[DatasetFile, _Mapping]]] = ...) -> None: ...
+
+class DatasetProgress(_message.Message):
+    __slots__ = ("files", "size_bytes", "changed", "dataset")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    files: int
+    size_bytes: int
+    changed: _containers.RepeatedScalarFieldContainer[str]
+    dataset: Dataset
+    def __init__(self, files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ..., dataset: _Optional[_Union[Dataset, _Mapping]] = ...) -> None: ...
 
 class InfoResponse(_message.Message):
     __slots__ = ("site", "vo", "release", "data", "address", "db_uuid", "generation", "pid", "groups", "queued_jobs", "running_jobs", "principal", "role")
@@ -504,3 +706,77 @@ class Failure(_message.Message):
     text: str
     retry_after_s: float
     def __init__(self, code: _Optional[str] = ..., text: _Optional[str] = ..., retry_after_s: _Optional[float] = ...) -> None: ...
+
+class LinksRequest(_message.Message):
+    __slots__ = ("source", "paths")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    paths: str
+    def __init__(self, source: _Optional[str] = ..., paths: _Optional[str] = ...) -> None: ...
+
+class LinkView(_message.Message):
+    __slots__ = ("source", "target", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "predictor", "samples", "age_s", "rtt_error_s", "rtt_predictor", "rtt_age_s", "backlog_bytes", "told")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    RTT_S_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    JITTER_S_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    PREDICTOR_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    RTT_ERROR_S_FIELD_NUMBER: _ClassVar[int]
+    RTT_PREDICTOR_FIELD_NUMBER: _ClassVar[int]
+    RTT_AGE_S_FIELD_NUMBER: _ClassVar[int]
+    BACKLOG_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    rtt_s: float
+    bytes_per_s: float
+    jitter_s: float
+    loss: float
+    error: float
+    predictor: str
+    samples: int
+    age_s: float
+    rtt_error_s: float
+    rtt_predictor: str
+    rtt_age_s: float
+    backlog_bytes: int
+    told: bool
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ..., age_s: _Optional[float] = ..., rtt_error_s: _Optional[float] = ..., rtt_predictor: _Optional[str] = ..., rtt_age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., told: _Optional[bool] = ...) -> None: ...
+
+class NearSite(_message.Message):
+    __slots__ = ("site", "rtt_s", "estimated", "bytes_per_s", "shortest", "shortest_s", "widest", "widest_bytes_per_s")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    RTT_S_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    SHORTEST_FIELD_NUMBER: _ClassVar[int]
+    SHORTEST_S_FIELD_NUMBER: _ClassVar[int]
+    WIDEST_FIELD_NUMBER: _ClassVar[int]
+    WIDEST_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    rtt_s: float
+    estimated: bool
+    bytes_per_s: float
+    shortest: _containers.RepeatedScalarFieldContainer[str]
+    shortest_s: float
+    widest: _containers.RepeatedScalarFieldContainer[str]
+    widest_bytes_per_s: float
+    def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., estimated: _Optional[bool] = ..., bytes_per_s: _Optional[float] = ..., shortest: _Optional[_Iterable[str]] = ..., shortest_s: _Optional[float] = ..., widest: _Optional[_Iterable[str]] = ..., widest_bytes_per_s: _Optional[float] = ...) -> None: ...
+
+class LinkMap(_message.Message):
+    __slots__ = ("site", "links", "links_left_out", "near")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    LINKS_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    NEAR_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    links: _containers.RepeatedCompositeFieldContainer[LinkView]
+    links_left_out: int
+    near: _containers.RepeatedCompositeFieldContainer[NearSite]
+    def __init__(self, site: _Optional[str] = ..., links: _Optional[_Iterable[_Union[LinkView, _Mapping]]] = ..., links_left_out: _Optional[int] = ..., near: _Optional[_Iterable[_Union[NearSite, _Mapping]]] = ...) -> None: ...

@@ -105,6 +105,11 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.QueueReadRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_common__pb2.QueueView.FromString,
                 _registered_method=True)
+        self.Links = channel.unary_unary(
+                '/diana.v1.Client/Links',
+                request_serializer=diana_dot_v1_dot_client__pb2.LinksRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.LinkMap.FromString,
+                _registered_method=True)
         self.Sites = channel.unary_unary(
                 '/diana.v1.Client/Sites',
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
@@ -115,10 +120,25 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.DatasetsResponse.FromString,
                 _registered_method=True)
-        self.AddDataset = channel.unary_unary(
+        self.ShowDataset = channel.unary_stream(
+                '/diana.v1.Client/ShowDataset',
+                request_serializer=diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DatasetChunk.FromString,
+                _registered_method=True)
+        self.AddDataset = channel.unary_stream(
                 '/diana.v1.Client/AddDataset',
                 request_serializer=diana_dot_v1_dot_client__pb2.DatasetAddRequest.SerializeToString,
-                response_deserializer=diana_dot_v1_dot_client__pb2.Dataset.FromString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DatasetProgress.FromString,
+                _registered_method=True)
+        self.VerifyDataset = channel.unary_stream(
+                '/diana.v1.Client/VerifyDataset',
+                request_serializer=diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DatasetProgress.FromString,
+                _registered_method=True)
+        self.RemoveDataset = channel.unary_unary(
+                '/diana.v1.Client/RemoveDataset',
+                request_serializer=diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DatasetsResponse.FromString,
                 _registered_method=True)
         self.Info = channel.unary_unary(
                 '/diana.v1.Client/Info',
@@ -219,6 +239,12 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Links(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Sites(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -231,7 +257,25 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ShowDataset(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AddDataset(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyDataset(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveDataset(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -322,6 +366,11 @@ def add_ClientServicer_to_server(servicer, server):
                     request_deserializer=diana_dot_v1_dot_client__pb2.QueueReadRequest.FromString,
                     response_serializer=diana_dot_v1_dot_common__pb2.QueueView.SerializeToString,
             ),
+            'Links': grpc.unary_unary_rpc_method_handler(
+                    servicer.Links,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.LinksRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.LinkMap.SerializeToString,
+            ),
             'Sites': grpc.unary_unary_rpc_method_handler(
                     servicer.Sites,
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
@@ -332,10 +381,25 @@ def add_ClientServicer_to_server(servicer, server):
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.DatasetsResponse.SerializeToString,
             ),
-            'AddDataset': grpc.unary_unary_rpc_method_handler(
+            'ShowDataset': grpc.unary_stream_rpc_method_handler(
+                    servicer.ShowDataset,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.DatasetRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DatasetChunk.SerializeToString,
+            ),
+            'AddDataset': grpc.unary_stream_rpc_method_handler(
                     servicer.AddDataset,
                     request_deserializer=diana_dot_v1_dot_client__pb2.DatasetAddRequest.FromString,
-                    response_serializer=diana_dot_v1_dot_client__pb2.Dataset.SerializeToString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DatasetProgress.SerializeToString,
+            ),
+            'VerifyDataset': grpc.unary_stream_rpc_method_handler(
+                    servicer.VerifyDataset,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.DatasetRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DatasetProgress.SerializeToString,
+            ),
+            'RemoveDataset': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveDataset,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.DatasetRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DatasetsResponse.SerializeToString,
             ),
             'Info': grpc.unary_unary_rpc_method_handler(
                     servicer.Info,
@@ -737,6 +801,33 @@ class Client:
             _registered_method=True)
 
     @staticmethod
+    def Links(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Links',
+            diana_dot_v1_dot_client__pb2.LinksRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.LinkMap.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Sites(request,
             target,
             options=(),
@@ -791,7 +882,88 @@ class Client:
             _registered_method=True)
 
     @staticmethod
+    def ShowDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/diana.v1.Client/ShowDataset',
+            diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DatasetChunk.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def AddDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/diana.v1.Client/AddDataset',
+            diana_dot_v1_dot_client__pb2.DatasetAddRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DatasetProgress.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/diana.v1.Client/VerifyDataset',
+            diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DatasetProgress.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveDataset(request,
             target,
             options=(),
             channel_credentials=None,
@@ -804,9 +976,9 @@ class Client:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/diana.v1.Client/AddDataset',
-            diana_dot_v1_dot_client__pb2.DatasetAddRequest.SerializeToString,
-            diana_dot_v1_dot_client__pb2.Dataset.FromString,
+            '/diana.v1.Client/RemoveDataset',
+            diana_dot_v1_dot_client__pb2.DatasetRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DatasetsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,16 +5,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ReadRequest(_message.Message):
-    __slots__ = ("file", "ref", "offset", "length")
+    __slots__ = ("file", "ref", "offset", "length", "sha256")
     FILE_FIELD_NUMBER: _ClassVar[int]
     REF_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
     file: int
     ref: str
     offset: int
     length: int
-    def __init__(self, file: _Optional[int] = ..., ref: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ...) -> None: ...
+    sha256: str
+    def __init__(self, file: _Optional[int] = ..., ref: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class ReadFrame(_message.Message):
     __slots__ = ("file", "offset", "data", "last", "sha256", "error")

@@ -1,0 +1,27 @@
+"""A site's cap on the bytes it moves per second, shared evenly by all streams."""
+
+from __future__ import annotations
+
+import asyncio
+
+_BURST_S = 0.05
+"""What was not used this long ago may be used at once."""
+
+
+class Pace:
+    """Each stream takes one chunk at a time and is served in the order it asks, so that none gets ahead of the others.
+    Belongs to one event loop. 0 bytes per second: no limit."""
+
+    def __init__(self, bytes_per_s: int) -> None:
+        self._bytes_per_s = bytes_per_s
+        self._free_s = 0.0
+        """When all that was taken so far will have gone."""
+
+    async def take(self, size_bytes: int) -> None:
+        """Return when so much may go."""
+        if not self._bytes_per_s or not size_bytes:
+            return
+        now_s = asyncio.get_running_loop().time()
+        self._free_s = max(self._free_s, now_s - _BURST_S) + size_bytes / self._bytes_per_s
+        if (wait_s := self._free_s - now_s) > 0:
+            await asyncio.sleep(wait_s)

@@ -1,0 +1,164 @@
+"""What each site would be to a group, as the cost models want it: from its quote, its links and what is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from statistics import median
+from typing import NamedTuple
+
+from diana.engine import quotes
+from diana.engine.context import Context
+from diana.engine.draft import Draft, allowed, quote_request
+from diana.engine.manifest import Manifest
+from diana.engine.messages import LinkEstimate, Quote
+from diana.model.ids import SiteId
+from diana.model.spec import GroupSpec
+from diana.policy.demand import Candidate, Link
+
+MOST_NAMED = 64
+"""Known sites that were not asked are named as candidates up to this many sites in all; beyond, only counted."""
+
+MOST_TEXT = 200
+"""Of what a peer says, in characters."""
+
+
+class Field(NamedTuple):
+    """Everybody who might take a group."""
+
+    candidates: list[Candidate]
+    """Home first, then by site id, so that home wins ties."""
+    run_from: dict[SiteId, str]
+    """Where a site's run time comes from: here (learned there), elsewhere (learned at other sites), declared, guess."""
+    near: dict[SiteId, str]
+    """Of sites that refuse for one reason only that is up to the group: what would have to be otherwise."""
+    not_asked: int
+    """Known sites left out, for others promised more."""
+
+
+class Runs(NamedTuple):
+    """Seconds per job at one site; `source` as in `Field.run_from`."""
+
+    mean_s: float
+    low_s: float
+    high_s: float
+    seen: int
+    source: str
+
+
+def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
+    heard: dict[SiteId, tuple[Quote, float]] = dict(draft.quotes)
+    heard[core.site] = (quotes.quote(core, quote_request(draft), for_peer=False), core.now)
+    known = core.view.peers
+    named = sorted(known) if len(known) <= MOST_NAMED else sorted(draft.asked & known.keys())
+    elsewhere_s, elsewhere = _elsewhere(core, draft, (quote for quote, _ in heard.values()))
+    candidates, run_from = [], {}
+    for site in (core.site, *named):
+        runs = _runs(core, draft.spec, heard[site][0], elsewhere_s, elsewhere) if site in heard else None
+        candidates.append(_candidate(core, draft, site, heard.get(site), runs, manifest))
+        run_from[site] = runs.source if runs else ""
+    near = {site: quote.near_miss[:MOST_TEXT] for site, (quote, _) in heard.items() if quote.rejected}
+    return Field(candidates, run_from, near, len(known) - len(named))
+
+
+# --- run times -----------------------------------------------------------------------------------------------
+
+
+def _elsewhere(core: Context, draft: Draft, heard: Iterable[Quote]) -> tuple[float, int]:
+    """(seconds per job at reference speed, jobs seen) by those who saw any: the median of the sites that answered, else
+    what this site remembers of results it accepted; (0, 0) when nobody did."""
+    seen = [(q.run_mean_s * q.speed, q.runs_seen) for q in heard if q.runs_seen > 0 and not unusable(q, draft.spec)]
+    if seen:
+        return median(work_s for work_s, _ in seen), sum(n for _, n in seen)
+    found = core.state.work_times.find(quote_request(draft).template, draft.owner)
+    return (found.mean_s, found.seen) if found else (0.0, 0)
+
+
+def _runs(core: Context, spec: GroupSpec, quote: Quote, elsewhere_s: float, elsewhere: int) -> Runs | None:
+    if unusable(quote, spec):
+        return None
+    if quote.runs_seen > 0:
+        mean_s = quote.run_mean_s
+        return Runs(mean_s, min(quote.run_low_s, mean_s), max(quote.run_high_s, mean_s), quote.runs_seen, "here")
+    if elsewhere:
+        run_s = elsewhere_s / quote.speed
+        return Runs(run_s, run_s, run_s, elsewhere, "elsewhere")
+    run_s = (spec.resources.work_s or core.state.settings.default_work_s) / quote.speed
+    return Runs(run_s, run_s, run_s, 0, "declared" if spec.resources.work_s else "guess")
+
+
+# --- sites ---------------------------------------------------------------------------------------------------
+
+
+def _candidate(
+    core: Context,
+    draft: Draft,
+    site: SiteId,
+    heard: tuple[Quote, float] | None,
+    runs: Runs | None,
+    manifest: Manifest,
+) -> Candidate:
+    home = site == core.site
+    if not allowed(draft.spec, site):
+        return Candidate(site=site, rejected="not among the sites the group allows")
+    peer = core.view.peers.get(site)
+    if heard is None:
+        silent = peer is not None and not peer.up
+        why = f"no answer for {core.now - peer.last_heard_s:.0f} s" if peer and silent else "gave no quote in time"
+        return Candidate(site=site, rejected=why, alive=not silent)
+    quote, at_s = heard
+    refused_until = core.avoid.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
+    rejected = quote.rejected[:MOST_TEXT] or unusable(quote, draft.spec)
+    if refused_until > core.now:
+        rejected = rejected or "refused part of this group just now"
+    default = core.state.settings.default_bytes_per_s
+    rtt_s = 0.0 if home or peer is None or peer.rtt_s is None else peer.rtt_s
+    links = {link.site: _link(link, default) for link in quote.links if 0 < link.bytes_per_s < inf}
+    back = core.view.book.estimate(site)
+    to_home = Link() if home else _link(back, default) if back else Link(bytes_per_s=default)
+    return Candidate(
+        site=site,
+        rejected=rejected,
+        slots=quote.slots,
+        speed=quote.speed,
+        work_ahead_s=quote.work_ahead_s,
+        age_s=core.now - at_s,
+        rtt_s=rtt_s,
+        fetch_bytes_per_s={h: default for h in manifest.holders() if h != site and h not in links},
+        links=links,
+        link=to_home,
+        out_bytes_per_s=to_home.bytes_per_s,
+        uplink_bytes_per_s=quote.uplink_bytes_per_s,
+        wait_s=quote.wait_s,
+        wait_low_s=max(0.0, quote.wait_low_s),
+        wait_high_s=max(quote.wait_s, quote.wait_high_s),
+        run_s=runs.mean_s if runs else 0.0,
+        run_low_s=runs.low_s if runs else 0.0,
+        run_high_s=runs.high_s if runs else 0.0,
+        runs_seen=runs.seen if runs else 0,
+        jobs_ahead=quote.jobs_ahead,
+        queued_jobs=quote.queued_jobs,
+        busy_fraction=quote.busy_fraction,
+    )
+
+
+def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
+    """As the cost models want it; what was not measured is the default, or nothing."""
+    return Link(
+        bytes_per_s=told.bytes_per_s if 0 < told.bytes_per_s < inf else default_bytes_per_s,
+        rtt_s=told.rtt_s if 0 <= told.rtt_s < inf else 0.0,
+        loss=told.loss if 0 <= told.loss <= 1 else 0.0,
+        backlog_bytes=float(max(0, told.backlog_bytes)),
+        error=told.error if 0 <= told.error < inf else 0.0,
+    )
+
+
+def unusable(quote: Quote, spec: GroupSpec) -> str:
+    """A quote is a peer's word: nothing is divided by what it says before this was asked."""
+    if quote.slots < spec.resources.processors:
+        return f"has {quote.slots} processors, a job needs {spec.resources.processors}"
+    sane = 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
+    times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
+    counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs)
+    sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
+    return "" if sane else "gave a quote that makes no sense"

@@ -1,0 +1,148 @@
+"""Groups that wait for groups (SPEC J4): who waits, what for, and what becomes of them when that does not end well.
+
+A group with `after` is placed, and its data looked up, once all groups named there are done. One that waits for a group
+that ended otherwise, or for a group that waits for such a one, is *blocked*: it shows as held and final, costs nothing,
+and goes on by itself when the group at fault is retried. Both are derived from the groups' states, never stored.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from diana.engine.context import Context
+from diana.engine.state import Group
+from diana.model.ids import GroupId
+
+
+def rebuild(core: Context) -> None:
+    """At start: what the state implies."""
+    core.dependents.clear()
+    core.blocked.clear()
+    for name in sorted(core.state.groups):
+        register(core, core.state.groups[name])
+    for name in sorted(core.state.groups):
+        group = core.state.groups[name]
+        if group.after and not group.state and name not in core.blocked and _at_fault(core, group) is not None:
+            core.blocked.add(name)
+            _spread(core, name)
+
+
+def register(core: Context, group: Group) -> None:
+    """A group that was just accepted."""
+    for before in group.after:
+        core.dependents.setdefault(before, []).append(group.group)
+
+
+def forget(core: Context, group: Group) -> None:
+    """A group that expired."""
+    core.dependents.pop(group.group, None)
+    core.blocked.discard(group.group)
+    for before in group.after:
+        if group.group in core.dependents.get(before, ()):
+            core.dependents[before].remove(group.group)
+
+
+def waits(core: Context, group: Group) -> bool:
+    """Some group it is to come after is not done."""
+    return any(not _is_done(core, before) for before in group.after)
+
+
+def changed(core: Context, group: Group) -> None:
+    """The group was closed or is open again: those behind it may go on, are blocked, or wait once more."""
+    core.blocked.discard(group.group)
+    if group.state == "done":
+        core.to_place.update(core.dependents.get(group.group, ()))
+    _spread(core, group.group)
+
+
+def downstream(core: Context, group: GroupId) -> Iterator[GroupId]:
+    """Every group that waits for `group`, directly or not, nearest first, each once."""
+    seen, row = {group}, deque([group])
+    while row:
+        for name in core.dependents.get(row.popleft(), ()):
+            if name not in seen and name in core.state.groups:
+                seen.add(name)
+                row.append(name)
+                yield name
+
+
+def note(core: Context, group: Group) -> str:
+    """What it waits for, one line; empty when it does not."""
+    if group.state or not group.after:
+        return ""
+    if group.group in core.blocked:
+        return _blocked_note(core, group)
+    waited = [before for before in group.after if not _is_done(core, before)]
+    if not waited:
+        return ""
+    shown = ", ".join(called(core, before) for before in waited[:3])
+    return f"waits for {shown}" + (f" and {len(waited) - 3} more" if len(waited) > 3 else "")
+
+
+def called(core: Context, name: GroupId) -> str:
+    """`alpha-1 (stage-1)`."""
+    group = core.state.groups.get(name)
+    return f"{name} ({group.spec.name})" if group is not None and group.spec.name else name
+
+
+def expirable(core: Context, keep_s: float) -> list[GroupId]:
+    """Groups closed for longer than `keep_s`. Groups of one submission go together, so that its key keeps its meaning,
+    and none goes that an open group is to come after."""
+    groups = core.state.groups
+    over = {name for name, group in groups.items() if group.state and core.now - group.closed_s > keep_s}
+    for name in sorted(groups):
+        group = groups[name]
+        if not group.state:
+            over.difference_update(group.after)
+    for name in sorted(groups):
+        chain = [member for member in groups[name].chain if member in groups]
+        if not over.issuperset(chain):
+            over.difference_update(chain)
+    return sorted(over)
+
+
+def _is_done(core: Context, name: GroupId) -> bool:
+    group = core.state.groups.get(name)
+    return group is not None and group.state == "done"
+
+
+def _at_fault(core: Context, group: Group) -> GroupId | None:
+    """The first group it is to come after that is blocked, gone, or over and not done."""
+    for before in group.after:
+        known = core.state.groups.get(before)
+        if known is None or before in core.blocked or known.state not in ("", "done"):
+            return before
+    return None
+
+
+def _spread(core: Context, start: GroupId) -> None:
+    """Block or unblock what lies behind `start`; stops where nothing changes."""
+    row = deque([start])
+    while row:
+        for name in core.dependents.get(row.popleft(), ()):
+            group = core.state.groups.get(name)
+            if group is None or group.state:
+                continue
+            core.notify(name)
+            blocked = _at_fault(core, group) is not None
+            if blocked != (name in core.blocked):
+                (core.blocked.add if blocked else core.blocked.discard)(name)
+                row.append(name)
+
+
+def _blocked_note(core: Context, group: Group) -> str:
+    """Names the group the fault began with, and the mend."""
+    fault = _at_fault(core, group)
+    while fault in core.blocked:
+        fault = _at_fault(core, core.state.groups[fault])
+    assert fault is not None, "a blocked group has a group at fault before it"
+    known = core.state.groups.get(fault)
+    if known is None:
+        return f"waits for {fault}, which is not known here any more; cancel this one: diana cancel {group.group}"
+    option = {"cancelled": "--cancelled ", "held": "--held "}.get(known.state, "")
+    ended = {"cancelled": "was cancelled", "held": "is held"}.get(known.state, "failed")
+    return (
+        f"waits for {called(core, fault)}, which {ended}; try it again: diana retry {option}{fault},"
+        f" or cancel this one: diana cancel {group.group}"
+    )

@@ -1,0 +1,50 @@
+"""Run times learned from jobs that ended: what a site expects of the jobs it has, and what it tells of others'."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diana.model.facts import Facts, Outcome
+from diana.model.history import MOST_TEMPLATES
+from diana.model.sketch import Batch, batch_of
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+    from diana.engine.state import Custody
+
+NOTICED = 0.05
+"""Work that waits is counted anew when the run time expected of it moved by this part."""
+
+
+def expected_s(core: Context, custody: Custody) -> float:
+    """Run time of one of its jobs here: as seen of it, else as learned of its template, else as declared, else the
+    default."""
+    seen = core.run_s.get(custody.key)
+    if seen is not None:
+        return seen
+    settings = core.state.settings
+    learned = core.state.run_times.mean_s(custody.template, custody.owner)
+    if learned is not None:
+        return learned
+    return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
+
+
+def took(facts: Facts, speed: float = 1.0) -> Batch:
+    """Run times of the jobs that ran and ended well, times `speed`. How long one takes to fail says nothing of the
+    next."""
+    columns = zip(facts.outcomes, facts.attempts, facts.started_s, facts.ended_s, strict=True)
+    done = (end_s - began_s for outcome, attempt, began_s, end_s in columns if outcome == Outcome.DONE and attempt)
+    return batch_of(seconds * speed for seconds in done)
+
+
+def note(core: Context, custody: Custody) -> None:
+    """Its template's run times have changed: what waits of it is counted anew if they moved noticeably since it was."""
+    now_s = core.state.run_times.mean_s(custody.template, custody.owner)
+    name = f"{custody.template} {custody.owner}"
+    used_s = core.expected.get(name)
+    if now_s is None or (used_s is not None and abs(now_s - used_s) <= NOTICED * used_s):
+        return
+    if len(core.expected) >= 2 * MOST_TEMPLATES:
+        core.expected.clear()
+    core.expected[name] = now_s
+    core.requeue.update(key for key in core.totals.relearned(custody.template) if key in core.queues.entries)

@@ -1,0 +1,87 @@
+"""What `diana links` answers: own forecasts, what peers told of theirs, and the ways that follow from both."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from diana.engine.context import Context
+from diana.engine.effects import Refusal
+from diana.engine.events import Ask
+from diana.engine.messages import LinkEstimate
+from diana.model.ids import SiteId
+from diana.model.link import LinkMap, LinkView
+from diana.policy.grid_graph import GridGraph
+
+MOST_ROWS = 2000
+"""In one answer."""
+
+
+def links(core: Context, event: Ask) -> LinkMap | Refusal:
+    """`links`: rows, of `site` as their source only where it is named. `paths`: rows, and how all lie to `site`."""
+    rows = _rows(core)
+    if event.site is not None and event.site not in _known(core, rows):
+        return Refusal(code="usage", text=f"links: no site {event.site} known here; see: diana sites")
+    near = GridGraph(rows).near(event.site) if event.what == "paths" and event.site is not None else []
+    if event.what == "links" and event.site is not None:
+        rows = [row for row in rows if row.source == event.site]
+    return LinkMap(
+        site=core.site,
+        links=tuple(rows[:MOST_ROWS]),
+        links_left_out=max(0, len(rows) - MOST_ROWS),
+        near=tuple(near[:MOST_ROWS]),
+    )
+
+
+def _known(core: Context, rows: list[LinkView]) -> set[SiteId]:
+    ends = chain.from_iterable((row.source, row.target) for row in rows)
+    return {core.site, *core.view.peers, *ends}
+
+
+def _rows(core: Context) -> list[LinkView]:
+    """Own ones first, then the others' by who told them; each in order of the source."""
+    own = [_own(core, one) for one in core.view.links()]
+    told = [
+        _told(core, site, one)
+        for site in sorted(core.view.peers)
+        for one in sorted(core.view.peers[site].told_links, key=lambda one: one.site)
+    ]
+    return own + told
+
+
+def _own(core: Context, one: LinkEstimate) -> LinkView:
+    link = core.view.book.link(one.site)
+    rtt = link.rtt.forecast()
+    return LinkView(
+        source=one.site,
+        target=core.site,
+        rtt_s=one.rtt_s,
+        bytes_per_s=one.bytes_per_s,
+        jitter_s=one.jitter_s,
+        loss=one.loss,
+        error=one.error,
+        predictor=one.predictor,
+        samples=one.samples,
+        age_s=one.age_s,
+        rtt_error_s=rtt.error if rtt else -1.0,
+        rtt_predictor=rtt.predictor if rtt else "",
+        rtt_age_s=link.rtt.age_s(core.now),
+        backlog_bytes=one.backlog_bytes,
+    )
+
+
+def _told(core: Context, by: SiteId, one: LinkEstimate) -> LinkView:
+    since_s = max(0.0, core.now - core.view.peers[by].told_links_s)
+    return LinkView(
+        source=one.site,
+        target=by,
+        rtt_s=one.rtt_s,
+        bytes_per_s=one.bytes_per_s,
+        jitter_s=one.jitter_s,
+        loss=one.loss,
+        error=one.error,
+        predictor=one.predictor,
+        samples=one.samples,
+        age_s=one.age_s + since_s if one.age_s >= 0 else -1.0,
+        backlog_bytes=one.backlog_bytes,
+        told=True,
+    )

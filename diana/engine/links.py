@@ -1,0 +1,71 @@
+"""Links between sites: samples come in, one record now and then keeps them, summaries tell the freshest on."""
+
+from __future__ import annotations
+
+from diana.engine.context import Context
+from diana.engine.effects import Gather, StageIn
+from diana.engine.events import LinkMeasured
+from diana.engine.messages import LinkEstimate
+from diana.engine.records import LinksRecorded
+from diana.model.ids import SiteId
+
+MOST_TOLD = 16
+"""Links in a summary."""
+TOLD_EVERY_S = 10.0
+"""Forecasts move slowly: the summaries between are spared them."""
+_RECORD = ("links",)
+
+
+def on_measured(core: Context, event: LinkMeasured) -> None:
+    if event.site == core.site:
+        return
+    book = core.view.book
+    book.link(event.site).measured(core.now, event.rtt_s, event.bytes_per_s, event.sent, event.lost)
+    book.fresh(event.site)
+    if _RECORD not in core.timers:
+        core.after(_RECORD, core.state.settings.link_history_every_s)
+
+
+def record(core: Context) -> None:
+    """Due once after the first sample that is not kept yet: an idle link wakes nobody."""
+    taken = core.view.book.take()
+    if taken:
+        core.persist(LinksRecorded(links=taken))
+        core.view.book.attach(one.site for one in taken)
+
+
+def told_now(core: Context) -> tuple[LinkEstimate, ...]:
+    """This site's freshest estimates for its next summary."""
+    view = core.view
+    if core.now < view.told_again_s:
+        return ()
+    view.told_again_s = core.now + TOLD_EVERY_S
+    return told_always(core)
+
+
+def told_always(core: Context) -> tuple[LinkEstimate, ...]:
+    return core.view.book.freshest(MOST_TOLD)
+
+
+def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None:
+    """A peer's map: a claim, kept as such and never trusted over an own measurement."""
+    peer = core.view.peers[sender]
+    peer.told_links = tuple(one for one in told[:MOST_TOLD] if one.site != sender)
+    peer.told_links_s = core.now
+
+
+def ordered(core: Context, order: StageIn | Gather, size_bytes: int = 0) -> None:
+    """Bytes that will come here until the order's StageDone: counted on the best source of each file. `size_bytes`:
+    of a Gather, whose files the order does not name."""
+    if isinstance(order, Gather):
+        sizes = {order.source: size_bytes}
+    else:
+        sizes = {}
+        for fetch in order.files:
+            if fetch.sources:
+                sizes[fetch.sources[0]] = sizes.get(fetch.sources[0], 0) + fetch.file.size_bytes
+    core.view.book.ordered(order.ticket, sorted((s, n) for s, n in sizes.items() if s != core.site and n > 0))
+
+
+def settled(core: Context, ticket: int) -> None:
+    core.view.book.settled(ticket)

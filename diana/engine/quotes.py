@@ -1,0 +1,57 @@
+"""A site's answer to "what would these jobs meet at your place": capacity, run time, wait at the asker's priority."""
+
+from __future__ import annotations
+
+from diana.engine import forecast, load
+from diana.engine.context import Context
+from diana.engine.events import LookedUp
+from diana.engine.messages import Quote, QuoteRequest
+from diana.model.sketch import Quantiles
+
+
+def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, for_peer: bool = True) -> Quote:
+    """`held`: what this site holds of the asked refs."""
+    settings = core.state.settings
+    obstacles = load.obstacles(core, asked, for_peer=for_peer)
+    run = learned(core, asked)
+    sane = settings.slots >= asked.processors >= 1 and asked.jobs >= 1
+    wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
+    return Quote(
+        quote=asked.quote,
+        part=asked.part,
+        rejected=obstacles[0].why if obstacles else "",
+        near_miss=obstacles[0].mend if len(obstacles) == 1 else "",
+        slots=settings.slots,
+        free_slots=load.free_slots(core),
+        speed=settings.speed,
+        work_ahead_s=load.work_ahead_s(core),
+        files=held.found if held else (),
+        cached=held.cached if held else (),
+        unknown_refs=held.unknown if held else (),
+        links=core.view.links(),
+        run_low_s=run.low_s,
+        run_s=run.mid_s,
+        run_high_s=run.high_s,
+        run_mean_s=run.mean_s,
+        runs_seen=run.seen,
+        wait_s=wait.wait_s,
+        wait_low_s=wait.low_s,
+        wait_high_s=wait.high_s,
+        jobs_ahead=wait.jobs_ahead,
+        priority=wait.priority,
+        queued_jobs=load.queued_jobs(core),
+        busy_fraction=1.0 - load.free_slots(core) / settings.slots if settings.slots else 1.0,
+        uplink_bytes_per_s=settings.uplink_bytes_per_s,
+    )
+
+
+def learned(core: Context, asked: QuoteRequest) -> Quantiles:
+    """Run times of the asker's template here; all zero: none seen."""
+    found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
+    return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
+
+
+def guessed_s(core: Context, asked: QuoteRequest) -> float:
+    """Run time of a job nobody has seen here: as declared, else the default."""
+    settings = core.state.settings
+    return (asked.work_s or settings.default_work_s) / settings.speed

@@ -1,0 +1,93 @@
+"""What past work teaches: run times per template and user, and how far predictions of whole groups were off.
+
+Both are part of a site's state, folded from its records, and bounded whatever happens.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from math import ceil, exp, log
+from typing import NamedTuple
+
+import msgspec
+
+from diana.model.sketch import Batch, Quantiles, Sketch
+from diana.model.spec import GroupSpec
+
+MOST_TEMPLATES = 1000
+"""(template, user) pairs remembered; those that ended longest ago are forgotten."""
+MOST_ERRORS = 200
+LEAST_ERRORS = 5
+"""Fewer past errors give no range."""
+
+
+def template_key(spec: GroupSpec) -> str:
+    """What two groups have in common whose jobs run alike: command, script, environment, inputs and resources.
+
+    Not the sweep's values, the name, where outputs go, nor limits. Uploaded content counts by its path: it differs from
+    one submission to the next though the work does not.
+    """
+    need = spec.resources
+    what = (
+        spec.argv,
+        spec.script,
+        spec.environment,
+        tuple((i.path, "" if i.source.startswith("blob:") else i.source) for i in spec.inputs),
+        (need.processors, need.memory_bytes, need.gpus, need.work_s),
+    )
+    return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
+
+
+class RunTimes(msgspec.Struct):
+    """Sketches by template and user."""
+
+    sketches: dict[str, Sketch] = {}
+    """`TEMPLATE USER` -> its run times; the one learned of last stands last."""
+
+    def add(self, template: str, user: str, batch: Batch) -> None:
+        name = f"{template} {user}"
+        sketch = self.sketches.pop(name, None) or Sketch()
+        sketch.add(batch)
+        self.sketches[name] = sketch
+        if len(self.sketches) > MOST_TEMPLATES:
+            del self.sketches[next(iter(self.sketches))]
+
+    def find(self, template: str, user: str) -> Quantiles | None:
+        sketch = self.sketches.get(f"{template} {user}")
+        return sketch.quantiles() if sketch is not None and sketch.buckets else None
+
+    def mean_s(self, template: str, user: str) -> float | None:
+        sketch = self.sketches.get(f"{template} {user}")
+        return sketch.mean() if sketch is not None and sketch.buckets else None
+
+
+class PastError(NamedTuple):
+    """Of predicted ends of whole groups."""
+
+    low: float
+    """achieved/predicted that one in ten stays below; at most 1."""
+    high: float
+    """That one in ten exceeds; at least 1."""
+    median: float
+    """Median of |achieved/predicted - 1|."""
+    groups: int
+    """They rest on; 0: too few, the others mean nothing."""
+
+
+class Errors(msgspec.Struct):
+    """ln(achieved/predicted) of the last groups that ran as they were planned."""
+
+    logs: list[float] = []
+
+    def add(self, predicted_s: float, achieved_s: float) -> None:
+        """What is shorter than a millisecond counts as one."""
+        self.logs = [*self.logs, log(max(achieved_s, 1e-3) / max(predicted_s, 1e-3))][-MOST_ERRORS:]
+
+    def past(self) -> PastError:
+        if len(self.logs) < LEAST_ERRORS:
+            return PastError(1.0, 1.0, 0.0, 0)
+        factors = sorted(exp(one) for one in self.logs)
+        off = sorted(abs(factor - 1.0) for factor in factors)
+        last = len(factors) - 1
+        low, high = factors[int(0.1 * last)], factors[ceil(0.9 * last - 1e-9)]
+        return PastError(min(1.0, low), max(1.0, high), off[last // 2], len(factors))

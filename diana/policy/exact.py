@@ -1,0 +1,80 @@
+"""The best deal of a small group, found exactly: where lumps matter (few jobs, few large files) greedy errs most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from diana.policy.deal import Deal
+from diana.policy.demand import Block
+from diana.policy.grid import Grid
+from diana.policy.sites import Floats, Ints
+
+MOST_STATES = 128
+"""Ways to choose how many jobs of each block: the search looks at each pair of them once per site."""
+MOST_ENDS = 1024
+"""Ends of a site to work out, before the search."""
+
+
+def deal(grid: Grid, blocks: Sequence[Block]) -> Deal | None:
+    """None when the group is too large, or where what a site gets decides how long another's takes (a shared uplink, or
+    `max_parallel`).
+
+    best[s][v]: the earliest end when sites 0..s share v, v counting the jobs of each block; the ends of one site
+    depend on what it gets alone.
+    """
+    sizes = [len(b.indices) for b in blocks]
+    states = prod(size + 1 for size in sizes)
+    sites = len(grid.table)
+    if states > MOST_STATES or sites * states > MOST_ENDS or grid.demand.max_parallel:
+        return None
+    if grid.data is not None and grid.data.uplinks:
+        return None
+    vectors = np.array(list(product(*(range(size + 1) for size in sizes))))
+    ends = site_ends(grid, blocks, vectors)
+    rest = vectors[:, None, :] - vectors[None, :, :]
+    fits = (rest >= 0).all(axis=2)
+    place = np.array([prod(size + 1 for size in sizes[at + 1 :]) for at in range(len(sizes))])
+    left = np.where(fits, (rest * place).sum(axis=2), 0)
+    best = ends[:, 0]
+    taken: list[Ints] = [np.arange(states)]
+    for s in range(1, sites):
+        # Rows: what is shared by sites 0..s; columns: what of it goes to site s. The lowest index, so the fewest jobs
+        # of the first blocks, decides ties: earlier sites, home among them, keep what they can.
+        end = np.where(fits, np.maximum(ends[:, s][None, :], best[left]), np.inf)
+        choice = np.argmin(np.round(end, 9), axis=1)
+        taken.append(choice)
+        best = end[np.arange(states), choice]
+    if not np.isfinite(best[-1]):
+        return None
+    return _filled(Deal(grid, blocks), vectors, left, taken)
+
+
+def site_ends(grid: Grid, blocks: Sequence[Block], vectors: Ints) -> Floats:
+    """(V, S) when each site ends if it gets so many jobs of each block; infinite where it cannot."""
+    out = np.empty((len(vectors), len(grid.table)))
+    usable = np.flatnonzero(grid.rate > 0)
+    for v, counts in enumerate(vectors):
+        one = Deal(grid, blocks)
+        for number, jobs in enumerate(counts):
+            if jobs:
+                for s in usable:
+                    one.give(number, int(jobs), int(s))
+        out[v] = np.where(one.jobs <= grid.table.max_jobs, one.ends(), np.inf) if counts.any() else 0.0
+        if counts.any():
+            out[v][grid.rate <= 0] = np.inf
+    return np.where(np.isnan(out), np.inf, out)
+
+
+def _filled(out: Deal, vectors: Ints, left: Ints, taken: Sequence[Ints]) -> Deal:
+    state = len(vectors) - 1
+    for s in reversed(range(len(taken))):
+        choice = int(taken[s][state])
+        for number, jobs in enumerate(vectors[choice]):
+            if jobs:
+                out.give(number, int(jobs), s)
+        state = int(left[state, choice])
+    return out

@@ -1,0 +1,127 @@
+"""Forecasts of a series of measurements, as the Network Weather Service made them (Wolski, Spring, Hayes: "The Network
+Weather Service", FGCS 15, 1999, section 4.2): a family of cheap predictors sees every sample, each is scored by how
+wrong it was on this very series, and the one that was least wrong speaks.
+
+Deterministic: ties go to the predictor that stands first. A sample costs the same however many came before.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from math import fsum
+from statistics import median
+
+import msgspec
+
+FADE = 0.98
+"""What a past error weighs after one more sample: about the last fifty count, as many as are kept of a link. A shorter
+memory chooses worse on steady, wandering, spiky, periodic and stepping series alike."""
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """Of the next value, in the unit of the samples."""
+
+    value: float
+    error: float
+    """Mean absolute error of this predictor so far, recent ones counting more; negative: fewer than two samples."""
+    predictor: str
+    samples: int
+
+    @property
+    def relative_error(self) -> float:
+        """`error` as a share of the value; negative: not known."""
+        return self.error / self.value if self.error >= 0 and self.value > 0 else -1.0
+
+
+Members = tuple[tuple[str, Callable[["_Seen"], float]], ...]
+
+
+class _Seen:
+    """What the predictors look at: the latest samples, oldest first, and one running mean per gain."""
+
+    __slots__ = ("ewma", "latest")
+
+    def __init__(self) -> None:
+        self.latest = array("d")
+        self.ewma = array("d")
+
+    def add(self, value: float) -> None:
+        old = self.ewma if self.latest else [value] * len(GAINS)
+        self.ewma = array("d", [m + gain * (value - m) for m, gain in zip(old, GAINS, strict=True)])
+        self.latest.append(value)
+        if len(self.latest) > LONGEST:
+            del self.latest[0]
+
+
+def _mean(width: int) -> Callable[[_Seen], float]:
+    def predict(seen: _Seen) -> float:
+        values = seen.latest[-width:]
+        return fsum(values) / len(values)
+
+    return predict
+
+
+def _median(width: int) -> Callable[[_Seen], float]:
+    """An outlier moves it no further than to a neighbour."""
+    return lambda seen: median(seen.latest[-width:])
+
+
+def _ewma(place: int) -> Callable[[_Seen], float]:
+    """Exponentially weighted mean; the first sample is where it starts."""
+    return lambda seen: seen.ewma[place]
+
+
+LONGEST = 32
+GAINS = (0.5, 0.2, 0.05)
+_FAMILY: Members = (
+    ("last", lambda seen: seen.latest[-1]),
+    ("median-5", _median(5)),
+    ("median-21", _median(21)),
+    *((f"ewma-{gain:g}", _ewma(place)) for place, gain in enumerate(GAINS)),
+    ("mean-8", _mean(8)),
+    ("mean-32", _mean(LONGEST)),
+)
+PREDICTORS = tuple(name for name, _ in _FAMILY)
+"""In the order in which ties are decided."""
+
+
+class Forecaster:
+    """One series. `add` each sample in order of time; finite values of at least 0."""
+
+    __slots__ = ("_errors", "_seen", "_weight", "samples")
+
+    def __init__(self, samples: Iterable[float] = ()) -> None:
+        self._seen = _Seen()
+        self._errors = array("d", [0.0] * len(_FAMILY))
+        self._weight = 0.0
+        self.samples = 0
+        for value in samples:
+            self.add(value)
+
+    def add(self, value: float) -> None:
+        if self.samples:
+            # Judged by what each said before it saw this sample.
+            self._weight = self._weight * FADE + 1.0
+            for n, (_, predict) in enumerate(_FAMILY):
+                self._errors[n] = self._errors[n] * FADE + abs(value - predict(self._seen))
+        self._seen.add(value)
+        self.samples += 1
+
+    def forecast(self) -> Forecast | None:
+        """None: nothing was measured yet."""
+        if not self.samples:
+            return None
+        best = min(range(len(_FAMILY)), key=lambda n: (self._errors[n], n))
+        error = self._errors[best] / self._weight if self._weight else -1.0
+        name, predict = _FAMILY[best]
+        return Forecast(predict(self._seen), error, name, self.samples)
+
+    def opinions(self) -> dict[str, tuple[float, float]]:
+        """Predictor -> (its forecast, its error so far; negative: not known). For explanations and tests."""
+        if not self.samples:
+            return {}
+        return {
+            name: (predict(self._seen), error / self._weight if self._weight else -1.0)
+            for (name, predict), error in zip(_FAMILY, self._errors, strict=True)
+        }

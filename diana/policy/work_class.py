@@ -1,0 +1,46 @@
+"""What a group is heavy in, and how the paper ranks sites by it (SPEC D2; papers/diana-bulk-scheduling section V)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from diana.model.decision import JobClass
+from diana.policy.paper_cost import PaperTerms
+from diana.policy.sites import Floats, Ints, SiteTable, in_order
+from diana.policy.turnaround import Terms
+
+HEAVY = 4.0
+"""One of transfer and run time this many times the other: that is what the group is heavy in."""
+
+
+def derived(terms: Terms) -> JobClass:
+    """From estimated transfer against run time: their means over the sites that can run it, the transfer's over those
+    it would have to travel to. Data that lie at every site make no group data-intensive."""
+    can = np.isfinite(terms.total_s)
+    moves_s = terms.stage_in_s + terms.stage_out_s
+    away = can & (moves_s > 0)
+    transfer_s = float(moves_s[away].mean()) if away.any() else 0.0
+    run_s = float(terms.run_s[can].mean()) if can.any() else 0.0
+    if transfer_s > HEAVY * run_s:
+        return "data"
+    return "both" if HEAVY * transfer_s >= run_s > 0 else "compute"
+
+
+def keys(terms: PaperTerms, job_class: JobClass) -> Sequence[Floats]:
+    """What sites are ranked by. Compute-intensive: computation, ties by transfer; data-intensive: transfer, ties by
+    computation; both: the sum."""
+    if job_class == "compute":
+        return terms.computation, terms.transfer
+    return (terms.transfer, terms.computation) if job_class == "data" else (terms.cost,)
+
+
+def ranked(terms: PaperTerms, job_class: JobClass, table: SiteTable) -> Ints:
+    """Rows in rising cost, last ties by the table's rank."""
+    return in_order(keys(terms, job_class), table)
+
+
+def key_term(terms: PaperTerms, job_class: JobClass) -> Floats:
+    """(S,) what the sites are ranked by."""
+    return keys(terms, job_class)[0]

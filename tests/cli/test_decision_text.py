@@ -1,0 +1,101 @@
+"""What `plan` and `explain` print of a decision: as a stranger would read it (SPEC U3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.cli.decisions import show_decision, show_outcomes
+from diana.wire.client_messages import (
+    CostWeight,
+    Decision,
+    ExplainResponse,
+    PartOutcome,
+    PlannedPart,
+    SiteCost,
+    SiteCount,
+)
+
+DECISION = Decision(
+    plan="split",
+    reason="split over 2 sites ends after 100 s, whole at alpha after 150 s",
+    whole_s=150.0,
+    split_s=100.0,
+    candidates=(
+        SiteCost(
+            site="alpha", wait_s=5.0, wait_low_s=2.0, wait_high_s=9.0, run_s=145.0, total_s=150.0, slots=8,
+            runs_seen=37, run_from="here", age_s=0.0,
+        ),
+        SiteCost(site="beta", run_s=190.0, total_s=190.0, slots=4, run_from="declared", age_s=0.4),
+        SiteCost(site="gamma", rejected="has 2 processors, a job needs 4", near_miss="processors <= 2"),
+        SiteCost(site="delta", rejected="takes no work from other sites"),
+    ),
+    parts=(
+        PlannedPart(site="alpha", jobs=600, predicted_end_s=95.0, expected_end_s=100.0, run_s=90.0, wait_s=5.0),
+        PlannedPart(site="beta", jobs=400, predicted_end_s=100.0, expected_end_s=100.0, run_s=100.0),
+    ),
+    model="turnaround",
+    job_class="compute",
+    weights=(CostWeight(term="run", weight=2.0),),
+    expected_s=100.0,
+    low_s=92.0,
+    high_s=120.0,
+    reasons=(SiteCount(reason="not asked", sites=9936),),
+    past_error=0.08,
+    past_groups=37,
+)  # fmt: skip
+
+
+def test_a_decision_says_when_it_ends_how_sure_that_is_and_why_not_elsewhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_decision(DECISION)
+    text = capsys.readouterr().out
+    assert text.splitlines()[0] == DECISION.reason
+    for part in (
+        "predicted end: 1m40s, range 1m32s to 2m00s",
+        "past error: median 8% over 37 groups",
+        "cost model: turnaround, in seconds, run x 2; the group is compute-heavy (derived)",
+        "5.0 s (2.0 s to 9.0 s)",
+        "learned, 37 jobs",
+        "declared",
+        "not gamma: has 2 processors, a job needs 4 (takes it if processors <= 2)",
+        "not delta: takes no work from other sites\n",
+        "9,936 more sites: not asked",
+    ):
+        assert part in text
+
+
+def test_columns_that_say_nothing_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    show_decision(DECISION)
+    text = capsys.readouterr().out
+    assert "WAIT" in text
+    for silent in ("STAGE IN", "STAGE OUT", "BYTES IN", "NETWORK", "RTT", "COMPUTATION"):
+        assert silent not in text
+
+
+def test_the_papers_terms_are_shown_when_they_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    row = SiteCost(site="alpha", cost=1.5, network=0.25, computation=0.75, transfer=0.5, total_s=9.0, slots=1)
+    show_decision(Decision(plan="whole", reason="x", whole_s=9.0, candidates=(row,), model="paper", raw=True))
+    text = capsys.readouterr().out
+    assert "COMPUTATION" in text
+    assert "0.75" in text
+    assert "raw" in text
+
+
+def test_explain_holds_the_plan_against_what_came(capsys: pytest.CaptureFixture[str]) -> None:
+    one = PartOutcome(
+        decision=0, site="alpha", jobs=600, predicted_wait_s=5.0, predicted_run_s=90.0, predicted_end_s=100.0,
+        started_s=6.0, ended_s=108.0, over=True,
+    )  # fmt: skip
+    running = PartOutcome(decision=0, site="beta", jobs=400, predicted_end_s=100.0, started_s=1.0, ended_s=-1.0)
+    show_outcomes(ExplainResponse(group="g-1", outcomes=(one, running), achieved_s=108.0, predicted_s=100.0))
+    text = capsys.readouterr().out
+    assert "+8%" in text
+    assert "runs" in text
+    assert "achieved: 1m48s from submission to the last end; predicted 1m40s, error +8%" in text
+
+
+def test_control_characters_of_a_peer_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    row = SiteCost(site="evil", rejected="no\x1b[31m way", near_miss="x\x07")
+    show_decision(Decision(reason="r", candidates=(row,)))
+    assert "\x1b" not in capsys.readouterr().out
