@@ -58,6 +58,8 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     site: str
+    replicas: tuple[str, ...] = ()
+    """Other sites that hold it too."""
     files: int = 1
     file_bytes: int = 1_000_000
 
@@ -244,7 +246,9 @@ def _check(scenario: Scenario) -> None:
     _positive("default_link", scenario.default_link.latency_s, scenario.default_link.bytes_per_s)
     _shares("default_link", scenario.default_link)
     for dataset in scenario.datasets:
-        _known(dataset.site, names, f"datasets {dataset.name}: site")
+        _unique([dataset.site, *dataset.replicas], f"datasets {dataset.name}: site, replicas")
+        for site_name in (dataset.site, *dataset.replicas):
+            _known(site_name, names, f"datasets {dataset.name}: site")
         if dataset.files < 1 or dataset.file_bytes < 0:
             raise ValueError(
                 f"datasets {dataset.name}: files = {dataset.files}, file_bytes = {dataset.file_bytes}: want >= 1, >= 0"

@@ -94,8 +94,8 @@ class World:
         """Start all sites, register the datasets, let the users and the faults come."""
         for site in self.sites.values():
             site.start()
-        for number, spec in enumerate(self.scenario.datasets):
-            home = SiteId(spec.site)
+        held = [(SiteId(site), spec) for spec in self.scenario.datasets for site in (spec.site, *spec.replicas)]
+        for number, (home, spec) in enumerate(held):
             made, files = dataset(spec)
             self.sites[home].stager.register(made, files)
             who = Principal(Role.OPERATOR, f"operator@{self.scenario.users[0].name.partition('@')[2]}")

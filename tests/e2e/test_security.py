@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "Client/Release": (YES, NO),
     "Client/Retry": (YES, NO),
     "Client/Explain": (YES, NO),
+    "Client/Links": (YES, NO),
     "Client/Sites": (YES, NO),
     "Client/Datasets": (YES, NO),
     "Client/ShowDataset": (YES, NO),

@@ -101,7 +101,7 @@ def test_the_journal_of_the_first_release_is_read() -> None:
     assert state.keys == {"alice@vo last": "alpha-5"}
     assert state.custodies[(SubgroupId("alpha-5/0"), 1)].running == {0: 1, 1: 1, 2: 1}
     assert state.next_group == 6
-    assert set(state.datasets) == {"d"}
+    assert set(state.datasets) == {"d", "made"}
     assert state.settings.summary_every_s == 2.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import TypeVar
 
 import msgspec
@@ -28,7 +29,8 @@ def to_status(view: GroupView) -> wire.GroupStatus:
 def to_decision(decision: Decision) -> wire.Decision:
     weights = tuple(wire.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
     fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
-    message = msgspec.convert({**fields, "weights": weights}, wire.Decision, from_attributes=True)
+    # By attribute: keys of a dict would have to be those of the JSON.
+    message = to_message(SimpleNamespace(**{**fields, "weights": weights}), wire.Decision)
     rows = (
         _finite(row, ("total_s", "stage_in_s", "total_low_s", "total_high_s", "cost")) for row in message.candidates
     )
