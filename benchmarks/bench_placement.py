@@ -16,9 +16,11 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+import msgspec
 import numpy as np
 
 from benchmarks.site import BenchSite
@@ -205,7 +207,30 @@ def measure(folder: Path, rounds: int) -> dict[str, float]:
     out["split_10k_jobs_shared_data_ms"] = split(1000, 10_000, 1, 5 * rounds)
     quoted = candidates(16)
     out["decide_16_quotes_ms"] = median(times_us(lambda: decide(demand(10_000, 1), quoted, 0.0), 20 * rounds)) / 1e3
-    return out | plan(folder, rounds)
+    return out | small(rounds) | plan(folder, rounds)
+
+
+def small(rounds: int) -> dict[str, float]:
+    """What most submissions are: few jobs, few sites that answered. Milliseconds."""
+    quoted, out = candidates(5), {}
+    for name, asked in {"1_job": demand(1), "20_jobs": demand(20), "20_jobs_data": demand(20, 1)}.items():
+        step = partial(decide, asked, quoted, 0.0)
+        step()
+        out[f"decide_{name}_5_quotes_ms"] = median(times_us(step, 20 * rounds)) / 1e3
+    return out
+
+
+def scattered(sites: int, parts: int, copies: int) -> float:
+    """Milliseconds to decide on a group whose `parts` files lie at so many sites each, all over the grid."""
+    whole = [
+        msgspec.structs.replace(c, links={site(h): Link(bytes_per_s=1e6 * (1 + h % 5)) for h in range(sites)})
+        for c in candidates(sites)
+    ]
+    places = [frozenset(site((7 * n + 11 * n * c + c) % sites) for c in range(copies)) for n in range(parts)]
+    asked = demand(100_000, parts)
+    needs = tuple(msgspec.structs.replace(n, holders=p) for n, p in zip(asked.needs, places, strict=True))
+    asked = msgspec.structs.replace(asked, needs=needs)
+    return times_us(lambda: decide(asked, whole, 0.0), 1)[0] / 1e3
 
 
 def growth(rounds: int) -> dict[str, float]:
@@ -216,6 +241,9 @@ def growth(rounds: int) -> dict[str, float]:
             out[f"sites_{sites}_jobs_{jobs}_ms"] = split(sites, jobs, 0, rounds)
     for parts in (1, 4, 64, 1024, 4096):
         out[f"sites_100_blocks_{parts}_ms"] = split(100, 10**6, parts, 1)
+    for sites in (100, 300):
+        for copies in (1, 2):
+            out[f"scattered_{sites}_blocks_4096_copies_{copies}_ms"] = scattered(sites, 4096, copies)
     return out
 
 

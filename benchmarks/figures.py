@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks import bench_catalogue, bench_placement, bench_queues, bench_stream
+from benchmarks.bench_alternatives import alternatives
 from benchmarks.calibration import timed, xargs_jobs_per_s
 from benchmarks.history import finish_at_random
 from benchmarks.site import BenchSite, cpu_s, resident_bytes
@@ -141,4 +142,5 @@ FIGURES = {
     "p8": p8_restart,
     "p10": p10_stream,
     "catalogue": catalogue,
+    "alternatives": alternatives,
 }

@@ -183,20 +183,6 @@ def identity_of_uri(uri: str) -> Identity:
     return Identity(found["kind"], found["name"], found["vo"])
 
 
-def check_dates(cert_pem: bytes, wall_s: float) -> str:
-    """Empty while the certificate holds; else one line that says since when not, and the mend."""
-    certificate = _parse(cert_pem)
-    now = _moment(wall_s)
-    if now > certificate.not_valid_after_utc:
-        return (
-            f"certificate expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have the VO issue a new one"
-        )
-    if now < certificate.not_valid_before_utc:
-        began = certificate.not_valid_before_utc
-        return f"certificate holds only from {began:%Y-%m-%d %H:%M} UTC; check this host's clock"
-    return ""
-
-
 def _identity(certificate: x509.Certificate) -> Identity:
     from cryptography import x509
 

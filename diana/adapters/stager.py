@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from diana.adapters.staging.blobs import Blobs
 from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import PAGE, Catalogue
-from diana.adapters.staging.client import ChannelFor, Fetcher, Observe
+from diana.adapters.staging.client import ChannelFor, Fetcher, LocalFault, Observe
+from diana.adapters.staging.database import CatalogueFault
 from diana.adapters.staging.holdings import Content, Holdings, Reader
 from diana.adapters.staging.inputs import Inputs
 from diana.adapters.staging.inspection import files, rows, verify
+from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs import Outputs
 from diana.adapters.staging.produced import keep_outputs, register_outputs
@@ -45,6 +49,10 @@ from diana.ports import Emit
 _log = logging.getLogger("diana.staging")
 
 
+class _ForGood(UsageError):
+    """What a URL's store or our operator says no to: asking again would not help."""
+
+
 class FileStager:
     """`ports.Stager`, plus what the client API needs. Methods belong to the event loop's thread, except
     `put_blob_bytes`, `has_blob` and `blob_path`, which block on the disk and may be called from any."""
@@ -66,7 +74,7 @@ class FileStager:
         self._pool = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="diana-data")
         self._catalogue = Catalogue(data.catalogue)
         self._fetcher = Fetcher(channel_for, observe, self._pool, self._limits)
-        self._cache = Cache(data, site, self._catalogue, self._fetcher, self._pool, self._limits)
+        self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
         self._replicas = Replicas(data, self._catalogue, self._cache, self._fetcher, self._pool, self._limits)
         self.holdings = Holdings(data, site, self._catalogue, self._replicas)
         self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
@@ -76,8 +84,9 @@ class FileStager:
         self._blobs = Blobs(data, self._pool, self._limits)
         self._orders = asyncio.Semaphore(self._limits.orders)
         self._registering = asyncio.Semaphore(1)
+        self._stopping = threading.Event()
         self._tickets: dict[int, tuple[asyncio.Task[None], Hashable]] = {}
-        self._lanes = _Lanes()
+        self._lanes = Lanes()
         self._dropping = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
         self._drops: set[asyncio.Task[None]] = set()
@@ -94,6 +103,7 @@ class FileStager:
 
     async def close(self) -> None:
         """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
+        self._stopping.set()
         for ticket in list(self._tickets):
             self.cancel(ticket)
         self._urls.cancel_looks()
@@ -108,7 +118,10 @@ class FileStager:
 
     def stage_in(self, order: StageIn) -> None:
         async def work() -> int:
-            moved = await self._url_inputs.stage_in(order)
+            try:
+                moved = await self._url_inputs.stage_in(order)
+            except UsageError as fault:
+                raise _ForGood(str(fault)) from None
             moved += await self._inputs.stage_in(without_urls(order))
             await in_thread(self._pool, self._cache.trim)
             return moved
@@ -120,21 +133,27 @@ class FileStager:
 
     def look_up(self, order: LookUp) -> None:
         async def run() -> None:
-            refs = tuple(ref for ref in order.refs if not is_url_ref(ref))
-            found, unknown = await in_thread(self._pool, self._catalogue.look_up, refs)
-            cached = await in_thread(self._pool, self._cached, refs)
-            there, failed = await self._urls.look_up([ref for ref in order.refs if is_url_ref(ref)])
-            self._emit(
-                LookedUp(
-                    ticket=order.ticket,
-                    found=(*found, *there),
-                    cached=cached,
-                    unknown=unknown,
-                    failed=tuple(failed),
-                )
-            )
+            try:
+                answer = await self._looked_up(order)
+            except Exception as fault:
+                # Somebody's quote waits for the answer, whatever became of our disk.
+                why = self._why("looking up data", fault)
+                answer = LookedUp(ticket=order.ticket, failed=tuple((ref, why) for ref in order.refs))
+            self._emit(answer)
 
-        task = asyncio.get_running_loop().create_task(run())
+        self._look(run())
+
+    async def _looked_up(self, order: LookUp) -> LookedUp:
+        refs = tuple(ref for ref in order.refs if not is_url_ref(ref))
+        found, unknown = await in_thread(self._pool, self._catalogue.look_up, refs)
+        cached = await in_thread(self._pool, self._cached, refs)
+        there, failed = await self._urls.look_up([ref for ref in order.refs if is_url_ref(ref)])
+        return LookedUp(
+            ticket=order.ticket, found=(*found, *there), cached=cached, unknown=unknown, failed=tuple(failed)
+        )
+
+    def _look(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
@@ -158,9 +177,7 @@ class FileStager:
                 )
             )
 
-        task = asyncio.get_running_loop().create_task(run())
-        self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
+        self._look(run())
 
     def cancel(self, ticket: int) -> None:
         """Unfinished files vanish; no `StageDone` follows."""
@@ -200,7 +217,14 @@ class FileStager:
         async with self._registering:
             parallel = max(1, self._limits.threads - 1)
             dataset = await register(
-                self._catalogue, name, paths, self._pool, parallel, new_version=new_version, tell=tell
+                self._catalogue,
+                name,
+                paths,
+                self._pool,
+                parallel,
+                stopping=self._stopping,
+                new_version=new_version,
+                tell=tell,
             )
         self._drop("catalogue", self._catalogue.sweep)
         return dataset
@@ -208,6 +232,10 @@ class FileStager:
     async def datasets(self, name: str = "", version: int = 0) -> list[HeldDataset]:
         """What stands here, registered or cached; of one name or of all."""
         return await in_thread(self._pool, rows, self._catalogue, name, version)
+
+    async def registered(self) -> list[Dataset]:
+        """The newest version of every dataset that is registered here, by name."""
+        return await in_thread(self._pool, self._catalogue.newest)
 
     async def dataset_names(self) -> list[str]:
         return await in_thread(self._pool, self._catalogue.names)
@@ -226,7 +254,7 @@ class FileStager:
         found = await in_thread(self._pool, self._catalogue.registered, name, version)
         if found is None:
             raise UsageError(f"dataset {name}: not registered at site {self._site}")
-        walk = verify(self._catalogue, found, self._site)
+        walk = verify(self._catalogue, found, self._site, self._stopping)
         while checked := await in_thread(self._pool, next, walk, None):
             yield checked
 
@@ -286,22 +314,27 @@ class FileStager:
 
     def _begin(self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]]) -> None:
         async def run() -> None:
-            moved, error = 0, ""
+            moved, error, final = 0, "", False
             async with self._lanes.turn(lane), self._orders:
                 try:
                     moved = await work()
-                except DianaError as fault:
-                    error = f"{doing}: {fault}"
-                except OSError as fault:
-                    error = f"{doing} at site {self._site}: {fault.filename or self._data.root}: {fault.strerror}"
-                except Exception as bug:
-                    _log.exception("%s, ticket %d", doing, ticket)
-                    error = f"{doing} at site {self._site}: internal error ({bug!r}); see the node's log"
+                except Exception as fault:
+                    error, final = self._why(doing, fault), isinstance(fault, _ForGood)
             if self._tickets.pop(ticket, None) is not None:
-                self._emit(StageDone(ticket=ticket, bytes_moved=moved, error=error))
+                self._emit(StageDone(ticket=ticket, bytes_moved=moved, error=error, final=final))
 
         if ticket not in self._tickets:
             self._tickets[ticket] = (asyncio.get_running_loop().create_task(run()), lane)
+
+    def _why(self, doing: str, fault: Exception) -> str:
+        """One line; a bug of ours goes to the log as well."""
+        if isinstance(fault, DianaError):
+            where = f" at site {self._site}" if isinstance(fault, LocalFault | CatalogueFault) else ""
+            return f"{doing}{where}: {fault}"
+        if isinstance(fault, OSError):
+            return f"{doing} at site {self._site}: {fault.filename or self._data.root}: {fault.strerror}"
+        _log.error("%s", doing, exc_info=fault)
+        return f"{doing} at site {self._site}: internal error ({fault!r}); see the node's log"
 
     def _drop(self, lane: Hashable, work: Callable[[], None]) -> None:
         """Deletions run one after the other: a subgroup's comes after those of its outputs."""
@@ -316,24 +349,3 @@ class FileStager:
         task = asyncio.get_running_loop().create_task(run())
         self._drops.add(task)
         task.add_done_callback(self._drops.discard)
-
-
-class _Lanes:
-    """Orders of one lane run one after the other, in the order they came; lanes know nothing of each other."""
-
-    def __init__(self) -> None:
-        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def turn(self, lane: Hashable) -> AsyncIterator[None]:
-        lock, waiting = self._locks.get(lane) or (asyncio.Lock(), 0)
-        self._locks[lane] = (lock, waiting + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            _, waiting = self._locks[lane]
-            if waiting == 1:
-                del self._locks[lane]
-            else:
-                self._locks[lane] = (lock, waiting - 1)

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from diana.wire.client_messages import Decision, ExplainResponse, PartOutcome, SiteCost
 
 _NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
+HEARD_NOW_S = 1.0
+"""What is younger counts as known now."""
+NOTICED = 0.05
+"""A part of the turnaround that is worth a word."""
 _RUN_FROM = {
-    "here": "learned, {seen} jobs",
-    "elsewhere": "learned elsewhere, {seen} jobs",
+    "here": "{seen} jobs here",
+    "elsewhere": "{seen} jobs elsewhere",
     "declared": "declared",
     "guess": "a guess",
 }
@@ -26,18 +30,15 @@ def show_decision(decision: Decision) -> None:
     for line in _summary(decision):
         print(line)
     if decision.parts:
-        print()
+        print("\nthe plan:")
         _table(
-            (
-                "PART AT", ">JOBS", ">END", ">RANGE", ">WAIT", ">STAGE IN", ">RUN", ">STAGE OUT", ">BYTES IN",
-                ">BYTES OUT",
-            ),
+            ("SITE", ">JOBS", ">END", ">RANGE", ">WAIT", ">STAGE IN", ">RUN", ">STAGE OUT", ">BYTES IN", ">BYTES OUT"),
             [
                 (
                     part.site,
                     f"{part.jobs:,}",
                     output.seconds(part.expected_end_s or part.predicted_end_s),
-                    _between(part.predicted_low_s, part.predicted_high_s),
+                    output.between(part.predicted_low_s, part.predicted_high_s),
                     output.seconds(part.wait_s),
                     output.seconds(part.stage_in_s),
                     output.seconds(part.run_s),
@@ -47,24 +48,21 @@ def show_decision(decision: Decision) -> None:
                 )
                 for part in decision.parts
             ],
-        )  # fmt: skip
+        )
     _show_sites(decision)
 
 
 def _summary(decision: Decision) -> list[str]:
     lines = []
-    end_s = decision.expected_s or max((p.predicted_end_s for p in decision.parts), default=-1.0)
     if decision.parts:
-        spread = _between(decision.low_s, decision.high_s)
-        lines.append(f"predicted end: {output.seconds(end_s)}" + (f", range {spread}" if spread else ""))
+        lines.append(_end(decision))
         if decision.past_groups:
             off = f"median {decision.past_error:.0%} over {decision.past_groups:,} groups"
             lines.append(f"past error: {off}; eight of ten ended in that range")
         else:
             lines.append("past error: too few groups have run as planned to tell")
-    whole = output.seconds(decision.whole_s) if decision.whole_s >= 0 else "at no single site"
-    split = output.seconds(decision.split_s) if decision.split_s > 0 else "-"
-    lines.append(f"whole: {whole}; split: {split}")
+    if decision.plan == "whole" and decision.split_s > 0 and decision.split_s != decision.whole_s:
+        lines.append(f"split, it would end after {output.seconds(decision.split_s)}")
     units = {"paper": "the paper's cost, without a unit"}.get(decision.model, "turnaround, in seconds")
     kind = _CLASSES.get(decision.job_class, "")
     if kind:
@@ -75,23 +73,39 @@ def _summary(decision: Decision) -> list[str]:
     return lines
 
 
+def _end(decision: Decision) -> str:
+    """Plans are compared as if jobs could be cut; what is promised counts whole jobs."""
+    fluid = output.seconds(max(part.predicted_end_s for part in decision.parts))
+    end = output.seconds(decision.expected_s) if decision.expected_s > 0 else fluid
+    spread = output.between(decision.low_s, decision.high_s)
+    cut = f"; {fluid} if jobs could be cut" if end != fluid else ""
+    return f"predicted end: {end}" + (f", range {spread}" if spread else "") + cut
+
+
 # --- sites ---------------------------------------------------------------------------------------------------
 
 
 def _show_sites(decision: Decision) -> None:
     feasible = [cost for cost in decision.candidates if not cost.rejected]
+    if feasible and decision.model == "paper":
+        print("\nwhat the whole group would cost at each site, by the paper's terms:")
+        _table(("SITE", ">COST", ">NETWORK", ">COMPUTATION", ">TRANSFER"), [_paper_terms(cost) for cost in feasible])
     if feasible:
-        print("\nwhat the whole group would cost at each site:")
+        print("\nwhat the whole group would take at each site:")
+        _table(
+            ("SITE", ">TOTAL", ">RANGE", ">WAIT", ">STAGE IN", ">RUN", ">STAGE OUT", ">NETWORK"),
+            [_terms(cost) for cost in feasible],
+        )
+        print("\nwhat that rests on:")
         _table(
             (
-                "SITE", ">COST", ">NETWORK COST", ">COMPUTATION", ">TRANSFER", ">TOTAL", ">RANGE", ">WAIT", ">STAGE IN",
-                ">RUN", ">STAGE OUT", ">NETWORK", ">BYTES IN", ">BYTES OUT", ">SLOTS", ">AT MOST", ">JOBS AHEAD",
-                ">RTT", ">RATE", ">AGE", "RUN TIME",
+                "SITE", ">SLOTS", ">AT MOST", ">JOBS AHEAD", ">BYTES IN", ">BYTES OUT", ">RTT", ">RATE", ">HEARD",
+                "RUN TIME FROM",
             ),
-            [_cells(cost, decision.model == "paper") for cost in feasible],
+            [_grounds(cost) for cost in feasible],
         )  # fmt: skip
     rejected = [cost for cost in decision.candidates if cost.rejected]
-    if rejected:
+    if rejected or decision.reasons:
         print()
     for cost in rejected:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
@@ -101,42 +115,42 @@ def _show_sites(decision: Decision) -> None:
         print(output.clean(f"{sites}: {some.reason}"))
 
 
-def _cells(cost: SiteCost, paper: bool) -> tuple[str, ...]:
-    learned = _RUN_FROM.get(cost.run_from, "").format(seen=f"{cost.runs_seen:,}")
-    numbers = (cost.cost, cost.network, cost.computation, cost.transfer) if paper else (0.0, 0.0, 0.0, 0.0)
+def _paper_terms(cost: SiteCost) -> tuple[str, ...]:
+    return (cost.site, *(f"{term:.4g}" for term in (cost.cost, cost.network, cost.computation, cost.transfer)))
+
+
+def _terms(cost: SiteCost) -> tuple[str, ...]:
     return (
         cost.site,
-        *(f"{number:.4g}" for number in numbers),
         output.seconds(cost.total_s),
-        _between(cost.total_low_s, cost.total_high_s),
+        output.between(cost.total_low_s, cost.total_high_s),
         _ranged(cost.wait_s, cost.wait_low_s, cost.wait_high_s),
         _ranged(cost.stage_in_s, cost.stage_in_low_s, cost.stage_in_high_s),
         _ranged(cost.run_s, cost.run_low_s, cost.run_high_s),
         output.seconds(cost.stage_out_s),
         output.seconds(cost.network_s),
+    )
+
+
+def _grounds(cost: SiteCost) -> tuple[str, ...]:
+    return (
+        cost.site,
+        f"{cost.slots:,}",
+        f"{cost.max_jobs:,}" if cost.max_jobs else "-",
+        f"{cost.jobs_ahead:,}",
         output.size(cost.bytes_in),
         output.size(cost.bytes_out),
-        f"{cost.slots:,}",
-        f"{cost.max_jobs:,}",
-        f"{cost.jobs_ahead:,}",
-        output.seconds(cost.rtt_s or -1),
+        output.milliseconds(cost.rtt_s or -1),
         output.rate(cost.bytes_per_s),
-        output.seconds(cost.age_s),
-        learned,
+        "now" if cost.age_s < HEARD_NOW_S else f"{output.seconds(cost.age_s)} ago",
+        _RUN_FROM.get(cost.run_from, "").format(seen=f"{cost.runs_seen:,}"),
     )
 
 
 def _ranged(value_s: float, low_s: float, high_s: float) -> str:
     """The figure, and its range where it has one that shows."""
-    spread = _between(low_s, high_s)
+    spread = output.between(low_s, high_s)
     return f"{output.seconds(value_s)} ({spread})" if spread else output.seconds(value_s)
-
-
-def _between(low_s: float, high_s: float) -> str:
-    if high_s <= 0 or low_s < 0:
-        return ""
-    low, high = output.seconds(low_s), output.seconds(high_s)
-    return "" if low == high else f"{low} to {high}"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -151,45 +165,44 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def show_outcomes(explained: ExplainResponse) -> None:
     """Predicted against achieved, per part and for the whole."""
     if explained.outcomes and any(one.ended_s >= 0 or one.started_s >= 0 for one in explained.outcomes):
-        print("\npredicted against achieved, from the decision on:")
+        print("\npredicted / achieved, in time from the decision on:")
+        several = len(explained.decisions) > 1
         _table(
-            (
-                "PART AT",
-                ">JOBS",
-                ">START",
-                ">ACHIEVED",
-                ">RUN",
-                ">TOOK",
-                ">BYTES IN",
-                ">CAME",
-                ">END",
-                ">ENDED",
-                ">ERROR",
-            ),
-            [_outcome(one) for one in explained.outcomes],
+            ("SITE", ">DECISION", ">JOBS", ">START", ">RUN", ">BYTES IN", ">END", ">ERROR"),
+            [_outcome(one, several) for one in explained.outcomes],
         )
     if explained.achieved_s > 0:
-        line = f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end"
-        if explained.predicted_s > 0:
-            error = _error(explained.predicted_s, explained.achieved_s)
-            line += f"; predicted {output.seconds(explained.predicted_s)}, error {error}"
-        print(line)
+        print(_achieved(explained))
 
 
-def _outcome(one: PartOutcome) -> tuple[str, ...]:
+def _achieved(explained: ExplainResponse) -> str:
+    """The time before the decision, such as that spent waiting for other groups, was never predicted."""
+    line = f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end"
+    if explained.predicted_s <= 0 or not explained.decisions:
+        return line
+    one = explained.decisions[0]
+    planned_s = one.expected_s or max((part.predicted_end_s for part in one.parts), default=0.0)
+    before_s = max(0.0, explained.predicted_s - planned_s)
+    if before_s >= max(HEARD_NOW_S, NOTICED * explained.achieved_s):
+        line += f", {output.seconds(before_s)} of it before the group was placed"
+        line += f"\nfrom then on: {output.seconds(explained.achieved_s - before_s)}"
+    error = _error(planned_s, explained.achieved_s - before_s)
+    return f"{line}; predicted {output.seconds(planned_s)}, error {error}"
+
+
+def _outcome(one: PartOutcome, several: bool) -> tuple[str, ...]:
     start_s = max(one.predicted_wait_s, one.predicted_stage_in_s)
     took_s = one.ended_s - one.started_s if one.ended_s >= 0 and one.started_s >= 0 else -1.0
+    ended = output.seconds(one.ended_s) if one.over else "not over"
+    moved = one.predicted_bytes_in or one.bytes_in
     return (
         one.site,
+        str(one.decision + 1) if several else "",
         f"{one.jobs:,}",
-        output.seconds(start_s),
-        output.seconds(one.started_s),
-        output.seconds(one.predicted_run_s),
-        output.seconds(took_s),
-        output.size(one.predicted_bytes_in),
-        output.size(one.bytes_in),
-        output.seconds(one.predicted_end_s),
-        output.seconds(one.ended_s) if one.over else "runs",
+        f"{output.seconds(start_s)} / {output.seconds(one.started_s)}",
+        f"{output.seconds(one.predicted_run_s)} / {output.seconds(took_s if one.over else -1)}",
+        f"{output.size(one.predicted_bytes_in)} / {output.size(one.bytes_in)}" if moved else "",
+        f"{output.seconds(one.predicted_end_s)} / {ended}",
         _error(one.predicted_end_s, one.ended_s) if one.over and one.ended_s >= 0 else "-",
     )
 

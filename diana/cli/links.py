@@ -48,8 +48,8 @@ def _row(found: LinkMap, row: LinkView) -> tuple[object, ...]:
     return (
         _place(found, row.source),
         _place(found, row.target),
-        milliseconds(row.rtt_s),
-        milliseconds(row.jitter_s),
+        output.milliseconds(row.rtt_s),
+        output.milliseconds(row.jitter_s),
         percent(row.loss),
         output.rate(row.bytes_per_s),
         percent(row.error),
@@ -74,13 +74,13 @@ def show_near(found: LinkMap, site: str) -> None:
 
 
 def _near_row(row: NearSite) -> tuple[object, ...]:
-    shown = milliseconds(row.rtt_s)
+    shown = output.milliseconds(row.rtt_s)
     return (
         row.site,
         f"~{shown}" if row.estimated and row.rtt_s >= 0 else shown,
         output.rate(row.bytes_per_s),
         _way(row.shortest),
-        milliseconds(row.shortest_s),
+        output.milliseconds(row.shortest_s),
         _way(row.widest),
         output.rate(row.widest_bytes_per_s),
     )
@@ -88,10 +88,6 @@ def _near_row(row: NearSite) -> tuple[object, ...]:
 
 def _way(sites: tuple[str, ...]) -> str:
     return " > ".join(sites) or "-"
-
-
-def milliseconds(value_s: float) -> str:
-    return "-" if value_s < 0 else f"{value_s * 1000:.1f} ms"
 
 
 def percent(share: float) -> str:
@@ -102,9 +98,9 @@ COMMANDS = {
     "links": Command(
         _options,
         _links,
-        "Each row: TO fetches from FROM. RTT and RATE are forecasts by the predictor that was wrong least so far; +-ERROR\n"
-        "is its past error on RATE, AGE that of the newest sample of RATE (of RTT where RATE was never measured). Rows\n"
-        "other sites told of stand below this node's own. A site out of reach stays with its age.",
+        "Each row: TO fetches from FROM. RTT and RATE are forecasts by the predictor that was wrong least so far.\n"
+        "+-ERROR is its past error on RATE; AGE that of the newest sample of RATE, or of RTT where RATE was never\n"
+        "measured. Rows other sites told of stand below this node's own. A site out of reach stays with its age.",
         """
 diana links
 diana links --from beta

@@ -206,7 +206,7 @@ def _sites(args: argparse.Namespace) -> int:
                 f"{site.queued_jobs:,}",
                 output.seconds(site.work_ahead_s),
                 f"{site.speed:g}",
-                "-" if site.home or site.rtt_s < 0 else f"{site.rtt_s * 1000:.1f} ms",
+                "-" if site.home else output.milliseconds(site.rtt_s),
                 "-" if site.home else output.rate(site.bytes_per_s),
                 _names(site.datasets),
             )

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from diana.model.durations import between as between
+from diana.model.durations import seconds as seconds
+
 COLOURS = {
     "done": "green",
     "alive": "green",
@@ -80,20 +83,9 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> str:
     return drawn + "." * (width - len(drawn))
 
 
-def seconds(value_s: float | None) -> str:
-    """`0.25 s`, `12.3 s`, `3m05s`, `2h03m`, `4d02h`; `-` for what is not known."""
-    if value_s is None or value_s < 0 or value_s != value_s or value_s == float("inf"):
-        return "-"
-    if value_s < 1:
-        return f"{value_s:.3f} s" if value_s else "0 s"
-    if value_s < 60:
-        return f"{value_s:.1f} s"
-    whole = round(value_s)
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+def milliseconds(value_s: float) -> str:
+    """Of a round trip; `-` for one that was not measured."""
+    return "-" if value_s < 0 else f"{value_s * 1000:.1f} ms"
 
 
 def size(value_bytes: float) -> str:

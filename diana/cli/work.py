@@ -52,7 +52,6 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
-    over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of a job whose site is lost")
     over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.gpus=1")
     over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
 
@@ -119,14 +118,21 @@ def _job_of_command(words: list[str]) -> dict[str, object]:
 
 
 def guessed_format(content: bytes) -> str:
-    """Of what came without a name."""
-    start = content.lstrip()
+    """Of what came without a name: by its first line that says something."""
     if content.startswith(b"#!"):
         return "script"
-    return "json" if start.startswith(b"{") else "toml"
+    lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf").splitlines())
+    first = next((line for line in lines if line and not line.startswith(b"#")), b"")
+    if first.startswith(b"{"):
+        return "json"
+    key = first.partition(b":")[0].strip(b"\"'")
+    is_yaml = first.startswith(b"---") or (b":" in first and key.replace(b"_", b"").isalnum())
+    return "yaml" if is_yaml else "toml"
 
 
 def _submit(args: argparse.Namespace) -> int:
+    if args.timeout is not None and not args.wait:
+        raise UsageError("--timeout: limits the waiting of --wait; add --wait, or take --time for a limit per job")
     with client(args) as node:
         accepted = node.submit(key=args.key, **_job_of(args))
         if args.wait:

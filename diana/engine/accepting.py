@@ -70,6 +70,9 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
             else:
                 core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
             return True
+    if any((c.event.principal.name, c.event.key) == (owner, event.key) for c in core.chains):
+        core.reply(Reply(event.request, other_body(event.key, "groups being submitted")))
+        return True
     return False
 
 

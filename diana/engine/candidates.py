@@ -48,7 +48,8 @@ class Runs(NamedTuple):
 
 def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
     heard: dict[SiteId, tuple[Quote, float]] = dict(draft.quotes)
-    heard[core.site] = (quotes.quote(core, quote_request(draft), for_peer=False), core.now)
+    own = quotes.quote(core, quote_request(draft), for_peer=False, holders=manifest.holders())
+    heard[core.site] = (own, core.now)
     known = core.view.peers
     named = sorted(known) if len(known) <= MOST_NAMED else sorted(draft.asked & known.keys())
     elsewhere_s, elsewhere = _elsewhere(core, draft, (quote for quote, _ in heard.values()))
@@ -57,8 +58,15 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
         runs = _runs(core, draft.spec, heard[site][0], elsewhere_s, elsewhere) if site in heard else None
         candidates.append(_candidate(core, draft, site, heard.get(site), runs, manifest))
         run_from[site] = runs.source if runs else ""
-    near = {site: quote.near_miss[:MOST_TEXT] for site, (quote, _) in heard.items() if quote.rejected}
+    near = {c.site: _near(heard[c.site][0], c) for c in candidates if c.site in heard}
     return Field(candidates, run_from, near, len(known) - len(named))
+
+
+def _near(quote: Quote, candidate: Candidate) -> str:
+    """Also of a site that takes part of the group: where the others take too little, that is what it fails by."""
+    if quote.rejected:
+        return quote.near_miss[:MOST_TEXT]
+    return f"jobs <= {candidate.max_jobs}" if candidate.max_jobs and not candidate.rejected else ""
 
 
 # --- run times -----------------------------------------------------------------------------------------------
@@ -139,6 +147,7 @@ def _candidate(
         jobs_ahead=quote.jobs_ahead,
         queued_jobs=quote.queued_jobs,
         busy_fraction=quote.busy_fraction,
+        max_jobs=quote.max_jobs,
     )
 
 
@@ -156,9 +165,9 @@ def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
 def unusable(quote: Quote, spec: GroupSpec) -> str:
     """A quote is a peer's word: nothing is divided by what it says before this was asked."""
     if quote.slots < spec.resources.processors:
-        return f"has {quote.slots} processors, a job needs {spec.resources.processors}"
+        return f"has {quote.slots} of the {spec.resources.processors} processors a job needs"
     sane = 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
-    counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs)
+    counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
     sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
     return "" if sane else "gave a quote that makes no sense"

@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from diana.engine import dependencies, quoting
+from diana.engine import dependencies, outputs, quoting
 from diana.engine.accepting import other_body, refusal, store_group, surely_placeable
 from diana.engine.context import Context
 from diana.engine.draft import Draft
@@ -68,6 +68,9 @@ def _refused(core: Context, event: SubmitChain) -> Refusal | None:
         why_not = refusal(core, _alone(event, member)) or _after_refused(core, event, member)
         if why_not:
             return _about(event, member, why_not)
+    clash = _shares_folder(event.members)
+    if clash:
+        return _about(event, clash[0], Refusal(code="usage", text=clash[1]))
     # Limits count what comes together, together.
     jobs = sum(member.jobs for member in event.members)
     return refusal(core, msgspec.structs.replace(_alone(event, event.members[0]), jobs=jobs))
@@ -79,9 +82,24 @@ def _after_refused(core: Context, event: SubmitChain, member: Member) -> Refusal
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             return Refusal(code="usage", text=f"after: no group {name} of yours at {core.site}; see: diana status")
         if group.state not in ("", "done") or name in core.blocked:
-            how = group.state or "held"
-            text = f"after: {dependencies.called(core, name)} is {how}; mend it first: diana retry {name}"
+            who, how, mend = dependencies.at_fault(core, name)
+            what = f"{dependencies.called(core, name)} waits for {who}, which" if name in core.blocked else who
+            text = f"after: {what} {how}; mend that first: {mend or f'diana cancel {name}'}"
             return Refusal(code="usage", text=text)
+    return None
+
+
+def _shares_folder(members: tuple[Member, ...]) -> tuple[Member, str] | None:
+    """The first whose outputs would meet those of another in a folder of the user's, and why."""
+    first: dict[tuple[str, str], Member] = {}
+    for member in members:
+        for place in sorted(outputs.places(member.spec)):
+            other = first.setdefault(place, member)
+            if other is not member:
+                return member, (
+                    f"outputs.to: group {other.spec.name} puts its {place[1]!r} into {member.spec.outputs.to} too;"
+                    " name another folder, or put {group} into the file names"
+                )
     return None
 
 
@@ -151,6 +169,13 @@ def _accept(core: Context, chain: Chain) -> None:
     event = chain.event
     if event.key and _known_key(core, event):
         return
+    # What they come after may have ended, or gone, while quotes were waited for.
+    for member in event.members:
+        why_not = _after_refused(core, event, member)
+        if why_not:
+            for request in chain.requests:
+                core.reply(Reply(request, _about(event, member, why_not)))
+            return
     first = core.state.next_group
     names = [group_id(core.site, first + at) for at in range(len(event.members))]
     accepted = []
@@ -185,6 +210,10 @@ def _known_key(core: Context, event: SubmitChain) -> bool:
         else:
             body = other_body(event.key, known)
         core.reply(Reply(event.request, body))
+        return True
+    drafts = (d.submit for d in core.drafts.values() if d.submit is not None and not d.submit.plan_only)
+    if any((s.principal.name, s.key) == (owner, event.key) for s in drafts):
+        core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
         return True
     for chain in core.chains:
         other = chain.event

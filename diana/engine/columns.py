@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import fields
+
 from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SiteId
 
-_COLUMNS = (
-    "indices",
-    "attempts",
-    "outcomes",
-    "exit_codes",
-    "started_s",
-    "ended_s",
-    "cpu_s",
-    "max_rss_bytes",
-    "log_segments",
-    "log_offsets",
-    "log_lengths",
-    "log_truncated",
-)
+_COLUMNS = tuple(f.name for f in fields(Facts) if f.name not in ("site", "outputs", "errors"))
 
 
 def empty(site: SiteId) -> Facts:
@@ -56,12 +45,27 @@ def join(some: Sequence[Facts]) -> Facts:
 def staging_failed(site: SiteId, indices: list[int], error: str, now: float) -> Facts:
     """Jobs that never ran because an input could not be brought."""
     count = len(indices)
+    errors = [JobError(index, error) for index in indices]
+    return never_ran(site, indices, [0] * count, [int(Outcome.STAGING_FAILED)] * count, 0, errors, now)
+
+
+def never_ran(
+    site: SiteId,
+    indices: list[int],
+    attempts: list[int],
+    outcomes: list[int],
+    exit_code: int,
+    errors: list[JobError],
+    now: float,
+) -> Facts:
+    """Jobs no process was made for, so that there is nothing to tell but why."""
+    count = len(indices)
     return Facts(
         site=site,
         indices=indices,
-        attempts=[0] * count,
-        outcomes=[int(Outcome.STAGING_FAILED)] * count,
-        exit_codes=[0] * count,
+        attempts=attempts,
+        outcomes=outcomes,
+        exit_codes=[exit_code] * count,
         started_s=[now] * count,
         ended_s=[now] * count,
         cpu_s=[0.0] * count,
@@ -70,5 +74,5 @@ def staging_failed(site: SiteId, indices: list[int], error: str, now: float) -> 
         log_offsets=[0] * count,
         log_lengths=[0] * count,
         log_truncated=[False] * count,
-        errors=[JobError(index, error) for index in indices],
+        errors=errors,
     )

@@ -21,6 +21,7 @@ from diana.engine.timers import TimerKey, Timers
 from diana.engine.view import View
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.urls import DEFAULT_ALLOWED
 
 if TYPE_CHECKING:
     from diana.engine.chains import Chain
@@ -68,6 +69,8 @@ class Context:
         self.effects: list[Effect] = []
         self.lrm_session: int | None = None
         """None: no LRM to give jobs to."""
+        self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
+        """Beginnings of the URLs that jobs may read here."""
         self.low_room = ""
         """Why no new work is taken just now; what runs still lands."""
         self.lrm_load = 0

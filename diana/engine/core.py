@@ -33,6 +33,7 @@ from diana.engine.context import Context
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.engine.timers import TimerKey
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.urls import DEFAULT_ALLOWED
 
 if TYPE_CHECKING:
     from diana.engine.surroundings import Journal, Keyring
@@ -61,9 +62,19 @@ class Engine:
             fold.apply(state, records.decode(stored), site)
         return cls(site, state, keyring, max(now, journal.at_s))
 
-    def start(self, settings: Settings, *, boot_nonce: str, db_uuid: str, restored: bool = False) -> list[fx.Effect]:
-        """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore)."""
+    def start(
+        self,
+        settings: Settings,
+        *,
+        boot_nonce: str,
+        db_uuid: str,
+        restored: bool = False,
+        urls: tuple[str, ...] = DEFAULT_ALLOWED,
+    ) -> list[fx.Effect]:
+        """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
+        `urls`: beginnings of those that jobs may read here."""
         core = self.core
+        core.allowed_urls = urls
         core.persist(
             records.Opened(
                 generation=core.state.generation + 1, boot_nonce=boot_nonce, db_uuid=db_uuid, restored=restored
@@ -152,6 +163,7 @@ class Engine:
             case ev.LrmLost():
                 core.lrm_session = None
             case ev.SettingsLoaded():
+                core.allowed_urls = event.urls
                 self._settings(event.settings)
             case ev.RoomChecked():
                 core.low_room = event.low

@@ -39,6 +39,7 @@ from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec, decode_spec
+from diana.model.urls import beginnings
 from diana.policy.authorise import Action, authorise
 
 REMIND_S = 30.0
@@ -161,6 +162,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         jobs=len(message.indices),
         refs=(),
         owner=permit.owner,
+        urls=beginnings(f.ref.partition(":")[2] for f in message.files if f.ref.startswith("url:")),
     )
     return load.rejection(core, asked) or _not_here(core, spec)
 

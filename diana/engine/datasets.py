@@ -9,8 +9,12 @@ from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import AddDataset, RemoveDataset
 from diana.engine.records import DatasetAdded, DatasetRemoved
+from diana.model.data import Dataset
+from diana.model.principal import Principal, Role
 from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
+
+_SELF = Principal(Role.OPERATOR, "")
 
 
 def add(core: Context, event: AddDataset) -> None:
@@ -37,6 +41,25 @@ def remove(core: Context, event: RemoveDataset) -> None:
     if known:
         core.persist(DatasetRemoved(name=event.name))
     core.reply(Reply(event.request, Ok(int(known))))
+
+
+def missed(core: Context, newest: Iterable[Dataset]) -> list[AddDataset | RemoveDataset]:
+    """Events that bring what this site tells into step with its catalogue, at start: that is written first, and a crash
+    may have fallen between. `newest`: what stands there. Nobody waits for the answers (request 0)."""
+    told = core.state.datasets
+    there = {dataset.name: dataset for dataset in newest}
+    # What a group made is told by the group, which is about to register it again: then it is known whose it is.
+    coming = {g.spec.outputs.dataset for g in core.state.groups.values() if not g.state} - told.keys()
+    out: list[AddDataset | RemoveDataset] = []
+    for name in sorted(told.keys() | there.keys()):
+        dataset, known = there.get(name), told.get(name)
+        if dataset == known or name in coming:
+            continue
+        if known is not None and (dataset is None or dataset.version == known.version):
+            out.append(RemoveDataset(request=0, principal=_SELF, name=name))
+        if dataset is not None:
+            out.append(AddDataset(request=0, principal=_SELF, dataset=dataset))
+    return out
 
 
 def nearest(core: Context, name: str) -> list[str]:

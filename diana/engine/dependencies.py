@@ -29,7 +29,7 @@ def rebuild(core: Context) -> None:
 
 
 def register(core: Context, group: Group) -> None:
-    """A group that was just accepted."""
+    """A group that was just accepted, or is known from before."""
     for before in group.after:
         core.dependents.setdefault(before, []).append(group.group)
 
@@ -44,13 +44,15 @@ def forget(core: Context, group: Group) -> None:
 
 
 def waits(core: Context, group: Group) -> bool:
-    """Some group it is to come after is not done."""
-    return any(not _is_done(core, before) for before in group.after)
+    """Some group it is to come after is not done. Once it was placed all were, for good, known still or not."""
+    return not group.decisions and any(not _is_done(core, before) for before in group.after)
 
 
 def changed(core: Context, group: Group) -> None:
     """The group was closed or is open again: those behind it may go on, are blocked, or wait once more."""
     core.blocked.discard(group.group)
+    if not group.state and _at_fault(core, group) is not None:
+        core.blocked.add(group.group)
     if group.state == "done":
         core.to_place.update(core.dependents.get(group.group, ()))
     _spread(core, group.group)
@@ -69,13 +71,11 @@ def downstream(core: Context, group: GroupId) -> Iterator[GroupId]:
 
 def note(core: Context, group: Group) -> str:
     """What it waits for, one line; empty when it does not."""
-    if group.state or not group.after:
+    if group.state or not waits(core, group):
         return ""
     if group.group in core.blocked:
         return _blocked_note(core, group)
     waited = [before for before in group.after if not _is_done(core, before)]
-    if not waited:
-        return ""
     shown = ", ".join(called(core, before) for before in waited[:3])
     return f"waits for {shown}" + (f" and {len(waited) - 3} more" if len(waited) > 3 else "")
 
@@ -84,6 +84,21 @@ def called(core: Context, name: GroupId) -> str:
     """`alpha-1 (stage-1)`."""
     group = core.state.groups.get(name)
     return f"{name} ({group.spec.name})" if group is not None and group.spec.name else name
+
+
+def at_fault(core: Context, name: GroupId) -> tuple[str, str, str]:
+    """Of a group that is blocked, or over and not done: where the fault began, how that ended, and the command that
+    tries it again, empty when there is nothing left to try."""
+    while name in core.blocked:
+        before = _at_fault(core, core.state.groups[name])
+        assert before is not None, "a blocked group has a group at fault before it"
+        name = before
+    known = core.state.groups.get(name)
+    if known is None:
+        return name, "is not known here any more", ""
+    option = {"cancelled": "--cancelled ", "held": "--held "}.get(known.state, "")
+    ended = {"cancelled": "was cancelled", "held": "is held"}.get(known.state, "failed")
+    return called(core, name), ended, f"diana retry {option}{name}"
 
 
 def expirable(core: Context, keep_s: float) -> list[GroupId]:
@@ -108,8 +123,8 @@ def _is_done(core: Context, name: GroupId) -> bool:
 
 
 def _at_fault(core: Context, group: Group) -> GroupId | None:
-    """The first group it is to come after that is blocked, gone, or over and not done."""
-    for before in group.after:
+    """The first group it is to come after that is blocked, gone, or over and not done; None also once it was placed."""
+    for before in group.after if not group.decisions else ():
         known = core.state.groups.get(before)
         if known is None or before in core.blocked or known.state not in ("", "done"):
             return before
@@ -134,15 +149,7 @@ def _spread(core: Context, start: GroupId) -> None:
 def _blocked_note(core: Context, group: Group) -> str:
     """Names the group the fault began with, and the mend."""
     fault = _at_fault(core, group)
-    while fault in core.blocked:
-        fault = _at_fault(core, core.state.groups[fault])
     assert fault is not None, "a blocked group has a group at fault before it"
-    known = core.state.groups.get(fault)
-    if known is None:
-        return f"waits for {fault}, which is not known here any more; cancel this one: diana cancel {group.group}"
-    option = {"cancelled": "--cancelled ", "held": "--held "}.get(known.state, "")
-    ended = {"cancelled": "was cancelled", "held": "is held"}.get(known.state, "failed")
-    return (
-        f"waits for {called(core, fault)}, which {ended}; try it again: diana retry {option}{fault},"
-        f" or cancel this one: diana cancel {group.group}"
-    )
+    who, how, mend = at_fault(core, fault)
+    again = f"try it again: {mend}, or " if mend else ""
+    return f"waits for {who}, which {how}; {again}cancel this one: diana cancel {group.group}"

@@ -15,6 +15,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
+from diana.model.urls import beginnings
 from diana.policy.demand import Demand
 
 MAX_ASKED_REFS = 2000
@@ -46,6 +47,8 @@ class Draft:
         """Answers of a site that is still asked for the rest."""
         self.stretches = _stretches(sorted({ref for ref, _ in self.refs if ref.startswith("dataset:")}))
         """Of the refs peers are asked for, as many as fit a message each; at least one, though it may be empty."""
+        self.urls = beginnings(ref.partition(":")[2] for ref, _ in self.refs if ref.startswith("url:"))
+        """What every site is asked about that its jobs would read by URL."""
         self.held: LookedUp | None = None
         """What this site itself holds of the refs."""
 
@@ -78,6 +81,7 @@ class Draft:
             files=tuple(file for part in told for file in part.files),
             cached=tuple(file for part in told for file in part.cached),
             unknown_refs=tuple(ref for part in told for ref in part.unknown_refs),
+            links=tuple({link.site: link for part in told for link in part.links}.values()),
         )
         self.quotes[site] = (whole, now)
         del self._told[site]
@@ -110,6 +114,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         owner=draft.owner,
         template=template_key(draft.spec),
         work_s=need.work_s,
+        urls=draft.urls,
     )
 
 

@@ -12,6 +12,7 @@ from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
+from diana.model.urls import DEFAULT_ALLOWED
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -22,6 +23,8 @@ class SettingsLoaded(msgspec.Struct, frozen=True):
     """At start and at SIGHUP, already validated."""
 
     settings: Settings
+    urls: tuple[str, ...] = DEFAULT_ALLOWED
+    """Beginnings of the URLs jobs may read here."""
 
 
 class RoomChecked(msgspec.Struct, frozen=True):
@@ -210,6 +213,8 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     ticket: int
     bytes_moved: int
     error: str = ""
+    final: bool = False
+    """With `error`: trying again would not help."""
 
 
 class OutputsInCatalogue(msgspec.Struct, frozen=True, kw_only=True):

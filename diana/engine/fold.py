@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from diana.engine import records as r
 from diana.engine.state import (
     Custody,
@@ -17,6 +19,7 @@ from diana.engine.state import (
     Subgroup,
     Tombstone,
 )
+from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.link import MOST_LINKS, LinkHistory
@@ -25,6 +28,8 @@ SKIPPED_GROUPS = 1_000_000
 """Group numbers left out after a restore."""
 REMEMBERED = 64
 """Placements per group remembered after they were taken back."""
+FULL_DECISIONS = 32
+"""Decisions per group kept with their tables; of older ones what was planned stays."""
 
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
@@ -48,7 +53,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             _group_submitted(state, record)
         case r.GroupPlaced():
             group = state.groups[record.group]
-            group.decisions.append(record.decision)
+            _decided(group, record.decision)
             for part in record.parts:
                 _place(state, group, part, home, group.spec_bytes)
         case r.JobsCancelled():
@@ -154,6 +159,14 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
         state.keys[f"{record.owner} {record.key}"] = record.group
 
 
+def _decided(group: Group, decision: Decision) -> None:
+    """A group whose parts are taken back or retried again and again keeps the cost tables of the latest decisions."""
+    group.decisions.append(decision)
+    if len(group.decisions) > FULL_DECISIONS:
+        old = group.decisions[-FULL_DECISIONS - 1]
+        group.decisions[-FULL_DECISIONS - 1] = replace(old, candidates=(), reasons=())
+
+
 def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
     at_home = part.site == home
     group.unplaced = group.unplaced - part.indices
@@ -236,6 +249,9 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         key = r.facts_key(record.subgroup, record.epoch, record.batch)
         group.gathers.remove(key)
         group.bytes_moved += record.bytes_moved
+        gathered = group.subgroups.get(record.subgroup)
+        if gathered is not None and not record.error:
+            gathered.gathered_s = max(gathered.gathered_s, record.at_s)
         if record.error:
             group.not_gathered.append(key)
             group.note = record.error
@@ -266,6 +282,8 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             _result_accepted(group, subgroup, record)
             if record.took:
                 state.work_times.add(group.template, group.owner, record.took)
+            if record.done and group.spec.outputs.collect and subgroup.indices.bounds[:1] != (group.jobs,):
+                state.output_sizes.add(group.outputs_key, group.owner, len(record.done), record.output_bytes)
 
 
 def _compare(state: SiteState, group: Group) -> None:
@@ -275,7 +293,7 @@ def _compare(state: SiteState, group: Group) -> None:
     if group.state != "done" or not as_planned or ordered or group.last_end_s < 0:
         return
     decision = group.decisions[0]
-    state.errors.add(decision.end_s(), group.last_end_s - (decision.decided_at_s - group.submitted_s))
+    state.errors.add(decision.end_s(), group.ended_s() - (decision.decided_at_s - group.submitted_s))
 
 
 def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted) -> None:

@@ -1,17 +1,20 @@
-"""Run times learned from jobs that ended: what a site expects of the jobs it has, and what it tells of others'."""
+"""Run times and sizes of outputs learned from jobs that ended: what a site expects of the jobs it has, and tells of
+others'."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from diana.model.facts import Facts, Outcome
-from diana.model.history import MOST_TEMPLATES
+from diana.model.history import MOST_TEMPLATES, outputs_key
 from diana.model.sketch import Batch, batch_of
 
 if TYPE_CHECKING:
     from diana.engine.context import Context
     from diana.engine.state import Custody
+    from diana.model.spec import GroupSpec
 
+MOST_BYTES = 1 << 62
 NOTICED = 0.05
 """Work that waits is counted anew when the run time expected of it moved by this part."""
 
@@ -27,6 +30,20 @@ def expected_s(core: Context, custody: Custody) -> float:
     if learned is not None:
         return learned
     return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
+
+
+def output_bytes(core: Context, spec: GroupSpec, owner: str) -> float:
+    """That one job of such a group leaves to be gathered: learned here, else as declared; 0: none, or nobody knows."""
+    if not spec.outputs.collect:
+        return 0.0
+    learned = core.state.output_sizes.mean_bytes(outputs_key(spec), owner)
+    return float(spec.outputs.size_bytes) if learned is None else learned
+
+
+def left_bytes(facts: Facts, done: list[int]) -> int:
+    """What the outputs of these jobs weigh; no more than a record can say, whatever a peer told."""
+    good = set(done)
+    return min(MOST_BYTES, sum(output.size_bytes for output in facts.outputs if output.index in good))
 
 
 def took(facts: Facts, speed: float = 1.0) -> Batch:

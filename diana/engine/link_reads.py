@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+from msgspec.structs import replace
+
 from diana.engine.context import Context
 from diana.engine.effects import Refusal
 from diana.engine.events import Ask
@@ -51,9 +53,23 @@ def _rows(core: Context) -> list[LinkView]:
 def _own(core: Context, one: LinkEstimate) -> LinkView:
     link = core.view.book.link(one.site)
     rtt = link.rtt.forecast()
+    return replace(
+        _row(one, core.site),
+        rtt_error_s=rtt.error if rtt else -1.0,
+        rtt_predictor=rtt.predictor if rtt else "",
+        rtt_age_s=link.rtt.age_s(core.now),
+    )
+
+
+def _told(core: Context, by: SiteId, one: LinkEstimate) -> LinkView:
+    since_s = max(0.0, core.now - core.view.peers[by].told_links_s)
+    return replace(_row(one, by), age_s=one.age_s + since_s if one.age_s >= 0 else -1.0, told=True)
+
+
+def _row(one: LinkEstimate, target: SiteId) -> LinkView:
     return LinkView(
         source=one.site,
-        target=core.site,
+        target=target,
         rtt_s=one.rtt_s,
         bytes_per_s=one.bytes_per_s,
         jitter_s=one.jitter_s,
@@ -62,26 +78,5 @@ def _own(core: Context, one: LinkEstimate) -> LinkView:
         predictor=one.predictor,
         samples=one.samples,
         age_s=one.age_s,
-        rtt_error_s=rtt.error if rtt else -1.0,
-        rtt_predictor=rtt.predictor if rtt else "",
-        rtt_age_s=link.rtt.age_s(core.now),
         backlog_bytes=one.backlog_bytes,
-    )
-
-
-def _told(core: Context, by: SiteId, one: LinkEstimate) -> LinkView:
-    since_s = max(0.0, core.now - core.view.peers[by].told_links_s)
-    return LinkView(
-        source=one.site,
-        target=by,
-        rtt_s=one.rtt_s,
-        bytes_per_s=one.bytes_per_s,
-        jitter_s=one.jitter_s,
-        loss=one.loss,
-        error=one.error,
-        predictor=one.predictor,
-        samples=one.samples,
-        age_s=one.age_s + since_s if one.age_s >= 0 else -1.0,
-        backlog_bytes=one.backlog_bytes,
-        told=True,
     )

@@ -6,7 +6,9 @@ stand at once after a restart and a site nobody asks about costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import inf
 from statistics import median
 
@@ -113,6 +115,10 @@ class LinkBook:
         self._now = now
         self._links: dict[SiteId, Link] = {}
         self._fresh: set[SiteId] = set()
+        self._recent: dict[SiteId, None] = {}
+        """Measured since the start, the latest last."""
+        self._remembered: list[tuple[float, SiteId]] = []
+        """(-time of the last sample, site) of those looked at that the journal knows, the latest first."""
         self._moving: dict[int, tuple[tuple[SiteId, int], ...]] = {}
         """Ticket -> bytes by source."""
         self._backlog: dict[SiteId, int] = {}
@@ -121,6 +127,8 @@ class LinkBook:
         found = self._links.get(site)
         if found is None:
             found = self._links[site] = Link(site, self._histories.get(site))
+            if (last_s := _last_s(found)) > -inf:
+                insort(self._remembered, (-last_s, site))
         return found
 
     def sites(self) -> list[SiteId]:
@@ -128,8 +136,10 @@ class LinkBook:
         return sorted(self._links.keys() | self._histories.keys())
 
     def fresh(self, site: SiteId) -> None:
-        """`site` has samples that are not in the journal."""
+        """`site` was measured just now: it has samples that are not in the journal."""
         self._fresh.add(site)
+        self._recent.pop(site, None)
+        self._recent[site] = None
 
     def take(self) -> tuple[LinkSamples, ...]:
         taken = [self._links[site].take() for site in sorted(self._fresh)]
@@ -187,10 +197,16 @@ class LinkBook:
         return tuple(one for one in found if one is not None)
 
     def freshest(self, most: int) -> tuple[LinkEstimate, ...]:
-        """The links measured last, at most `most`, in order of the site."""
-        known = sorted(self._links, key=lambda s: (-_last_s(self._links[s]), s))[:most]
+        """The links measured last, at most `most`, in order of the site; costs the same however many there are."""
+        known = islice(dict.fromkeys(self._latest(most)), most)
         found = (self.estimate(site) for site in sorted(known))
         return tuple(one for one in found if one is not None)
+
+    def _latest(self, most: int) -> Iterator[SiteId]:
+        """At least `most` different ones, if there are as many; some may come twice."""
+        yield from islice(reversed(self._recent), most)
+        yield from (site for _, site in self._remembered[: 2 * most])
+        yield from islice(self._backlog, most)
 
 
 def _last_s(link: Link) -> float:

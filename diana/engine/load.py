@@ -9,6 +9,7 @@ from diana.engine import learning
 from diana.engine.context import Context
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
+from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.policy import limits
 
 MOST_LOOKED_AT = 512
@@ -118,8 +119,17 @@ def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> s
     return found[0].why if found else ""
 
 
-def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> list[Obstacle]:
-    """Every condition that such jobs fail at this site, the gravest first."""
+def room(core: Context, asked: QuoteRequest) -> int:
+    """How many of the asked jobs this site would queue now, by its own limit and its limit for their user."""
+    settings = core.state.settings
+    left = settings.max_queued_jobs - queued_jobs(core)
+    if settings.user_max_queued:
+        left = min(left, settings.user_max_queued - queued_of(core, asked.owner))
+    return max(0, min(asked.jobs, left))
+
+
+def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
+    """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
     settings = core.state.settings
     if settings.slots == 0:
         return [Obstacle("has no slots", "")]
@@ -127,7 +137,7 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> l
     if core.low_room:
         found.append(Obstacle(core.low_room, ""))
     if asked.processors > settings.slots:
-        why = f"has {settings.slots} processors, a job needs {asked.processors}"
+        why = f"has {settings.slots} of the {asked.processors} processors a job needs"
         found.append(Obstacle(why, f"processors <= {settings.slots}"))
     if asked.gpus:
         found.append(Obstacle(f"hands out no GPUs, a job needs {asked.gpus}", "gpus = 0"))
@@ -136,9 +146,14 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> l
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
     if for_peer and not settings.accept_remote:
         found.append(Obstacle("takes no work from other sites", ""))
-    room = max(0, settings.max_queued_jobs - queued_jobs(core))
-    if asked.jobs > room:
-        found.append(Obstacle(f"holds its limit of {settings.max_queued_jobs} jobs", f"jobs <= {room}" if room else ""))
+    closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
+    if closed:
+        found.append(Obstacle(f"its operator does not allow {shown(closed[0])} (staging.urls in its site.toml)", ""))
+    if in_part and room(core, asked):
+        return found
+    free = max(0, settings.max_queued_jobs - queued_jobs(core))
+    if asked.jobs > free:
+        found.append(Obstacle(f"holds its limit of {settings.max_queued_jobs} jobs", f"jobs <= {free}" if free else ""))
     waiting = queued_of(core, asked.owner) if settings.user_max_queued else 0
     why = limits.queued(settings, asked.jobs, waiting)
     if why:

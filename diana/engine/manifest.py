@@ -11,6 +11,7 @@ from diana.model.data import DataFile, dataset_of
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
+from diana.model.urls import place_of
 from diana.policy.demand import Need
 
 
@@ -34,15 +35,29 @@ class Manifest:
         registered = {core.site: draft.held.found if draft.held else (), **{s: q.files for s, q in quotes.items()}}
         cached = {core.site: draft.held.cached if draft.held else (), **{s: q.cached for s, q in quotes.items()}}
         units = _first_known(registered)
+        self._known_of_old(core, draft, units)
         holders = _holders(units, registered, cached)
         for ref, readers in draft.refs:
             if ref.startswith("blob:"):
                 sha = ref.partition(":")[2]
                 self._entries.append((DataFile(ref, blobs.get(sha, 0), sha), frozenset([core.site]), readers))
+            elif ref in units and ref.startswith("url:"):
+                # Everybody reads it there, this site too; nobody fetches it from a site.
+                self._entries.append((units[ref], frozenset([url_host(ref)]), readers))
             elif ref in units:
                 self._entries.append((units[ref], frozenset(holders[ref]), readers))
             else:
                 self.missing.append(ref)
+
+    def _known_of_old(self, core: Context, draft: Draft, units: dict[str, DataFile]) -> None:
+        """Where a site that told of a dataset cannot be reached, its content is what a replica of this site's own says
+        that was fetched from there: whoever holds the same serves it."""
+        lacking = [unit for unit in (draft.held.cached if draft.held else ()) if unit.ref not in units]
+        if not lacking:
+            return
+        away = (peer.summary for peer in core.view.peers.values() if not peer.up)
+        names = {name for told in away if told is not None for name in told.datasets}
+        units.update((unit.ref, unit) for unit in lacking if dataset_of(unit.ref) in names)
 
     def missing_line(self) -> str:
         troubled = [ref for ref in self.missing if ref in self.trouble]
@@ -71,7 +86,7 @@ class Manifest:
         self, site: SiteId, indices: IndexSet
     ) -> tuple[tuple[DataFile, ...], tuple[tuple[SiteId, ...], ...], tuple[IndexSet, ...]]:
         """(files, sources, readers) that a part at `site` needs; sources best first: itself, then by what that site
-        forecasts of its links."""
+        forecasts of its links. What is read by URL has none."""
         rates = self._rates.get(site, {})
         files: list[DataFile] = []
         sources: list[tuple[SiteId, ...]] = []
@@ -79,11 +94,22 @@ class Manifest:
         for unit, holders, reading in self._entries:
             here = reading & indices
             if here:
-                order = tuple(sorted(holders, key=lambda h: (h != site, -rates.get(h, 0.0), h)))
+                known = (h for h in holders if not is_url(h))
+                order = tuple(sorted(known, key=lambda h: (h != site, -rates.get(h, 0.0), h)))
                 files.append(unit)
                 sources.append(order)
                 readers.append(here)
         return tuple(files), tuple(sources), tuple(readers)
+
+
+def url_host(ref: str) -> SiteId:
+    """The pseudo-site that holds what a `url:` ref names: `url:SCHEME://HOST`."""
+    return SiteId(f"url:{place_of(ref.partition(':')[2])}")
+
+
+def is_url(holder: SiteId) -> bool:
+    """Whether it is a pseudo-site. No site's id has a colon."""
+    return holder.startswith("url:")
 
 
 def _blob_sizes(spec: GroupSpec) -> dict[str, int]:

@@ -78,6 +78,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Declared run time of one at reference speed; 0: not declared."""
     part: int = 0
     """Which stretch of the asker's refs these are, from 0; the next is asked when this one was answered."""
+    urls: tuple[str, ...] = ()
+    """What the jobs read by URL (`model/urls.py`, `beginnings`)."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
@@ -114,6 +116,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     unknown_refs: tuple[str, ...]
     """Asked files that are not in their dataset, though it is registered here."""
     links: tuple[LinkEstimate, ...]
+    """To the asker, to holders of the asked data as far as they are known here, and the freshest others."""
     run_low_s: float = 0.0
     run_s: float = 0.0
     run_high_s: float = 0.0
@@ -136,6 +139,8 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """All transfers of the site share it; 0: not known."""
     part: int = 0
     """As asked."""
+    max_jobs: int = 0
+    """So many of the asked jobs are taken and no more; 0: all of them."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,11 +28,12 @@ def _outcome(
 ) -> PartOutcome:
     decided_s = decision.decided_at_s - submitted_s
     started = [s.first_start_s for s in given if s.first_start_s >= 0]
-    ended = [s.last_end_s for s in given if s.last_end_s >= 0]
+    ended = [max(s.last_end_s, s.gathered_s) for s in given if s.last_end_s >= 0]
     return PartOutcome(
         decision=number,
         site=planned.site,
-        jobs=sum(len(s.indices) for s in given),
+        # Also those that were tried again since, by a later decision.
+        jobs=sum(len(s.indices) + len(s.superseded) for s in given),
         predicted_wait_s=planned.wait_s,
         predicted_stage_in_s=planned.stage_in_s,
         predicted_run_s=planned.run_s,

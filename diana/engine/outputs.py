@@ -30,9 +30,9 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
 
 def begin_again(core: Context, group: Group) -> None:
     """Jobs were retried: what still moves goes on without their old outputs, what was given up is tried again."""
-    moving: set[FactsKey] = set()
+    wanted, moving = set(group.gathers), set[FactsKey]()
     for ticket, (key, _) in sorted(core.gathers.items()):
-        if key in group.gathers and not group.subgroups[key.subgroup].superseded:
+        if key in wanted and not group.subgroups[key.subgroup].superseded:
             moving.add(key)
         elif key.group == group.group:
             del core.gathers[ticket]
@@ -47,20 +47,23 @@ def begin_again(core: Context, group: Group) -> None:
 def shared(core: Context, spec: GroupSpec) -> str:
     """Why its outputs may not go where it says: a group that is not over gathers files of the same names there, and one
     would overwrite the other's. Empty: they may."""
-    wanted = spec.outputs
-    if not wanted.to:
-        return ""
-    names = {name for name in wanted.collect if "{group}" not in name}
-    for other in core.state.groups.values():
-        if other.state or not other.spec.outputs.to or _folder(other.spec.outputs.to) != _folder(wanted.to):
-            continue
-        both = sorted(names.intersection(other.spec.outputs.collect))
+    wanted = places(spec)
+    for other in core.state.groups.values() if wanted else ():
+        both = set() if other.state else wanted & places(other.spec)
         if both:
             return (
-                f"outputs.to: {other.group}, which is not over, puts its {both[0]!r} into {wanted.to} too;"
+                f"outputs.to: {other.group}, which is not over, puts its {min(both)[1]!r} into {spec.outputs.to} too;"
                 " name another folder, put {group} into the file names, or wait for it"
             )
     return ""
+
+
+def places(spec: GroupSpec) -> set[tuple[str, str]]:
+    """(folder, file name) of what it gathers into a folder of the user's under names that other groups may use too."""
+    if not spec.outputs.to:
+        return set()
+    folder = _folder(spec.outputs.to)
+    return {(folder, name) for name in spec.outputs.collect if "{group}" not in name}
 
 
 def _folder(text: str) -> str:
@@ -91,7 +94,12 @@ def on_gathered(core: Context, event: StageDone) -> None:
     core.waiting_notes.pop(group.group, None)
     core.persist(
         OutputsGathered(
-            subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=event.bytes_moved, error=event.error
+            subgroup=key.subgroup,
+            epoch=key.epoch,
+            batch=key.batch,
+            bytes_moved=event.bytes_moved,
+            error=event.error,
+            at_s=max(0.0, core.now - group.submitted_s),
         )
     )
     if event.error:
@@ -108,12 +116,12 @@ def on_gathered(core: Context, event: StageDone) -> None:
 def give_up(core: Context, group: Group, why: str) -> int:
     """Bring home no more of what did not come at the first try; gives the batches concerned. They stay where they are:
     a retry of the group gathers them again."""
-    stuck = [key for key in group.gathers if core.tries.get(_timer(key), 0)]
+    stuck = {key: None for key in group.gathers if core.tries.get(_timer(key), 0)}
+    for ticket in [t for t, (moving, _) in core.gathers.items() if moving in stuck]:
+        del core.gathers[ticket]
+        links.settled(core, ticket)
+        core.emit(CancelStage(ticket))
     for key in stuck:
-        for ticket in [t for t, (moving, _) in core.gathers.items() if moving == key]:
-            del core.gathers[ticket]
-            links.settled(core, ticket)
-            core.emit(CancelStage(ticket))
         core.settle(_timer(key))
         core.persist(OutputsGathered(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=0, error=why))
         core.count("batches_not_gathered")

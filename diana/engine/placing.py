@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import candidates, handover, judging, staging
+from diana.engine import candidates, handover, judging, learning, staging
 from diana.engine.accepting import accept
 from diana.engine.context import Context
 from diana.engine.draft import Draft, parallel_left
@@ -71,6 +71,9 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
         processors=spec.resources.processors,
         work_s=spec.resources.work_s or settings.default_work_s,
         needs=manifest.needs(indices),
+        output_bytes=learning.output_bytes(core, spec, draft.owner),
+        # What is uploaded, programs too, is among the needs; a script travels in the spec.
+        executable_bytes=float(len(spec.script.encode())),
         max_subgroup=min(spec.max_subgroup or settings.max_subgroup, settings.max_subgroup),
         max_parallel=parallel if spec.max_parallel else 0,
         division=spec.division or settings.division,
@@ -82,7 +85,9 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
     if spec.max_parallel and len(plan.parts) > parallel:
         best = plan.decision.candidates[0].site
         alone = [c for c in field.candidates if c.site == best]
-        plan = splitting.decide(demand, alone, core.now, model=model, weights=weights, raw=raw)
+        one = splitting.decide(demand, alone, core.now, model=model, weights=weights, raw=raw)
+        # One that takes only some of the jobs is no place for all: then as many parts as may run are placed.
+        plan = one if one.parts else plan
     return msgspec.structs.replace(plan, decision=judging.judged(core, plan.decision, field))
 
 

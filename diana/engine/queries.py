@@ -136,7 +136,7 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
     if len(group.unplaced) > held:
         note = core.waiting_notes.get(group.group) or group.on_hold or "not placed yet"
         rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
-    achieved = group.last_end_s if group.state else -1.0
+    achieved = group.ended_s() if group.state else -1.0
     return views.Explanation(
         group=group.group,
         decisions=tuple(group.decisions),

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from diana.engine import forecast, load
 from diana.engine.context import Context
 from diana.engine.events import LookedUp
-from diana.engine.messages import Quote, QuoteRequest
+from diana.engine.messages import LinkEstimate, Quote, QuoteRequest
+from diana.model.data import dataset_of
+from diana.model.ids import SiteId
 from diana.model.sketch import Quantiles
 
+MOST_HOLDERS = 128
+"""Links told because they lead to the asked data, or to the asker."""
+MOST_OTHERS = 16
+"""Links told besides, those measured last: holders nobody here knows of may be among them."""
 
-def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, for_peer: bool = True) -> Quote:
-    """`held`: what this site holds of the asked refs."""
+
+def quote(
+    core: Context,
+    asked: QuoteRequest,
+    held: LookedUp | None = None,
+    *,
+    for_peer: bool = True,
+    holders: Iterable[SiteId] = (),
+) -> Quote:
+    """`held`: what this site holds of the asked refs. `holders`: sites the asked data may come from, the asker among
+    them, besides those whose summaries name it."""
     settings = core.state.settings
-    obstacles = load.obstacles(core, asked, for_peer=for_peer)
+    obstacles = load.obstacles(core, asked, for_peer=for_peer, in_part=True)
+    room = load.room(core, asked)
     run = learned(core, asked)
     sane = settings.slots >= asked.processors >= 1 and asked.jobs >= 1
     wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
@@ -28,7 +46,7 @@ def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, f
         files=held.found if held else (),
         cached=held.cached if held else (),
         unknown_refs=held.unknown if held else (),
-        links=core.view.links(),
+        links=_links(core, asked, holders),
         run_low_s=run.low_s,
         run_s=run.mid_s,
         run_high_s=run.high_s,
@@ -42,7 +60,20 @@ def quote(core: Context, asked: QuoteRequest, held: LookedUp | None = None, *, f
         queued_jobs=load.queued_jobs(core),
         busy_fraction=1.0 - load.free_slots(core) / settings.slots if settings.slots else 1.0,
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
+        max_jobs=room if room < asked.jobs else 0,
     )
+
+
+def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tuple[LinkEstimate, ...]:
+    """In order of the site."""
+    names = {dataset_of(ref) for ref in asked.refs} - {""}
+    book = core.view.book
+    some = dict.fromkeys(holders)
+    some.update(dict.fromkeys(sorted(core.roster.holders(names))))
+    known = (book.estimate(site) for site in list(some)[:MOST_HOLDERS] if site in core.view.peers)
+    told = {one.site: one for one in known if one is not None}
+    told.update((one.site, one) for one in book.freshest(MOST_OTHERS))
+    return tuple(told[site] for site in sorted(told))
 
 
 def learned(core: Context, asked: QuoteRequest) -> Quantiles:

@@ -95,9 +95,9 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
     # What a URL names is looked at for this site's own groups alone.
     refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
     if refs:
-        core.look_up(refs, lambda held: core.send(sender, quotes.quote(core, message, held)))
+        core.look_up(refs, lambda held: core.send(sender, quotes.quote(core, message, held, holders=(sender,))))
     else:
-        core.send(sender, quotes.quote(core, message))
+        core.send(sender, quotes.quote(core, message, holders=(sender,)))
 
 
 def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:

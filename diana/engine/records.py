@@ -128,6 +128,8 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """The first error line of the batch."""
     took: Batch = ()
     """Of another site's: run times of those that were done, at reference speed."""
+    output_bytes: int = 0
+    """Outputs of those that were done."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -143,6 +145,8 @@ class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
     batch: int
     bytes_moved: int
     error: str = ""
+    at_s: float = -1.0
+    """Seconds after submission."""
 
 
 class JobsCancelled(_Record, frozen=True, kw_only=True):

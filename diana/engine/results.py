@@ -95,6 +95,7 @@ def accept(
             attempts=max(facts.attempts, default=0),
             note=_first_error(group, facts),
             took=_work(core, subgroup, facts),
+            output_bytes=learning.left_bytes(facts, done),
         )
     )
     core.count("jobs_done", len(done))

@@ -27,7 +27,7 @@ def retry(core: Context, event: RetryJobs) -> None:
         again = again | _merge_again(group, event)
     unfinished = group.not_gathered or not_registered(group)
     if not again and not (event.indices is None and unfinished):
-        refuse(core, event, _nothing(group, event))
+        refuse(core, event, _nothing(core, group, event))
         return
     core.persist(JobsRetried(group=group.group, indices=again))
     core.waiting_notes.pop(group.group, None)
@@ -51,8 +51,11 @@ def _merge_again(group: Group, event: RetryJobs) -> IndexSet:
     return IndexSet.span(group.jobs, group.jobs + 1) if group.merge in wanted else IndexSet()
 
 
-def _nothing(group: Group, event: RetryJobs) -> str:
+def _nothing(core: Context, group: Group, event: RetryJobs) -> str:
     which = " or ".join(["failed", *(["held"] if event.held else ()), *(["cancelled"] if event.cancelled else ())])
+    waiting = dependencies.note(core, group)
+    if waiting:
+        return f"{group.group} has nothing to retry: it {waiting}"
     what = "" if event.indices is None else " among those named"
     more = [f"--{name} takes {name} ones too" for name in ("held", "cancelled") if not getattr(event, name)]
     return f"{group.group} has no {which} jobs{what} to retry: {'; '.join([ended(group), *more])}"

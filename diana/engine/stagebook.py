@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from diana.engine.state import Custody, CustodyKey
 from diana.model.data import Fetch
 from diana.model.indexset import IndexSet
 
 MAX_UNITS = 64
 """Per custody; jobs of a unit start when all its files are here."""
+MOST_AFTER_FAULTS = 4 * MAX_UNITS
+"""Per custody, when units were halved because some of their files cannot be had."""
 
 
 class Unit:
@@ -36,6 +40,20 @@ class StageBook:
             self._blocked[custody.key] = IndexSet.union(u.readers for u in units.values())
         return units
 
+    def halve(self, custody: Custody, number: int) -> list[int]:
+        """Make two of a unit of which some files cannot be had, so that only those who read them go without; gives the
+        numbers of both. Empty, and nothing is changed: all its jobs read the same, or there are too many units."""
+        units = self.units[custody.key]
+        wanted = {fetch.file.ref for fetch in units[number].files}
+        parts = [unit for unit in _alike(custody) if unit.files[0].file.ref in wanted]
+        if len(parts) < 2 or len(units) >= MOST_AFTER_FAULTS:
+            return []
+        del units[number]
+        first = max([number, *units]) + 1
+        for at, some in enumerate((parts[: len(parts) // 2], parts[len(parts) // 2 :])):
+            units[first + at] = _one_of(some)
+        return [first, first + 1]
+
     def close_unit(self, key: CustodyKey, number: int) -> None:
         units = self.units[key]
         del units[number]
@@ -61,17 +79,20 @@ class StageBook:
 _NONE = IndexSet()
 
 
-def _units(custody: Custody) -> list[Unit]:
+def _alike(custody: Custody) -> list[Unit]:
     """Files with the same readers together; what all jobs read first, then by lowest reader."""
     together: dict[IndexSet, list[Fetch]] = {}
     for file, sources, readers in zip(custody.files, custody.sources, custody.readers, strict=True):
         together.setdefault(readers, []).append(Fetch(file, sources))
     ordered = sorted(together.items(), key=lambda item: (-len(item[0]), item[0].bounds))
+    return [Unit(tuple(files), readers) for readers, files in ordered]
+
+
+def _one_of(some: Sequence[Unit]) -> Unit:
+    return Unit(tuple(f for unit in some for f in unit.files), IndexSet.union(unit.readers for unit in some))
+
+
+def _units(custody: Custody) -> list[Unit]:
+    ordered = _alike(custody)
     per_unit = max(1, -(-len(ordered) // MAX_UNITS))
-    return [
-        Unit(
-            tuple(f for _, files in ordered[at : at + per_unit] for f in files),
-            IndexSet.union(readers for readers, _ in ordered[at : at + per_unit]),
-        )
-        for at in range(0, len(ordered), per_unit)
-    ]
+    return [_one_of(ordered[at : at + per_unit]) for at in range(0, len(ordered), per_unit)]

@@ -10,7 +10,8 @@ from diana.engine.state import Custody, CustodyKey
 from diana.model.ids import SubgroupId
 
 TRIES = 5
-"""To stage one unit before its jobs fail staging; each try goes through all sources."""
+"""To stage one unit before its jobs fail staging; each try goes through all sources. Once is enough where the stager
+says that trying again would not help."""
 
 
 def begin(core: Context, custody: Custody) -> None:
@@ -41,8 +42,13 @@ def on_staged(core: Context, event: StageDone) -> None:
         core.requeue.add(key)
         return
     unit.tries += 1
-    if unit.tries < TRIES:
+    if unit.tries < TRIES and not event.final:
         core.after(("stage", key[0], str(key[1]), str(number)), 0.5 * 2.0**unit.tries)
+        return
+    halves = core.staging.halve(custody, number) if event.final else []
+    if halves:
+        for half in halves:
+            _order(core, key, half)
         return
     lost = unit.readers & custody.pending
     core.staging.close_unit(key, number)

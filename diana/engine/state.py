@@ -13,7 +13,7 @@ from diana.errors import StoreNewer
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
 from diana.model.facts import FactsKey
-from diana.model.history import Errors, RunTimes, template_key
+from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.link import LinkHistory
@@ -64,6 +64,8 @@ class Subgroup(msgspec.Struct, kw_only=True):
     first_start_s: float = -1.0
     last_end_s: float = -1.0
     """Of its jobs so far, in seconds after submission; negative: none."""
+    gathered_s: float = -1.0
+    """When the last outputs came home, in seconds after submission; negative: none yet."""
     bytes_in: int = 0
     """Staged there for it, as told with its results."""
     superseded: IndexSet = IndexSet()
@@ -141,6 +143,14 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def template(self) -> str:
         return template_key(self.spec)
+
+    @cached_property
+    def outputs_key(self) -> str:
+        return outputs_key(self.spec)
+
+    def ended_s(self) -> float:
+        """When its last job ended or its last outputs were home, in seconds after submission; negative: none did."""
+        return max([self.last_end_s, *(part.gathered_s for part in self.subgroups.values())])
 
     def finished(self) -> int:
         return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
@@ -287,6 +297,8 @@ class SiteState(msgspec.Struct, kw_only=True):
     """D: of jobs that ended here."""
     work_times: RunTimes = msgspec.field(default_factory=RunTimes)
     """O: of jobs whose results came from other sites, at reference speed."""
+    output_sizes: OutputSizes = msgspec.field(default_factory=OutputSizes)
+    """O: of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
     """O: of predicted ends."""
 

@@ -290,7 +290,10 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Na
             f"outputs.dataset: {out.dataset!r}: want 1 to 120 letters, digits, '.', '_', '+', '-',"
             " the first a letter or digit"
         )
-    return Outputs(collect=collect, to=out.to, merge=merge, dataset=out.dataset)
+    size = _unit(size_bytes, out.size, "outputs.size")
+    if size and not collect:
+        raise ValueError("outputs.size: there is nothing to gather; name the jobs' files in outputs.collect")
+    return Outputs(collect=collect, to=out.to, merge=merge, dataset=out.dataset, size_bytes=size)
 
 
 def _sites(names: list[str], key: str) -> tuple[str, ...]:

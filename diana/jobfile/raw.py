@@ -115,6 +115,7 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     dataset: Annotated[
         str, Meta(description="Register what was gathered (and merged) under this name, for `dataset:NAME` of others.")
     ] = ""
+    size: Annotated[Size, Meta(description="Estimated size of what one job leaves; helps the placement.")] = 0
 
 
 class RawMember(RawGroup, frozen=True, kw_only=True, forbid_unknown_fields=True):

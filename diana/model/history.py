@@ -1,4 +1,4 @@
-"""What past work teaches: run times per template and user, and how far predictions of whole groups were off.
+"""What past work teaches: run times and outputs per template and user, and how far predictions of groups were off.
 
 Both are part of a site's state, folded from its records, and bounded whatever happens.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.model.sketch import Batch, Quantiles, Sketch
+from diana.model.sketch import HALF_LIFE, Batch, Quantiles, Sketch
 from diana.model.spec import GroupSpec
 
 MOST_TEMPLATES = 1000
@@ -59,6 +59,32 @@ class RunTimes(msgspec.Struct):
     def mean_s(self, template: str, user: str) -> float | None:
         sketch = self.sketches.get(f"{template} {user}")
         return sketch.mean() if sketch is not None and sketch.buckets else None
+
+
+class OutputSizes(msgspec.Struct):
+    """Bytes that one job leaves to be gathered, by template and user; older jobs fade as with run times."""
+
+    means: dict[str, tuple[float, float]] = {}
+    """`KEY USER` -> (weight of the jobs seen, their weighted bytes); the one learned of last stands last."""
+
+    def add(self, key: str, user: str, jobs: int, size_bytes: int) -> None:
+        """So many more jobs were done and left so much together."""
+        name = f"{key} {user}"
+        weight, total = self.means.pop(name, (0.0, 0.0))
+        fade = 0.5 ** (jobs / HALF_LIFE)
+        self.means[name] = (weight * fade + jobs, total * fade + size_bytes)
+        if len(self.means) > MOST_TEMPLATES:
+            del self.means[next(iter(self.means))]
+
+    def mean_bytes(self, key: str, user: str) -> float | None:
+        weight, total = self.means.get(f"{key} {user}", (0.0, 0.0))
+        return total / weight if weight else None
+
+
+def outputs_key(spec: GroupSpec) -> str:
+    """As `template_key`, for what jobs leave: they collect the same files, too."""
+    what = (template_key(spec), spec.outputs.collect)
+    return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
 
 class PastError(NamedTuple):

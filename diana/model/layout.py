@@ -74,4 +74,8 @@ class DataDir:
 
     def gathered(self, group: GroupId) -> Path:
         """A group's outputs at its origin when the user named no folder."""
-        return self.root / "groups" / group / "outputs"
+        return self.groups_root / group / "outputs"
+
+    @property
+    def groups_root(self) -> Path:
+        return self.root / "groups"

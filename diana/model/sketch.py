@@ -14,7 +14,7 @@ import msgspec
 GROWTH = 1.1
 """Upper over lower edge of a bucket."""
 LEAST_S, MOST_S = 1e-3, 1e9
-"""Durations outside count as these; so there are at most 290 buckets."""
+"""Durations outside share the buckets of these, so there are at most 290; none counts as more than the second."""
 HALF_LIFE = 500.0
 """Samples until an older one counts half."""
 _FORGOTTEN = 1e-3
@@ -34,7 +34,7 @@ def batch_of(durations_s: Iterable[float]) -> Batch:
     for seconds in durations_s:
         bucket = bucket_of(seconds)
         samples, total_s = found.get(bucket, (0, 0.0))
-        found[bucket] = (samples + 1, total_s + max(0.0, seconds))
+        found[bucket] = (samples + 1, total_s + min(max(seconds, 0.0), MOST_S))
     return tuple((bucket, *found[bucket]) for bucket in sorted(found))
 
 

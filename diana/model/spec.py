@@ -53,6 +53,8 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Command run once, in the folder of the gathered outputs, when every job is done."""
     dataset: str = ""
     """Register what was gathered (and merged) under this name, before the group is called done; empty: not."""
+    size_bytes: int = 0
+    """Estimated, of what one job leaves; 0: not known."""
 
     @property
     def folder(self) -> str:

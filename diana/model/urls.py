@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urljoin, urlsplit
 
@@ -17,6 +18,8 @@ DEFAULT_ALLOWED = ("https://", "http://")
 """What a site reads when its operator has said nothing: what anybody may read."""
 WRITABLE = ("s3", "sftp", "file")
 MOST_URL_BYTES = 2048
+MOST_BEGINNINGS = 64
+"""Another site is asked about at once."""
 
 _BEGINNING = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SECRET = re.compile(
@@ -109,18 +112,55 @@ def check_allowed(text: str) -> str:
 
 def is_allowed(url: Url, allowed: Sequence[str]) -> bool:
     """Whether it begins with one of the prefixes; of the last name in a prefix, the whole must match."""
-    place = url.host + (f":{url.port}" if url.port else "")
-    text = f"{url.scheme}://{place}{url.path}"
+    text = f"{_place(url)}{url.path}"
     return any(_begins(text, prefix) for prefix in allowed)
 
 
-def _begins(text: str, prefix: str) -> bool:
+def beginnings(urls: Iterable[str]) -> tuple[str, ...]:
+    """What to ask another site's operator about before jobs that read these go there: the URLs themselves, without
+    their queries; their folders if those are too many, or else their hosts, which end in a slash. What is no URL is
+    left out."""
+    some = {text.partition("?")[0] for text in urls}
+    if len(some) > MOST_BEGINNINGS:
+        some = {text.rpartition("/")[0] + "/" for text in some}
+    if len(some) > MOST_BEGINNINGS:
+        some = {place_of(text) + "/" for text in some}
+    out = []
+    for text in sorted(some)[:MOST_BEGINNINGS]:
+        with suppress(ValueError):
+            url = check_url(text)
+            out.append(f"{_place(url)}{url.path}")
+    return tuple(dict.fromkeys(out))
+
+
+def may_be_allowed(beginning: str, allowed: Sequence[str]) -> bool:
+    """Whether one of `beginnings` is allowed, or some that begin so may be. Any text may be asked."""
+    if any(_begins(beginning, prefix) for prefix in allowed):
+        return True
+    return beginning.endswith("/") and any(_normal(prefix).startswith(beginning) for prefix in allowed)
+
+
+def _place(url: Url) -> str:
+    return f"{url.scheme}://{url.host}" + (f":{url.port}" if url.port else "")
+
+
+def _normal(prefix: str) -> str:
     scheme, _, rest = prefix.partition("://")
     host, slash, path = rest.partition("/")
-    prefix = f"{scheme.lower()}://{host.lower()}{slash}{path}"
+    return f"{scheme.lower()}://{host.lower()}{slash}{path}"
+
+
+def _begins(text: str, prefix: str) -> bool:
+    prefix = _normal(prefix)
     if not text.startswith(prefix):
         return False
     return prefix.endswith("/") or len(text) == len(prefix) or text[len(prefix)] in "/?"
+
+
+def place_of(text: str) -> str:
+    """SCHEME://HOST of a URL: what others that begin so share a link to."""
+    scheme, _, rest = text.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].lower()}"
 
 
 def link_name(text: str) -> str:

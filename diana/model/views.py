@@ -37,7 +37,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     owner: str
     state: str
-    """waiting (for other groups), placing, queued, running, merging, registering; then done, failed, cancelled, held."""
+    """waiting (for other groups), placing, queued, running, merging or registering; then done, failed, cancelled or
+    held."""
     jobs: int
     unplaced: int
     staging: int
@@ -124,7 +125,7 @@ class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):
     started_s: float
     """First job; negative: none yet."""
     ended_s: float
-    """Last job so far; negative: none yet."""
+    """Last job so far, or its outputs' arrival at home; negative: none yet."""
     bytes_in: int
     over: bool
     """All its jobs have ended."""
@@ -135,7 +136,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
     """Oldest first; one per placement."""
     achieved_s: float
-    """Submission to last end; negative while it runs."""
+    """Submission to the last end, or the last outputs' arrival at home; negative while it runs."""
     waiting: tuple[Waiting, ...] = ()
     """What still waits, and why."""
     outcomes: tuple[PartOutcome, ...] = ()

@@ -18,6 +18,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
+from diana.engine import datasets
 from diana.engine import events as ev
 from diana.engine.core import Engine
 from diana.engine.messages import Hello
@@ -121,7 +122,9 @@ class _Node:
         engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())
         nonce, restored = uuid.uuid4().hex, bool(store.meta("restored_from"))
         db_uuid = store.meta("db_uuid")
-        effects = engine.start(config.settings, boot_nonce=nonce, db_uuid=db_uuid, restored=restored)
+        effects = engine.start(
+            config.settings, boot_nonce=nonce, db_uuid=db_uuid, restored=restored, urls=config.staging.urls
+        )
         release = Release(config.site, paths, thread)
         self.runner = Runner(engine, thread, clock, release, journal.records)
         stack.push_async_callback(self.runner.close)
@@ -138,6 +141,9 @@ class _Node:
             data_address=self.address,
         )
         await self._adapters(stack, server, hello, release, clock)
+        # Before the engine gives orders again: none of them may change the catalogue meanwhile.
+        for event in datasets.missed(engine.core, await self.stager.registered()):
+            self.runner.emit_own(event)
         await self.runner.open(effects)
         if restored:
             store.set_meta("restored_from", "")
@@ -246,7 +252,7 @@ class _Node:
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)
             return
-        self.runner.emit_own(ev.SettingsLoaded(config.settings))
+        self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls))
         self.lrm.set_slots(config.settings.slots)
         self.stager.allow_urls(config.staging.urls)
         self.probe.configure(config.settings)

@@ -50,7 +50,7 @@ def whole(demand: Demand, candidates: Sequence[Candidate]) -> list[SiteCost]:
     grid = Grid(demand, table_of(demand, candidates))
     terms = price(grid)
     order = in_order([terms.total_s], grid.table)
-    return rows(grid, terms, None, order, terms.total_s) + rejected_rows(candidates)
+    return rows(grid, terms, None, order, terms.total_s, ranges(grid, terms)) + rejected_rows(candidates)
 
 
 def rejected_rows(candidates: Sequence[Candidate]) -> list[SiteCost]:
@@ -58,10 +58,12 @@ def rejected_rows(candidates: Sequence[Candidate]) -> list[SiteCost]:
     return [SiteCost(site=c.site, rejected=refusal(c), age_s=c.age_s) for c in some]
 
 
-def rows(grid: Grid, terms: Terms, paper: PaperTerms | None, order: Ints, cost: Floats) -> list[SiteCost]:
-    """One per site of `order`; `cost`: (S,) what the sites are ordered by."""
+def rows(
+    grid: Grid, terms: Terms, paper: PaperTerms | None, order: Ints, cost: Floats, between: tuple[Terms, Terms]
+) -> list[SiteCost]:
+    """One per site of `order`; `cost`: (S,) what the sites are ordered by; `between`: as `ranges` gives them."""
     table = grid.table
-    low, high = ranges(grid, terms)
+    low, high = between
     shown = {
         name: getattr(terms, name).tolist()
         for name in ("wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s")
@@ -109,8 +111,21 @@ def bytes_out(grid: Grid, s: int, jobs: int) -> float:
 
 def ranges(grid: Grid, terms: Terms) -> tuple[Terms, Terms]:
     """(lowest, highest) by what the sites said of their waits and run times, and the links' past errors."""
-    low, high = price(bounded(grid, high=False)), price(bounded(grid, high=True))
-    return low, high
+    if not uncertain(grid):
+        return terms, terms
+    return price(bounded(grid, high=False)), price(bounded(grid, high=True))
+
+
+def uncertain(grid: Grid) -> bool:
+    """Whether any bound differs from what is expected."""
+    table = grid.table
+    return bool(
+        (table.wait_low_s != grid.wait_s).any()
+        or (table.wait_high_s != grid.wait_s).any()
+        or (table.run_low_s > 0).any()
+        or (table.run_high_s > grid.job_s).any()
+        or (grid.data is not None and grid.data.of_link("error", table).any())
+    )
 
 
 def bounded(grid: Grid, high: bool) -> Grid:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from diana.policy.allotment import allot
+from diana.policy.cargo import NOTHING, Cargo
 from diana.policy.demand import Block
 from diana.policy.filling import Lines
-from diana.policy.grid import Grid, completion, stage_out_s, sums_by
+from diana.policy.grid import Grid, completion, stage_out_s
 from diana.policy.sites import Floats, Ints
-
-_NOTHING = 1e-9
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -25,12 +27,22 @@ class Times(msgspec.Struct, frozen=True):
     end_s: Floats
 
 
+class _Held(NamedTuple):
+    """(S,) of what each site was dealt; never changed in place once it was given away."""
+
+    lead_s: Floats
+    stage_s: Floats
+    tail: Floats
+
+
 class Deal:
     """Filled by `give`. Bytes come once per site, links of one plan that leave the same holder share its uplink."""
 
-    def __init__(self, grid: Grid, blocks: Sequence[Block]) -> None:
+    def __init__(self, grid: Grid, blocks: Sequence[Block], cargo: Cargo | None = None) -> None:
+        """`cargo`: of these blocks, if it was worked out before."""
         self.grid, self.blocks = grid, blocks
-        sites, data = len(grid.table), grid.data
+        self.cargo = cargo = cargo or Cargo(grid, blocks)
+        sites, data = grid.sites, grid.data
         self.counts: Ints = np.zeros((len(blocks), sites), dtype=np.int64)
         """(B, S) jobs of each block at each site."""
         self.jobs: Floats = np.zeros(sites)
@@ -45,6 +57,8 @@ class Deal:
         self.own_s: Floats = np.zeros((links, sites))
         """(H, S) data of some of the site's jobs."""
         self.linked = np.zeros((links, sites), dtype=bool)
+        self.start_s: Floats = np.zeros((links, sites))
+        """(H, S) of `shared_s`, before the first byte."""
         self.sent: Floats = np.zeros(links)
         """(H,) bytes that leave each holder."""
         self.units: Floats = np.zeros(sites)
@@ -52,98 +66,127 @@ class Deal:
         self.plain: Floats = np.zeros(sites)
         """Jobs that need none of those."""
         self.bytes_in: Floats = np.zeros(sites)
-        self.readers: Floats = np.zeros((len(grid.demand.needs) if data else 0, sites))
-        self.parted = [b.parted() for b in blocks]
-        self.all_read = [_of_everyone(grid, b) for b in blocks]
-        self.divided = [_bytes_by_kind(grid, divided) for _, divided in self.parted]
-        """(K,) of each block: bytes of which each job has its share."""
+        self.readers: Floats = np.zeros((len(cargo.size), sites))
+        """(L, S) jobs at each site that read each lot."""
+        self._stale: set[int] = set()
+        """Sites whose part of `_held` is not of what is dealt now."""
+        self._held = _Held(*np.zeros((3, sites)))
+        self._own = [n for n, all_read in enumerate(cargo.all_read) if not all_read]
+        self._most = np.array([1 if cargo.divisible[n] else sys.maxsize for n in self._own])[:, None]
+        self._times: Times | None = None
+        """Fluid, of what is dealt now."""
 
     def give(self, number: int, jobs: int, s: int) -> None:
         """`jobs` jobs of block `number` to site `s`; a negative number takes them back."""
-        had = int(self.counts[number, s])
-        self.counts[number, s] += jobs
-        self.jobs[s] += jobs
-        data = self.grid.data
-        if data is None:
-            return
-        block, (whole, divided) = self.blocks[number], self.parted[number]
-        for n in whole:
-            before = self.readers[n, s]
-            self.readers[n, s] += jobs
-            share = float(self.readers[n, s] > 0) - float(before > 0)
-            if share:
-                self._move(int(data.kind[n]), s, float(data.size[n]) * share, data.everyones[n])
-        for k in np.flatnonzero(self.divided[number]):
-            self._move(int(k), s, self.divided[number][k] * jobs / len(block.indices), False)
-        if self.all_read[number]:
-            self.plain[s] += jobs
-        elif divided:
-            self.units[s] += jobs
-        else:
-            self.units[s] += float(had + jobs > 0) - float(had > 0)
+        self._give(number, np.array([jobs]), np.array([s]))
 
     def give_all(self, number: int, counts: Ints) -> None:
         """(S,) so many jobs of block `number` to each site."""
+        at = np.flatnonzero(counts)
+        self._give(number, counts[at], at)
+
+    def _give(self, number: int, jobs: Ints, at: Ints) -> None:
+        """`jobs[i]` jobs of block `number` to site `at[i]`; no site twice."""
+        self._times = None
+        self._stale.update(at.tolist())
+        had = self.counts[number, at]
+        self.counts[number, at] = had + jobs
+        self.jobs[at] += jobs
         if self.grid.data is None:
-            self.counts[number] += counts
-            self.jobs += counts
             return
-        for s in np.flatnonzero(counts):
-            self.give(number, int(counts[s]), int(s))
+        cargo = self.cargo
+        for lot in cargo.lots[number]:
+            before = self.readers[lot, at]
+            after = self.readers[lot, at] = before + jobs
+            share: Floats = (after > 0).astype(np.float64) - (before > 0).astype(np.float64)
+            if share.any():
+                self._move(cargo.kind[lot], at, cargo.size[lot] * share, cargo.everyones[lot], share != 0)
+        for k, size_bytes in cargo.per_job[number]:
+            self._move(k, at, size_bytes * jobs.astype(np.float64), False, jobs != 0)
+        if cargo.all_read[number]:
+            self.plain[at] += jobs
+        elif cargo.divisible[number]:
+            self.units[at] += jobs
+        else:
+            self.units[at] += np.subtract(had + jobs > 0, had > 0, dtype=np.float64)
 
     def on(self, grid: Grid) -> Deal:
         """The same jobs dealt, at other prices."""
-        out = Deal(grid, self.blocks)
+        out = Deal(grid, self.blocks, self.cargo)
         for number, counts in enumerate(self.counts):
             out.give_all(number, counts)
         out.limit()
         return out
 
-    def _move(self, k: int, s: int, size_bytes: float, everyones: bool) -> None:
+    def _move(self, k: int, at: Ints, size_bytes: Floats, everyones: bool, moves: NDArray[np.bool_]) -> None:
+        """`size_bytes[i]` of kind `k` to site `at[i]`, where `moves[i]`; negative ones back."""
         data = self.grid.data
-        if data is None or not data.missing[k, s]:
+        assert data is not None
+        moves = moves & (data.missing[k, at] > 0)
+        if not moves.any():
             return
-        via = data.via[k, s]
-        if not self.linked[via, s]:
-            self.linked[via, s] = True
-            self.shared_s[via, s] += data.start_s[k, s]
+        if not moves.all():
+            at, size_bytes = at[moves], size_bytes[moves]
+        via = data.via[k, at]
+        new = ~self.linked[via, at]
+        if new.any():
+            self.linked[via[new], at[new]] = True
+            self.start_s[via[new], at[new]] = data.start_s[k, at[new]]
+            self.shared_s[via[new], at[new]] += data.start_s[k, at[new]]
         into = self.shared_s if everyones else self.own_s
-        into[via, s] += size_bytes * data.s_per_byte[k, s]
-        self.sent[via] += size_bytes
-        self.bytes_in[s] += size_bytes
+        into[via, at] += size_bytes * data.s_per_byte[k, at]
+        if data.uplinks:
+            self.sent += np.bincount(via, size_bytes, len(self.sent))
+        self.bytes_in[at] += size_bytes
 
     def loads(self) -> tuple[Floats, Floats]:
         """(lead, stage in), (S,)."""
-        data = self.grid.data
-        if data is None or not self.linked.any():
-            none = np.zeros(len(self.jobs)) if self.grid.program_s is None else self.grid.program_s
-            return none, none
-        first = np.where(self.plain > 0, 0.0, 1.0 / np.maximum(self.units, 1.0))
-        with np.errstate(invalid="ignore"):
-            leads = self.shared_s + np.where(self.own_s > 0, self.own_s * first, 0.0)
-        stages = self.shared_s + self.own_s
-        if data.uplinks:
-            shared_out = (self.sent * data.uplink_s_per_byte)[:, None]
-            stages = np.where(stages > 0, np.maximum(stages, shared_out), stages)
-            part = np.divide(leads, self.shared_s + self.own_s, out=np.zeros_like(leads), where=stages > 0)
-            leads = np.maximum(leads, stages * np.nan_to_num(part))
-        lead, stage = leads.max(axis=0), stages.max(axis=0)
+        lead, stage = self._settled().lead_s, self._held.stage_s
         if self.grid.program_s is not None:
             lead, stage = lead + self.grid.program_s, stage + self.grid.program_s
         return lead, stage
 
     def tail_jobs(self) -> Floats:
         """(S,) jobs whose data may come last: the largest block's there."""
-        own = [n for n, all_read in enumerate(self.all_read) if not all_read]
-        if not own:
-            return np.zeros(len(self.jobs))
-        out: Floats = np.max(
-            [np.minimum(self.counts[n], 1) if self.parted[n][1] else self.counts[n] for n in own], axis=0
-        ).astype(np.float64)
-        return out
+        return self._settled().tail
+
+    def _settled(self) -> _Held:
+        data = self.grid.data
+        if not self._stale or data is None:
+            return self._held
+        # What leaves a holder with a known uplink decides for every site; else each site stands for itself.
+        some: Ints | slice = slice(None) if data.uplinks else np.array(sorted(self._stale))
+        self._stale.clear()
+        held = self._held = _Held(*(values.copy() for values in self._held))
+        held.lead_s[some], held.stage_s[some] = self._loads(some)
+        if self._own:
+            held.tail[some] = np.minimum(self.counts[:, some][self._own], self._most).max(axis=0)
+        return held
+
+    def _loads(self, some: Ints | slice) -> tuple[Floats, Floats]:
+        data = self.grid.data
+        assert data is not None
+        shared_s, own_s = self.shared_s[:, some], self.own_s[:, some]
+        first = np.where(self.plain[some] > 0, 0.0, 1.0 / np.maximum(self.units[some], 1.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leads = shared_s + np.where(own_s > 0, own_s * first, 0.0)
+            stages = shared_s + own_s
+            if data.uplinks:
+                shared_out = (self.sent * data.uplink_s_per_byte)[:, None] + self.start_s[:, some]
+                stages = np.where(stages > 0, np.maximum(stages, shared_out), stages)
+                part = np.divide(leads, shared_s + own_s, out=np.zeros_like(leads), where=stages > 0)
+                leads = np.maximum(leads, stages * np.nan_to_num(part))
+        return leads.max(axis=0, initial=0.0), stages.max(axis=0, initial=0.0)
 
     def times(self, waves: bool = False) -> Times:
         """`waves`: with jobs that cannot be cut; else fluid."""
+        if waves:
+            return self._worked_out(waves)
+        if self._times is None:
+            self._times = self._worked_out(waves)
+        return self._times
+
+    def _worked_out(self, waves: bool) -> Times:
         grid = self.grid
         with np.errstate(divide="ignore", invalid="ignore"):
             lead, stage = self.loads()
@@ -176,11 +219,11 @@ class Deal:
         none: Floats = np.zeros(sites)
         always: Floats = np.full(sites, np.inf)
         tail_start, tail_rate, tail_had, tail_least = none, always, none, none
-        whole, divided = self.parted[number]
+        divided = self.cargo.divisible[number]
         if grid.data is not None and self.blocks[number].needs:
-            new, per_job = self._to_come(number, whole, divided)
+            new, per_job = self._to_come(number)
             stage = stage + new
-            if self.all_read[number]:
+            if self.cargo.all_read[number]:
                 lead = lead + new
             else:
                 lead = np.where(self.plain > 0, lead, np.maximum(lead, (lead + new) / (self.units + 1)))
@@ -216,25 +259,25 @@ class Deal:
         data = self.grid.data
         if data is None:
             return np.zeros((0, len(self.jobs)))
-        out = np.zeros(data.missing.shape)
-        for n in self.parted[number][0]:
-            out[data.kind[n]] += np.where(self.readers[n] == 0, data.size[n], 0.0)
-        if self.parted[number][1]:
-            out += (self.divided[number] * (jobs / len(self.blocks[number].indices)))[:, None]
+        out, cargo = np.zeros(data.missing.shape), self.cargo
+        for lot in cargo.lots[number]:
+            out[cargo.kind[lot]] += np.where(self.readers[lot] == 0, cargo.size[lot], 0.0)
+        for k, size_bytes in cargo.per_job[number]:
+            out[k] += size_bytes * jobs
         return out * data.missing
 
-    def _to_come(self, number: int, whole: tuple[int, ...], divided: tuple[int, ...]) -> tuple[Floats, Floats]:
+    def _to_come(self, number: int) -> tuple[Floats, Floats]:
         """(S,) seconds until the undivided data of a block come that are not there yet, and per job of the divided."""
-        data = self.grid.data
+        data, cargo = self.grid.data, self.cargo
         assert data is not None
         new, per_job = np.zeros((2, len(self.jobs)))
-        for n in whole:
-            k = data.kind[n]
-            absent = (self.readers[n] == 0) & (data.missing[k] > 0)
-            new = new + np.where(absent, data.start_s[k] + max(data.size[n], _NOTHING) * data.s_per_byte[k], 0.0)
-        if divided:
-            for k in np.flatnonzero(self.divided[number]):
-                per_job = per_job + self.divided[number][k] / len(self.blocks[number].indices) * data.s_per_byte[k]
+        for lot in cargo.lots[number]:
+            k = cargo.kind[lot]
+            absent = (self.readers[lot] == 0) & (data.missing[k] > 0)
+            new = new + np.where(absent, data.start_s[k] + max(cargo.size[lot], NOTHING) * data.s_per_byte[k], 0.0)
+        if cargo.divisible[number]:
+            for k, size_bytes in cargo.per_job[number]:
+                per_job = per_job + size_bytes * data.s_per_byte[k]
             new = np.where(np.isinf(per_job), np.inf, new)
         return new, per_job
 
@@ -247,16 +290,4 @@ class Deal:
             self.lanes = self.lanes.copy()
             self.lanes[used] = np.minimum(self.lanes[used], shares)
             self.rate = self.lanes / self.grid.job_s
-
-
-def _of_everyone(grid: Grid, block: Block) -> bool:
-    """Whether its jobs need nothing but what every job of the group reads."""
-    return grid.data is None or all(grid.data.everyones[n] for n in block.needs)
-
-
-def _bytes_by_kind(grid: Grid, needs: Sequence[int]) -> Floats:
-    data = grid.data
-    if data is None or not needs:
-        return np.zeros(0)
-    some = list(needs)
-    return sums_by(data.kind[some], np.maximum(data.size[some], _NOTHING), len(data.kinds))
+            self._times = None

@@ -27,6 +27,8 @@ MANY_SITES = 32
 LARGE_CHUNKS = 16
 MANY_BLOCKS = 64
 """More are taken together by where their data lie."""
+MOST_PLACES = 256
+"""Should more than so many remain then, one of the places where each lies counts."""
 MOST_UNITS = 1024
 """Of one block, placed one by one; more are water-filled, which without data is the same."""
 MOST_MOVES = 96
@@ -41,7 +43,7 @@ def split(grid: Grid, blocks: Sequence[Block], unit: int = 0) -> Deal | None:
 
     `unit`: jobs placed as one (SPEC D6), so that no site gets a smaller piece but a block's last; 0: as finely as pays.
     """
-    some = blocks if len(blocks) <= MANY_BLOCKS else by_holders(grid.demand, blocks)
+    some = blocks if len(blocks) <= MANY_BLOCKS else by_holders(grid.demand, blocks, MOST_PLACES)
     deals: list[Deal | None]
     if unit:
         deals = [deal_in_units(Deal(grid, some), unit)]

@@ -12,6 +12,7 @@ from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 
 MAX_BLOCKS = 4096
+Holders = tuple[SiteId, ...]
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +124,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
         """(needs that must be there before any of its jobs starts, needs of which each job has its own share)."""
         if not self.divisible:
             return self.needs, ()
-        return self.shared, tuple(n for n in self.needs if n not in self.shared)
+        shared = set(self.shared)
+        return self.shared, tuple(n for n in self.needs if n not in shared)
 
 
 def blocks(demand: Demand) -> list[Block]:
@@ -166,24 +168,38 @@ def _add_range(ranges: dict[tuple[int, ...], list[int]], active: set[int], start
         bounds += (start, stop)
 
 
-def by_holders(demand: Demand, fine: Sequence[Block]) -> list[Block]:
-    """Blocks whose needs lie at the same sites taken together; a need all of them have stays undivided."""
-    together: dict[tuple[tuple[SiteId, ...], ...], list[Block]] = {}
-    where = [tuple(sorted(need.holders)) for need in demand.needs]
-    for block in fine:
-        together.setdefault(tuple(sorted({where[n] for n in block.needs})), []).append(block)
-    out = []
-    for _, some in sorted(together.items()):
-        if len(some) == 1:
-            out.append(some[0])
-            continue
-        common = set(some[0].needs).intersection(*(b.needs for b in some[1:]))
-        out.append(
-            Block(
-                indices=IndexSet.union(b.indices for b in some),
-                needs=tuple(sorted({n for b in some for n in b.needs})),
-                divisible=True,
-                shared=tuple(sorted(common)),
-            )
-        )
-    return out
+def by_holders(demand: Demand, fine: Sequence[Block], most: int = 0) -> list[Block]:
+    """Blocks whose needs lie at the same sites taken together; a need all of them have stays undivided.
+
+    Should that leave more than `most` (0: no limit) only one holder of each need counts, the first by id, and should
+    that, only that of the largest need: what is together still has a site where it lies.
+    """
+    holders = [tuple(sorted(need.holders)) for need in demand.needs]
+    first = [some[:1] for some in holders]
+    sizes = [need.size_bytes() for need in demand.needs] if most else []
+
+    def together(where: Sequence[Holders], largest: bool = False) -> dict[tuple[Holders, ...], list[Block]]:
+        out: dict[tuple[Holders, ...], list[Block]] = {}
+        for block in fine:
+            needs = [max(block.needs, key=lambda n: (sizes[n], -n))] if largest and block.needs else block.needs
+            out.setdefault(tuple(sorted({where[n] for n in needs})), []).append(block)
+        return out
+
+    found = together(holders)
+    if 0 < most < len(found):
+        found = together(first)
+    if 0 < most < len(found):
+        found = together(first, largest=True)
+    return [_joined(some) for _, some in sorted(found.items())]
+
+
+def _joined(some: list[Block]) -> Block:
+    if len(some) == 1:
+        return some[0]
+    common = set(some[0].needs).intersection(*(b.needs for b in some[1:]))
+    return Block(
+        indices=IndexSet.union(b.indices for b in some),
+        needs=tuple(sorted({n for b in some for n in b.needs})),
+        divisible=True,
+        shared=tuple(sorted(common)),
+    )

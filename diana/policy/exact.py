@@ -54,19 +54,18 @@ def deal(grid: Grid, blocks: Sequence[Block]) -> Deal | None:
 
 
 def site_ends(grid: Grid, blocks: Sequence[Block], vectors: Ints) -> Floats:
-    """(V, S) when each site ends if it gets so many jobs of each block; infinite where it cannot."""
-    out = np.empty((len(vectors), len(grid.table)))
-    usable = np.flatnonzero(grid.rate > 0)
-    for v, counts in enumerate(vectors):
-        one = Deal(grid, blocks)
-        for number, jobs in enumerate(counts):
-            if jobs:
-                for s in usable:
-                    one.give(number, int(jobs), int(s))
-        out[v] = np.where(one.jobs <= grid.table.max_jobs, one.ends(), np.inf) if counts.any() else 0.0
-        if counts.any():
-            out[v][grid.rate <= 0] = np.inf
-    return np.where(np.isnan(out), np.inf, out)
+    """(V, S) when each site ends if it gets so many jobs of each block; infinite where it cannot. All of them are one
+    deal, over the sites as often side by side as there are vectors."""
+    shape = (len(vectors), grid.sites)
+    usable = np.broadcast_to(grid.rate > 0, shape)
+    deal = Deal(grid.repeated(len(vectors)), blocks)
+    for number in range(len(blocks)):
+        deal.give_all(number, (vectors[:, number, None] * usable).reshape(-1))
+    ends = deal.ends().reshape(shape)
+    jobs = vectors.sum(axis=1)[:, None]
+    can = (jobs <= grid.table.max_jobs) & usable & ~np.isnan(ends)
+    out: Floats = np.where(jobs == 0, 0.0, np.where(can, ends, np.inf))
+    return out
 
 
 def _filled(out: Deal, vectors: Ints, left: Ints, taken: Sequence[Ints]) -> Deal:

@@ -54,6 +54,15 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
         out: Floats = np.maximum(whole, 0.0) * runs
         return out
 
+    def ends(self, jobs: Floats, at: Ints) -> Floats:
+        """When site `at[i]` has taken `jobs[i]`: the inverse of `takes`."""
+        total = self.had[at] + jobs
+        least, beyond = self.least_s[at], total > self.first[at]
+        run = np.where(beyond, np.maximum(total / self.rate[at], least), least)
+        tail = np.maximum((self.tail_had[at] + jobs) / self.tail_rate[at], self.tail_least_s[at])
+        out: Floats = np.maximum(self.start_s[at] + run, self.tail_start_s[at] + tail)
+        return out
+
 
 def fill(lines: Lines, jobs: int, unit: int = 1) -> Ints:
     """(S,) how many of `jobs` (a multiple of `unit`) each site gets; all 0 when they cannot take that many. Where
@@ -64,27 +73,61 @@ def fill(lines: Lines, jobs: int, unit: int = 1) -> Ints:
     if not len(at) or np.floor(np.minimum(lines.room[at], jobs) / unit).sum() * unit < jobs:
         return out
     some = lines.of(at)
-    with np.errstate(invalid="ignore"):
-        low, high = _bracket(some, jobs, unit)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            if not low < middle < high or high - low < _PRECISION * high:
-                break
-            if some.takes(middle, unit).sum() >= jobs:
-                high = middle
-            else:
-                low = middle
-        sure = some.takes(low, unit)
-        more = some.takes(high, unit) - sure
-    left = jobs - sure.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sure, more = _narrowed(some, jobs, unit)
+        left = jobs - sure.sum()
+        if 0 < left < more.sum() <= unit * _few(len(at)):
+            first, more = _soonest(some, sure, more, int(left) // unit, unit)
+            sure = sure + first
+            left = jobs - sure.sum()
     out[at] = (sure + np.clip(left - (np.cumsum(more) - more), 0.0, more)).astype(np.int64)
     return out
 
 
+def _few(sites: int) -> int:
+    """Units that are rather looked at one by one than narrowed down further."""
+    return 64 + 2 * sites
+
+
+def _narrowed(lines: Lines, jobs: int, unit: int) -> tuple[Floats, Floats]:
+    """(what the sites take by a time when that is not all, what more by a later one when it is). The times in between
+    are guessed by the line between the two, and every other one in the middle."""
+    low, high = _bracket(lines, jobs, unit)
+    sure, most = lines.takes(low, unit), lines.takes(high, unit)
+    below, above = sure.sum(), most.sum()
+    for step in range(_HALVINGS):
+        if above - below <= unit * _few(len(sure)) or high - low < _PRECISION * high:
+            break
+        part = 0.5 if step % 2 else min(0.99, max(0.01, (jobs - below) / (above - below)))
+        middle = low + part * (high - low)
+        if not low < middle < high:
+            break
+        takes = lines.takes(middle, unit)
+        if takes.sum() >= jobs:
+            high, most, above = middle, takes, takes.sum()
+        else:
+            low, sure, below = middle, takes, takes.sum()
+    return sure, most - sure
+
+
+def _soonest(lines: Lines, sure: Floats, more: Floats, units: int, unit: int) -> tuple[Floats, Floats]:
+    """Of the units `more` holds: (those among the soonest `units`, those that are as late as the last of them), (S,)
+    jobs."""
+    counts = (more / unit).astype(np.int64)
+    at = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ends = lines.ends(sure[at] + (place + 1) * unit, at)
+    last = float(np.partition(ends, units - 1)[units - 1])
+    near = _PRECISION * max(abs(last), _PRECISION)
+    first: Floats = np.bincount(at, ends < last - near, len(counts)).astype(np.float64)
+    same: Floats = np.bincount(at, np.abs(ends - last) <= near, len(counts)).astype(np.float64)
+    return first * unit, same * unit
+
+
 def _bracket(lines: Lines, jobs: int, unit: int) -> tuple[float, float]:
     """(a time by which they do not take all, one by which they do)."""
-    soonest = np.maximum(lines.start_s + lines.least_s, lines.tail_start_s + np.maximum(lines.tail_least_s, 0.0))
-    low = float(soonest.min())
+    every = np.arange(len(lines.rate))
+    low = float(lines.ends(np.full(len(every), float(unit)), every).min())
     step = max(jobs / float(lines.rate.sum()), 1e-6)
     if lines.takes(low, unit).sum() >= jobs:
         return low - 1e-8 * max(1.0, abs(low)), low

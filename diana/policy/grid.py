@@ -23,6 +23,7 @@ class Grid:
 
     def __init__(self, demand: Demand, table: SiteTable) -> None:
         self.demand, self.table = demand, table
+        self.sites = len(table)
         self.jobs = len(demand.indices)
         lanes = table.slots if demand.processors == 1 else np.floor(table.slots / demand.processors)
         self.lanes: Floats = np.minimum(lanes, demand.max_parallel) if demand.max_parallel else lanes
@@ -46,6 +47,18 @@ class Grid:
             away = table.rtt_s > 0
             self.program_s = np.where(known & away, demand.executable_bytes * np.where(known, columns.s_per_byte, 0), 0)
         self.data = Data(demand, table) if demand.needs else None
+
+    def repeated(self, times: int) -> Grid:
+        """The same sites `times` times side by side, so that as many deals can be worked out as one. Its `table` is
+        still that of the sites once."""
+        out = Grid.__new__(Grid)
+        out.__dict__.update(self.__dict__)
+        out.sites = times * self.sites
+        for name in ("lanes", "job_s", "rate", "wait_s", "network_s", "out_s", "program_s"):
+            values = getattr(self, name)
+            setattr(out, name, None if values is None else np.tile(values, times))
+        out.data = None if self.data is None else self.data.repeated(times)
+        return out
 
     def scaled(self, weights: Iterable[tuple[str, float]]) -> Grid:
         """Its terms in weighted seconds, to decide by; what is reported comes from the one without weights."""
@@ -122,10 +135,21 @@ class Data:
 
     def of_link(self, name: str, table: SiteTable) -> Floats:
         """(K, S) a column of the link each kind comes over; 0 where it is held."""
-        out = np.zeros(self.via.shape)
-        for at, holder in enumerate(self.holders):
-            out += np.where(self.via == at, getattr(table.from_holder(holder), name), 0.0)
-        return out * self.missing
+        columns: list[Floats] = [getattr(table.from_holder(holder), name) for holder in self.holders]
+        if len(columns) == 1:
+            return columns[0] * self.missing
+        if not columns:
+            return np.zeros(self.via.shape)
+        out: Floats = np.array(columns)[self.via, np.arange(self.via.shape[1])] * self.missing
+        return out
+
+    def repeated(self, times: int) -> Data:
+        """As `Grid.repeated`."""
+        out = Data.__new__(Data)
+        out.__dict__.update(self.__dict__)
+        for name in ("s_per_byte", "start_s", "via", "missing"):
+            setattr(out, name, np.tile(getattr(self, name), (1, times)))
+        return out
 
     def scaled(self, weight: float | Floats) -> Data:
         """All its seconds times `weight`, which may differ by kind and site."""

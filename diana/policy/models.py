@@ -30,6 +30,8 @@ class CostModel(Protocol):
     """By whose seconds plans are compared."""
     terms: Terms
     """The whole group in those seconds."""
+    true_terms: Terms
+    """The same in seconds that nobody weighted."""
     paper: PaperTerms
     job_class: JobClass
 
@@ -46,6 +48,21 @@ class CostModel(Protocol):
         ...
 
 
+def soonest_s(grid: Grid, terms: Terms) -> Floats:
+    """(S,) no plan that gives the site any job lets it end before; infinite where it can take none. `terms`: the whole
+    group on this grid."""
+    lead_s: Floats | float = 0.0
+    if grid.data is None or grid.data.everyones.all():
+        lead_s = terms.lead_s
+    elif grid.program_s is not None:
+        lead_s = grid.program_s
+    ends = np.maximum(grid.wait_s, lead_s) + grid.job_s + grid.network_s
+    if grid.out_s is not None:
+        ends = ends + grid.out_s
+    out: Floats = np.where(grid.rate > 0, ends, np.inf)
+    return out
+
+
 def takes_whole(grid: Grid, terms: Terms) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """(S,) whether the site can take the whole group: one whose limit it exceeds is no candidate (SPEC D6)."""
     return np.isfinite(terms.total_s) & (grid.table.max_jobs >= grid.jobs)
@@ -54,7 +71,7 @@ def takes_whole(grid: Grid, terms: Terms) -> np.ndarray[tuple[int], np.dtype[np.
 class _Base:
     def __init__(self, grid: Grid, weights: Weights, raw: bool, waiting_elsewhere: int) -> None:
         self.grid = grid
-        self.terms = price(grid)
+        self.terms = self.true_terms = price(grid)
         self.job_class = grid.demand.job_class or work_class.derived(self.terms)
         self._fresh = (grid, weights, raw, waiting_elsewhere)
         costs = PaperCost(*self._fresh)

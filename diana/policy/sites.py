@@ -51,6 +51,15 @@ def throughput_bytes_per_s(link: Link) -> float:
     return link.bytes_per_s
 
 
+def _link_cells(link: Link) -> tuple[float, ...]:
+    """In order of `_LINK`."""
+    rate = throughput_bytes_per_s(link)
+    if rate <= 0:
+        return (inf, 0.0, 0.0, 0.0, link.loss, 0.0)
+    start_s = link.rtt_s + link.backlog_bytes / rate
+    return (1.0 / rate, start_s, link.error, link.loss / link.bytes_per_s, link.loss, rate)
+
+
 class LinkColumns:
     """Fetching from one holder, over the table's sites. A site without a link has `s_per_byte` infinite."""
 
@@ -69,12 +78,7 @@ class LinkColumns:
         self.cells[0] = inf
 
     def put(self, row: int, link: Link) -> None:
-        rate = throughput_bytes_per_s(link)
-        if rate <= 0:
-            self.cells[:, row] = (inf, 0.0, 0.0, 0.0, link.loss, 0.0)
-            return
-        start_s = link.rtt_s + link.backlog_bytes / rate
-        self.cells[:, row] = (1.0 / rate, start_s, link.error, link.loss / link.bytes_per_s, link.loss, rate)
+        self.cells[:, row] = _link_cells(link)
 
     def view(self, rows: int) -> None:
         for at, name in enumerate(_LINK):
@@ -130,11 +134,14 @@ class SiteTable:
         table.sites = [c.site for c in some]
         table.row = {c.site: at for at, c in enumerate(some)}
         table._ranks = np.arange(len(some))
+        if some:
+            table._cells = np.array([_site_cells(c) for c in some]).T.copy()
+            table.link.cells = np.array([_link_cells(c.link) for c in some]).T.copy()
         for holder in sorted(set(holders)):
-            table.links[holder] = LinkColumns(len(table._cells[0]))
+            columns = table.links[holder] = LinkColumns(len(table._cells[0]))
+            if some:
+                columns.cells = np.array([_link_cells(_from(c, holder)) for c in some]).T.copy()
         table._view()
-        for row, candidate in enumerate(some):
-            table._put(row, candidate)
         return table
 
     def __len__(self) -> int:
@@ -206,36 +213,10 @@ class SiteTable:
         return self._ranks
 
     def _put(self, row: int, c: Candidate) -> None:
-        speed = c.slots * c.speed
-        wait_s = c.wait_s if c.wait_s >= 0 else (c.work_ahead_s / speed if speed > 0 else 0.0)
-        self._cells[:, row] = (
-            c.slots if c.alive and not c.rejected else 0.0,
-            c.speed,
-            wait_s,
-            min(wait_s, c.wait_low_s) if c.wait_low_s >= 0 else wait_s,
-            max(wait_s, c.wait_high_s),
-            c.work_ahead_s,
-            c.jobs_ahead,
-            c.queued_jobs,
-            c.busy_fraction,
-            c.run_s,
-            c.run_low_s,
-            c.run_high_s,
-            c.runs_seen,
-            c.max_jobs or inf,
-            c.rtt_s,
-            c.age_s,
-            1.0 / c.out_bytes_per_s if c.out_bytes_per_s > 0 else 0.0,
-            1.0 / c.uplink_bytes_per_s if c.uplink_bytes_per_s > 0 else 0.0,
-        )
+        self._cells[:, row] = _site_cells(c)
         self.link.put(row, c.link)
         for holder, columns in self.links.items():
-            if holder in c.links:
-                columns.put(row, c.links[holder])
-            elif holder in c.fetch_bytes_per_s:
-                columns.put(row, Link(bytes_per_s=c.fetch_bytes_per_s[holder]))
-            else:
-                columns.put(row, c.link)
+            columns.put(row, _from(c, holder))
 
     def _grow(self) -> None:
         self._cells = _wider(self._cells)
@@ -251,6 +232,41 @@ class SiteTable:
 
     def from_holder(self, holder: SiteId) -> LinkColumns:
         return self.links.get(holder, self.link)
+
+
+def _site_cells(c: Candidate) -> tuple[float, ...]:
+    """In order of `COLUMNS`."""
+    speed = c.slots * c.speed
+    wait_s = c.wait_s if c.wait_s >= 0 else (c.work_ahead_s / speed if speed > 0 else 0.0)
+    return (
+        c.slots if c.alive and not c.rejected else 0.0,
+        c.speed,
+        wait_s,
+        min(wait_s, c.wait_low_s) if c.wait_low_s >= 0 else wait_s,
+        max(wait_s, c.wait_high_s),
+        c.work_ahead_s,
+        c.jobs_ahead,
+        c.queued_jobs,
+        c.busy_fraction,
+        c.run_s,
+        c.run_low_s,
+        c.run_high_s,
+        c.runs_seen,
+        c.max_jobs or inf,
+        c.rtt_s,
+        c.age_s,
+        1.0 / c.out_bytes_per_s if c.out_bytes_per_s > 0 else 0.0,
+        1.0 / c.uplink_bytes_per_s if c.uplink_bytes_per_s > 0 else 0.0,
+    )
+
+
+def _from(c: Candidate, holder: SiteId) -> Link:
+    """What the site fetches from this holder over."""
+    if holder in c.links:
+        return c.links[holder]
+    if holder in c.fetch_bytes_per_s:
+        return Link(bytes_per_s=c.fetch_bytes_per_s[holder])
+    return c.link
 
 
 _AT = {name: at for at, name in enumerate(COLUMNS)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, inf
 
 import msgspec
 import numpy as np
 
 from diana.model.decision import Decision, Model, PlannedPart, SiteCost
+from diana.model.durations import seconds
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.policy import cost
@@ -16,7 +17,7 @@ from diana.policy.cost import MAX_ROWS as MAX_ROWS
 from diana.policy.deal import Deal
 from diana.policy.demand import Candidate, Demand, blocks
 from diana.policy.grid import Grid
-from diana.policy.models import MODELS, CostModel, takes_whole
+from diana.policy.models import MODELS, CostModel, soonest_s, takes_whole
 from diana.policy.turnaround import Terms, Weights, price
 
 _SAME_S = 1e-9
@@ -63,23 +64,29 @@ class _Choice:
     def __init__(self, grid: Grid, chooser: CostModel, candidates: Sequence[Candidate]) -> None:
         self.grid, self.chooser, self.candidates = grid, chooser, candidates
         self.demand = grid.demand
-        self.terms = price(grid)
+        self.terms = chooser.true_terms
+        self.between = cost.ranges(grid, self.terms)
         self.order = chooser.order()
         can = takes_whole(grid, self.terms)
         self.can = [int(s) for s in self.order if can[s]]
         self.unit = self.demand.subgroup_jobs()
-        self.blocks = blocks(self.demand)
+        self._second_s = inf
+        """No split ends before this: it gives jobs to two sites at least, and all but one of them end later."""
+        if len(grid.table) > 1 and grid.jobs > 1:
+            self._second_s = float(np.partition(soonest_s(chooser.grid, chooser.terms), 1)[1])
 
     def plan(self, now: float, how: dict[str, object]) -> Plan:
         best = self.can[0] if self.can else None
-        dealt = self._split()
+        dealt = self._split() if self._may_pay(best) else None
         whole_s = inf if best is None else float(self.terms.total_s[best])
-        split = dealt.on(self.grid) if dealt is not None else None
+        split = dealt
+        if dealt is not None and self.chooser.grid is not self.grid:
+            split = dealt.on(self.grid)
         split_s = inf if split is None else split.makespan_s()
         if dealt is not None and split is not None and self._splits(best, dealt):
             name, reason, planned, parts = "split", self._why_split(split, split_s, best), *self._dealt(split)
         elif best is not None:
-            name, reason = "whole", self._why_whole(best, split_s)
+            name, reason = "whole", self._why_whole(best, split_s if self._may_pay(best) else whole_s)
             planned = (self._whole_part(best),)
             parts = [(self.grid.table.sites[best], self.demand.indices)]
         else:
@@ -102,11 +109,16 @@ class _Choice:
         )
         return Plan(decision, tuple(_within(parts, self.demand.max_subgroup)))
 
+    def _may_pay(self, best: int | None) -> bool:
+        """Whether a split could end before the whole group at `best` does. One that cannot is not worked out, which
+        spares most small groups the dealing."""
+        return best is None or self._second_s < float(self.chooser.terms.total_s[best]) - _SAME_S
+
     def _split(self) -> Deal | None:
         """None as well where there is but one site, or the limit on parallel jobs leaves some site none."""
         if not len(self.grid.table) or not self.demand.indices:
             return None
-        deal = self.chooser.split(self.blocks, self.unit)
+        deal = self.chooser.split(blocks(self.demand), self.unit)
         if deal is None:
             return None
         used, most = int(np.count_nonzero(deal.jobs)), self.demand.max_parallel
@@ -121,19 +133,18 @@ class _Choice:
 
     def _why_split(self, split: Deal, split_s: float, best: int | None) -> str:
         sites = np.count_nonzero(split.jobs)
-        over = f"split over {sites} sites ends after {split_s:.3g} s"
+        over = f"split over {sites} sites ends after {seconds(split_s)}"
         if best is None:
             return f"{over}; no single site can take it whole"
-        return f"{over}, whole at {self.grid.table.sites[best]} after {self.terms.total_s[best]:.3g} s"
+        return f"{over}, whole at {self.grid.table.sites[best]} after {seconds(float(self.terms.total_s[best]))}"
 
     def _why_whole(self, best: int, split_s: float) -> str:
         site, whole_s = self.grid.table.sites[best], float(self.terms.total_s[best])
-        if len(self.grid.table) == 1:
-            return f"{site} is the only site that can take it; ends after {whole_s:.3g} s"
-        if len(self.can) == 1 and split_s == inf:
-            return f"{site} is the only site that can take it; ends after {whole_s:.3g} s"
-        ends = f"whole at {site} ends after {whole_s:.3g} s"
-        if split_s < inf and split_s >= whole_s - _SAME_S:
+        alone = split_s == inf or (self._second_s == inf and self.grid.jobs > 1)
+        if len(self.grid.table) == 1 or (len(self.can) == 1 and alone):
+            return f"{site} is the only site that can take it; ends after {seconds(whole_s)}"
+        ends = f"whole at {site} ends after {seconds(whole_s)}"
+        if self.grid.jobs > 1 and whole_s - _SAME_S <= split_s < inf:
             return f"{ends}; splitting it would not end earlier"
         return ends
 
@@ -148,7 +159,7 @@ class _Choice:
         if not len(self.grid.table):
             return cost.rejected_rows(self.candidates)[:MAX_ROWS]
         costs = self.chooser.cost()
-        rows = cost.rows(self.grid, self.terms, self.chooser.paper, self.order[:MAX_ROWS], costs)
+        rows = cost.rows(self.grid, self.terms, self.chooser.paper, self.order[:MAX_ROWS], costs, self.between)
         if not placed:
             rows = [
                 msgspec.structs.replace(r, rejected=f"takes no more than {r.max_jobs} of its {self.grid.jobs} jobs")
@@ -159,8 +170,7 @@ class _Choice:
         return (rows + cost.rejected_rows(self.candidates)[: MAX_ROWS - len(rows)])[:MAX_ROWS]
 
     def _whole_part(self, s: int) -> PlannedPart:
-        low, high = cost.ranges(self.grid, self.terms)
-        terms = self.terms
+        (low, high), terms = self.between, self.terms
         return PlannedPart(
             site=self.grid.table.sites[s],
             jobs=self.grid.jobs,
@@ -182,13 +192,14 @@ class _Choice:
         """Per site with jobs; like jobs lie side by side, so that a part has few ranges."""
         got: dict[int, list[IndexSet]] = {}
         for block, counts in zip(split.blocks, split.counts, strict=True):
-            rest = block.indices
-            for s in np.flatnonzero(counts).tolist():
-                span, rest = rest.take(int(counts[s]))
+            some = np.flatnonzero(counts)
+            for s, span in zip(some.tolist(), _cut(block.indices, counts[some].tolist()), strict=True):
                 got.setdefault(s, []).append(span)
         fluid, waves = split.times(), split.times(waves=True)
-        low = split.on(cost.bounded(self.grid, high=False)).times().end_s
-        high = split.on(cost.bounded(self.grid, high=True)).times().end_s
+        low = high = fluid.end_s
+        if cost.uncertain(self.grid):
+            low = split.on(cost.bounded(self.grid, high=False)).times().end_s
+            high = split.on(cost.bounded(self.grid, high=True)).times().end_s
         costs = self.chooser.cost()
         planned, parts = [], []
         for s, spans in sorted(got.items()):
@@ -214,6 +225,21 @@ class _Choice:
                 )
             )
         return tuple(planned), parts
+
+
+def _cut(indices: IndexSet, counts: Sequence[int]) -> Iterator[IndexSet]:
+    """Consecutive pieces of so many indices, in one pass over the ranges."""
+    ranges = iter(indices.ranges())
+    start = stop = 0
+    for count in counts:
+        bounds: list[int] = []
+        while count:
+            if start == stop:
+                start, stop = next(ranges)
+            size = min(count, stop - start)
+            bounds += (start, start + size)
+            start, count = start + size, count - size
+        yield IndexSet(tuple(bounds))
 
 
 def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[PlacedPart]:

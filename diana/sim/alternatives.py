@@ -109,7 +109,7 @@ def _datasets(rng: Random, kind: Kind, jobs: int, suffix: str = "") -> tuple[Dat
     for k, (start, stop) in enumerate(zip((0, *cuts), (*cuts, jobs), strict=True)):
         holders = rng.sample(NAMES, 2 if rng.random() < 0.3 else 1)
         size = round(rng.uniform(low, high))
-        out.append(DatasetSpec(f"runs{suffix}-{k}", holders[0], tuple(holders[1:]), stop - start, size))
+        out.append(DatasetSpec(f"runs{suffix}-{k}", holders[0], stop - start, size, tuple(holders[1:])))
     return tuple(out)
 
 

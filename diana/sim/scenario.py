@@ -58,10 +58,10 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     site: str
-    replicas: tuple[str, ...] = ()
-    """Other sites that hold it too."""
     files: int = 1
     file_bytes: int = 1_000_000
+    replicas: tuple[str, ...] = ()
+    """Other sites that hold it too."""
 
 
 class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -232,7 +232,8 @@ def _check(scenario: Scenario) -> None:
     names = _unique([s.name for s in scenario.sites], "sites")
     _unique([d.name for d in scenario.datasets], "datasets")
     users = _unique([u.name for u in scenario.users], "users")
-    _unique([w.name for w in scenario.workload], "workload")
+    shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
+    _unique([*(w.name for w in scenario.workload), *shares], "workload")
     for user in users:
         if user.count("@") != 1:
             raise ValueError(f"users: {user!r}: want NAME@VO")

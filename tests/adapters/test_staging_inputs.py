@@ -118,7 +118,7 @@ async def test_a_file_changed_since_registration_is_refused_by_name(tmp_path: Pa
         dataset = await beta.register("events", [path])
         path.write_bytes(b"abd")
         done = await alpha.stage(*fetches(dataset.files, "beta"))
-        assert "dataset:events/a.bin: changed at site beta" in done.error
+        assert "dataset:events/a.bin: beta: changed at site beta" in done.error
         assert not alpha.staged("dataset").exists()
 
 

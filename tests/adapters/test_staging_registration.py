@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from diana.adapters.staging.catalogue import Catalogue, LocalFile
-from diana.errors import DianaError, StoreNewer, UsageError
+from diana.errors import DianaError, StoreNewer, Unreachable, UsageError
 from diana.model.ids import GroupId, SubgroupId
 from tests.adapters.staging_grid import GROUP, TestSite, facts_key, grid, leftovers, sha, write
 
@@ -165,3 +167,16 @@ def test_a_catalogue_reads_the_same_after_it_was_closed(tmp_path: Path) -> None:
     assert second.dataset("events") == added and [v.dataset for v in second.versions()] == [added]
     assert second.file("events", "f7") == files[7] and second.file("events", "f100") is None
     second.close()
+
+
+async def test_a_node_that_stops_does_not_wait_for_a_huge_file_to_be_hashed(tmp_path: Path) -> None:
+    with open(tmp_path / "zeros", "wb") as file:
+        file.truncate(40 << 30)
+    site = TestSite("alpha", tmp_path)
+    adding = asyncio.create_task(site.register("zeros", [tmp_path / "zeros"]))
+    await asyncio.sleep(0.2)
+    began_s = time.monotonic()
+    await site.close()
+    assert time.monotonic() - began_s < 2.0
+    with pytest.raises(Unreachable, match="zeros: the node stops while it is read"):
+        await adding

@@ -111,7 +111,7 @@ async def test_a_file_that_changes_between_placing_and_staging_is_refused(site: 
     fetch = await described(site, url)
     server.put("/data.bin", CONTENT[::-1], etag='"2"')
     done = await site.stage(fetch)
-    assert "data.bin at site alpha: changed" in done.error
+    assert "data.bin at site alpha: changed" in done.error and done.final
     assert not site.staged("url", link_name(url)).exists() and site.parts_left() == []
 
 
@@ -129,7 +129,7 @@ async def test_a_server_that_stalls_is_given_up_and_its_part_kept_out_of_sight(
 ) -> None:
     url = server.put("/data.bin", CONTENT, stalls_after=1_200_000)
     done = await asyncio.wait_for(staged(site, url), 15.0)
-    assert "data.bin at site alpha: " in done.error and "silent" in done.error
+    assert "data.bin at site alpha: " in done.error and "silent" in done.error and not done.final
     assert not site.staged("url", link_name(url)).exists()
     assert len(site.parts_left()) == 1
     server.put("/data.bin", CONTENT)
@@ -233,6 +233,7 @@ async def test_a_url_the_operator_did_not_list_is_a_staging_error_with_its_mend(
     done = await site.stage(fetch)
     assert f"{server.url('/data.bin')} at site alpha: not allowed here" in done.error
     assert 'may add "http://127.0.0.1' in done.error and "staging.urls" in done.error
+    assert done.final, "nobody needs to ask again"
 
 
 async def test_more_bytes_than_promised_never_get_a_name(site: TestSite, server: HttpServer) -> None:
@@ -282,6 +283,7 @@ async def test_a_disk_that_fills_up_meanwhile_leaves_nothing_under_a_name(site: 
         signal.signal(signal.SIGXFSZ, handler)
     assert f"{url}: cannot be written below {site.data.root}" in done.error and "make room" in done.error
     assert not site.staged("url", link_name(url)).exists()
+    assert site.parts_left() == [], "on a full disk an unfinished file is in the way"
     assert (await site.stage(fetch)).error == "" and content(site, url) == CONTENT
 
 

@@ -26,7 +26,7 @@ DECISION = Decision(
             runs_seen=37, run_from="here", age_s=0.0,
         ),
         SiteCost(site="beta", run_s=190.0, total_s=190.0, slots=4, run_from="declared", age_s=0.4),
-        SiteCost(site="gamma", rejected="has 2 processors, a job needs 4", near_miss="processors <= 2"),
+        SiteCost(site="gamma", rejected="has 2 of the 4 processors a job needs", near_miss="processors <= 2"),
         SiteCost(site="delta", rejected="takes no work from other sites"),
     ),
     parts=(
@@ -52,13 +52,13 @@ def test_a_decision_says_when_it_ends_how_sure_that_is_and_why_not_elsewhere(
     text = capsys.readouterr().out
     assert text.splitlines()[0] == DECISION.reason
     for part in (
-        "predicted end: 1m40s, range 1m32s to 2m00s",
+        "predicted end: 1m40s, range 1m32s-2m00s",
         "past error: median 8% over 37 groups",
         "cost model: turnaround, in seconds, run x 2; the group is compute-heavy (derived)",
-        "5.0 s (2.0 s to 9.0 s)",
-        "learned, 37 jobs",
+        "5.0 s (2.0-9.0 s)",
+        "37 jobs here",
         "declared",
-        "not gamma: has 2 processors, a job needs 4 (takes it if processors <= 2)",
+        "not gamma: has 2 of the 4 processors a job needs (takes it if processors <= 2)",
         "not delta: takes no work from other sites\n",
         "9,936 more sites: not asked",
     ):
@@ -88,10 +88,14 @@ def test_explain_holds_the_plan_against_what_came(capsys: pytest.CaptureFixture[
         started_s=6.0, ended_s=108.0, over=True,
     )  # fmt: skip
     running = PartOutcome(decision=0, site="beta", jobs=400, predicted_end_s=100.0, started_s=1.0, ended_s=-1.0)
-    show_outcomes(ExplainResponse(group="g-1", outcomes=(one, running), achieved_s=108.0, predicted_s=100.0))
+    show_outcomes(
+        ExplainResponse(
+            group="g-1", decisions=(DECISION,), outcomes=(one, running), achieved_s=108.0, predicted_s=100.0
+        )
+    )
     text = capsys.readouterr().out
     assert "+8%" in text
-    assert "runs" in text
+    assert "1m40s / 1m48s" in text and "1m40s / not over" in text
     assert "achieved: 1m48s from submission to the last end; predicted 1m40s, error +8%" in text
 
 
@@ -99,3 +103,32 @@ def test_control_characters_of_a_peer_do_not_reach_the_terminal(capsys: pytest.C
     row = SiteCost(site="evil", rejected="no\x1b[31m way", near_miss="x\x07")
     show_decision(Decision(reason="r", candidates=(row,)))
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_time_spent_waiting_for_other_groups_is_no_error_of_the_prediction(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_outcomes(ExplainResponse(group="g-1", decisions=(DECISION,), achieved_s=710.0, predicted_s=700.0))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "achieved: 11m50s from submission to the last end, 10m00s of it before the group was placed",
+        "from then on: 1m50s; predicted 1m40s, error +10%",
+    ]
+
+
+def test_a_decision_with_every_column_fits_120_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = SiteCost(
+        site="tier2-n", wait_s=1234.5, wait_low_s=600.0, wait_high_s=2400.0, stage_in_s=345.6, stage_in_low_s=200.0,
+        stage_in_high_s=700.0, run_s=45000.0, run_low_s=40000.0, run_high_s=50000.0, stage_out_s=12.3, network_s=0.123,
+        total_s=46000.0, total_low_s=41000.0, total_high_s=52000.0, bytes_in=123_456_789_000, bytes_out=98_765_432,
+        slots=12_345, max_jobs=100_000, jobs_ahead=54_321, rtt_s=0.1234, bytes_per_s=123e6, age_s=1234.0,
+        run_from="elsewhere", runs_seen=12_345, cost=1234.5, network=0.125, computation=12.25, transfer=3.125,
+    )  # fmt: skip
+    part = PlannedPart(
+        site="tier2-n", jobs=1_000_000, bytes_in=123_456_789_000, predicted_end_s=46000.0, expected_end_s=46100.0,
+        predicted_low_s=41000.0, predicted_high_s=52000.0, wait_s=1234.5, stage_in_s=345.6, run_s=45000.0,
+        stage_out_s=12.3, bytes_out=98_765_432,
+    )  # fmt: skip
+    show_decision(Decision(plan="whole", reason="x", candidates=(wide,), parts=(part,), model="paper"))
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 120
+    assert len(shown) >= 15

@@ -69,6 +69,7 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
         (["submit", "echo", "hi"], "a command goes after --"),
         (["submit", "--arra", "1-3", "x.sh"], "did you mean --array?"),
         (["submit", "--"], "no command after --"),
+        (["submit", "--timeout", "3s", "--", "true"], "--timeout: limits the waiting of --wait; add --wait"),
         (["submit", "job.toml", "--", "true"], "give either"),
         (["submit", "--set", "memory", "job.toml"], "KEY=VALUE"),
         (["submit", "--max-parallel", "0", "job.toml"], "at least 1"),

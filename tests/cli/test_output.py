@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from diana.cli import output
 from diana.cli.decisions import show_decision
 from diana.cli.follow import exit_code, progress_line, result_line
+from diana.cli.work import guessed_format
 from diana.wire.client_messages import Decision, GroupStatus, PlannedPart, SiteCost, SiteShare
 
 
@@ -22,10 +23,50 @@ def test_a_bar_keeps_its_width_and_is_full_only_at_the_end(done: int, failed: in
 
 @pytest.mark.parametrize(
     ("value_s", "text"),
-    [(0, "0 s"), (0.25, "0.250 s"), (12.34, "12.3 s"), (185, "3m05s"), (7380, "2h03m"), (352800, "4d02h"), (-1, "-")],
+    [
+        (0, "0 s"),
+        (0.0004, "0 s"),
+        (0.25, "0.250 s"),
+        (0.9996, "1.0 s"),
+        (12.34, "12.3 s"),
+        (59.96, "1m00s"),
+        (185, "3m05s"),
+        (7380, "2h03m"),
+        (352800, "4d02h"),
+        (-1, "-"),
+        (float("nan"), "-"),
+        (float("inf"), "-"),
+    ],
 )
 def test_seconds_read_naturally(value_s: float, text: str) -> None:
     assert output.seconds(value_s) == text
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "text"),
+    [
+        (2, 9.1, "2.0-9.1 s"),
+        (0, 5, "0-5.0 s"),
+        (58.2, 125, "58.2 s to 2m05s"),
+        (2.01, 2.02, ""),
+        (0, 0, ""),
+        (9, 2, ""),
+    ],
+)
+def test_a_range_says_its_unit_once(low_s: float, high_s: float, text: str) -> None:
+    assert output.between(low_s, high_s) == text
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (b"#!/bin/sh\ntrue\n", "script"), (b' {"group": {}}', "json"), (b"[group]\nname = 'a: b'", "toml"),
+        (b"# a: comment\n\n[[group]]", "toml"), (b'group.command = "x"', "toml"), (b"group:\n  command: x", "yaml"),
+        (b"---\ngroup: {}", "yaml"), (b"# TOML?\n'group': {command: x}", "yaml"), (b"", "toml"),
+    ],
+)  # fmt: skip
+def test_what_comes_by_standard_input_is_known_by_its_first_line(content: bytes, form: str) -> None:
+    assert guessed_format(content) == form
 
 
 @pytest.mark.parametrize(
@@ -76,5 +117,4 @@ def test_a_decision_shows_its_reason_its_parts_and_who_was_rejected(capsys: pyte
     )
     shown = capsys.readouterr().out
     assert shown.startswith("two sites end earlier than one\npredicted end: 11.0 s\n")
-    assert "\nwhole: 20.0 s; split: 11.0 s\n" in shown
-    assert "alpha       5" in shown and "not gamma: needs 2 GPUs" in shown
+    assert "alpha     5" in shown and "not gamma: needs 2 GPUs" in shown

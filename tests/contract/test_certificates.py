@@ -163,14 +163,6 @@ def test_an_identity_of_another_shape_is_refused(uri: str) -> None:
         certificates.identity_of_uri(uri)
 
 
-def test_dates_are_told_with_their_mend(vo: Path) -> None:
-    stale = (vo / "stale" / "site.pem").read_bytes()
-    assert certificates.check_dates((vo / "alpha" / "site.pem").read_bytes(), time.time()) == ""
-    assert "certificate expired on 20" in certificates.check_dates(stale, time.time())
-    assert certificates.check_dates(stale, time.time()).endswith("have the VO issue a new one")
-    assert "check this host's clock" in certificates.check_dates(stale, time.time() - 500 * _DAY_S)
-
-
 def test_keys_are_for_the_owner_only(vo: Path) -> None:
     for path in vo.rglob("*.key"):
         assert path.stat().st_mode & 0o777 == 0o600

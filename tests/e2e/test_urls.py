@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from diana.errors import UsageError
+from diana.errors import Unplaceable, UsageError
 from diana.node.config import Staging, load_config
 from diana.node.config_text import write_config
 from tests.adapters.staging_grid import noise
@@ -108,7 +109,7 @@ def test_sftp_inputs_and_outputs(
         sftp.close()
 
 
-def test_what_one_site_does_not_allow_is_refused_or_fails_there_as_staging(
+def test_what_one_site_does_not_allow_is_refused_there_and_then_done_by_another(
     grid: Grid, starts: Starts, http: HttpServer, tmp_path: Path, chance: random.Random
 ) -> None:
     shared = tmp_path / "shared"
@@ -133,10 +134,39 @@ def test_what_one_site_does_not_allow_is_refused_or_fails_there_as_staging(
             client.submit(job(starts, part, part, f"file://{tmp_path}/other"))
         there = job(starts, f"file://{shared}/common", part, f"file://{shared}/out")
         there["group"] = {**there["group"], "sites": ["beta"]}  # type: ignore[dict-item]
+        with pytest.raises(Unplaceable, match=f"beta: its operator does not allow file://{shared}/common"):
+            client.submit(there)
+        assert starts.count() == 0
+        there["group"] = {**there["group"], "sites": ["alpha", "beta"]}  # type: ignore[dict-item]
         group = client.submit(there).group
         status = client.wait(group, timeout_s=60)
-        assert status.state == "failed", status
-        results = list(client.results(group))
-        assert {result.outcome for result in results} == {"STAGING_FAILED"}
-        assert all("common at site beta: not allowed here" in result.error for result in results)
+        assert status.state == "done", status
+    assert starts.sites() == {"alpha"}
+
+
+def test_what_turns_out_not_to_be_allowed_fails_staging_at_once_and_not_after_five_tries(
+    grid: Grid, starts: Starts, http: HttpServer, tmp_path: Path
+) -> None:
+    alpha, beta = two_sites(grid)
+    elsewhere = HttpServer()
+    try:
+        moved = http.put("/moved", b"", status=302, location=elsewhere.put("/there", b"there"))
+        beta.kill()
+        allow(beta, http.url("/"))
+        beta.start()
+        grid.meet()
+        with alpha.client() as client:
+            there = job(starts, moved, http.put("/part", b"part"), str(tmp_path / "out"))
+            there["group"] = {**there["group"], "sites": ["beta"]}  # type: ignore[dict-item]
+            began_s = time.monotonic()
+            group = client.submit(there).group
+            status = client.wait(group, timeout_s=60)
+            assert status.state == "failed", status
+            results = list(client.results(group))
+            assert {result.outcome for result in results} == {"STAGING_FAILED"}
+            assert all("moved at site beta: not allowed here" in result.error for result in results)
+        # Five tries would pause for 15 s.
+        assert time.monotonic() - began_s < 10.0
+    finally:
+        elsewhere.close()
     assert starts.count() == 0

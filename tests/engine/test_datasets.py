@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
 
+from diana.engine import datasets
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.model.spec import Outputs
 from diana.model.views import Ok
-from tests.engine.bench import ALICE, Grid
+from tests.engine.bench import ALICE, Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 
 
@@ -42,3 +46,58 @@ def test_an_unknown_dataset_is_answered_with_the_names_nearest_to_it() -> None:
     grid["alpha"].handle(ev.AddDataset(request=1, principal=OPERATOR, dataset=dataset("collisions", "f")))
     refused = grid["alpha"].submit(spec(1), 1, 2, refs=(("dataset:colisions/f", whole(1)),))
     assert isinstance(refused, fx.Refusal) and "did you mean collisions?" in refused.text
+
+
+def registered(alpha: Site, *names: str) -> None:
+    for number, name in enumerate(names):
+        alpha.handle(ev.AddDataset(request=number, principal=OPERATOR, dataset=dataset(name, "f")))
+
+
+def test_what_a_crash_left_between_catalogue_and_journal_is_made_up_for_at_start() -> None:
+    """The catalogue is written first: it may have more, less, or a name with other content."""
+    alpha = Grid(alpha=1)["alpha"]
+    registered(alpha, "kept", "removed", "again", "older", "newer")
+    version = {"older": 1, "newer": 3}
+    there = {
+        name: msgspec.structs.replace(dataset(name, "f"), version=version.get(name, 1)) for name in ("kept", "newer")
+    }
+    there["again"] = dataset("again", "other")
+    there["older"] = msgspec.structs.replace(dataset("older", "other"), version=2)
+    there["added"] = dataset("added", "f")
+    alpha.restart()
+    for event in datasets.missed(alpha.engine.core, there.values()):
+        alpha.handle(event)
+    assert alpha.engine.core.state.datasets == there
+    assert not datasets.missed(alpha.engine.core, there.values()), "nothing is left to say"
+    assert not alpha.warnings
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(1, 3)),
+    st.dictionaries(st.sampled_from("abcd"), st.integers(1, 3)),
+)
+def test_whatever_differs_ends_as_the_catalogue_has_it(told: dict[str, int], there: dict[str, int]) -> None:
+    alpha = Grid(alpha=1)["alpha"]
+    for number, (name, version) in enumerate(sorted(told.items())):
+        made = msgspec.structs.replace(dataset(name, f"told-{version}"), version=version)
+        alpha.handle(ev.AddDataset(request=number + 1, principal=OPERATOR, dataset=made))
+    newest = [msgspec.structs.replace(dataset(name, "there"), version=version) for name, version in there.items()]
+    for event in datasets.missed(alpha.engine.core, newest):
+        alpha.handle(event)
+        assert not isinstance(alpha.replies.pop(0, None), fx.Refusal)
+    assert alpha.engine.core.state.datasets == {made.name: made for made in newest}
+
+
+def test_what_a_group_is_about_to_register_is_left_to_the_group() -> None:
+    """Else nobody would know whose dataset it is, and its owner could not make the next version."""
+    alpha = Grid(alpha=1)["alpha"]
+    alpha.register_at_once = False
+    wanted = msgspec.structs.replace(spec(1), outputs=Outputs(collect=("x",), dataset="made"))
+    alpha.outputs = ("x",)
+    alpha.submit(wanted, 1)
+    alpha.end()
+    alpha.grid.settle()
+    alpha.restart()
+    assert datasets.missed(alpha.engine.core, [dataset("made", "0.x")]) == []
+    alpha.register(alpha.registrations.pop(0))
+    assert alpha.engine.core.state.produced == {"made": ALICE.name}

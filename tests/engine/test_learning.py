@@ -169,7 +169,7 @@ def test_a_group_that_was_held_or_retried_or_failed_teaches_no_error() -> None:
 def test_a_near_miss_names_the_one_thing_that_would_have_to_be_otherwise() -> None:
     grid = Grid(alpha=8, beta=4)
     rows = {r.site: r for r in planned(grid["alpha"], spec(1, processors=6), 1).candidates}
-    assert rows["beta"].rejected == "has 4 processors, a job needs 6"
+    assert rows["beta"].rejected == "has 4 of the 6 processors a job needs"
     assert rows["beta"].near_miss == "processors <= 4"
     grid = Grid({"memory_bytes": 2**30}, alpha=8, beta=4)
     grid["alpha"].settings = Settings(slots=8)

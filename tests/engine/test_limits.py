@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.engine import effects as fx
-from diana.engine import load
+from diana.engine import load, quotes
 from diana.engine import messages as ms
 from diana.engine import records as r
+from diana.engine.candidates import unusable
 from diana.engine.effects import GroupAccepted
+from diana.model.settings import Settings
 from tests.engine.bench import Grid
 from tests.engine.builders import BOB, spec
 
@@ -48,12 +52,50 @@ def test_jobs_no_site_has_yet_count_where_they_were_submitted() -> None:
     assert isinstance(alpha.submit(spec(1), 1, 2), fx.Refusal)
 
 
-def test_a_site_whose_user_limit_is_reached_says_so_in_its_quote() -> None:
+def test_a_site_whose_user_limit_is_near_says_how_many_it_takes() -> None:
     grid = Grid(alpha=0, beta=4)
     grid["beta"].engine.core.state.settings = type(grid["beta"].settings)(slots=4, user_max_queued=10)
     told = grid["alpha"].submit(spec(20), 20, 1, plan_only=True)
     assert isinstance(told, fx.Refusal)
-    assert "beta: queues at most 10 jobs per user, 0 wait: takes 1 to 10 more, not 20" in told.text
+    assert "beta: takes no more than 10 of its 20 jobs" in told.text
+
+
+def test_a_site_near_its_limit_takes_part_of_a_group_and_others_the_rest() -> None:
+    grid = Grid(alpha=0, beta=4, gamma=1)
+    for limit in ({"user_max_queued": 10}, {"max_queued_jobs": 10}):
+        beta = grid["beta"]
+        beta.engine.core.state.settings = Settings(slots=4, **limit)  # type: ignore[arg-type]
+        made = grid["alpha"].submit(spec(40), 40, 1, plan_only=True)
+        assert isinstance(made, fx.DecisionMade)
+        assert {part.site: part.jobs for part in made.decision.parts} == {"beta": 10, "gamma": 30}
+        assert [row.max_jobs for row in made.decision.candidates if row.site == "beta"] == [10]
+    assert isinstance(grid["alpha"].submit(spec(40), 40, 2), GroupAccepted)
+    grid.finish()
+    assert sum(len(custody.indices) for custody in grid["beta"].records(r.CustodyTaken)) == 10
+    assert len(grid["alpha"].group("alpha-1").done) == 40
+
+
+def test_a_site_at_its_limit_takes_none_and_says_why() -> None:
+    grid = Grid(alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(30, work_s=50.0), 30, 1)
+    waiting = load.queued_of(alpha.engine.core, "alice@vo")
+    asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=5, refs=(), owner="alice@vo")
+    for limit, takes in ((waiting + 9, 0), (waiting + 5, 0), (waiting + 2, 2)):
+        alpha.engine.core.state.settings = Settings(slots=1, user_max_queued=limit)
+        quote = quotes.quote(alpha.engine.core, asked)
+        assert (quote.max_jobs, quote.rejected) == (takes, "")
+    alpha.engine.core.state.settings = Settings(slots=1, user_max_queued=waiting)
+    quote = quotes.quote(alpha.engine.core, asked)
+    assert quote.rejected == f"queues at most {waiting} jobs per user, {waiting} wait: takes none more, not 5"
+
+
+def test_an_answer_that_takes_less_than_nothing_is_not_believed() -> None:
+    grid = Grid(alpha=1)
+    asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=5, refs=())
+    quote = quotes.quote(grid["alpha"].engine.core, asked)
+    assert unusable(quote, spec(1)) == ""
+    assert unusable(msgspec.structs.replace(quote, max_jobs=-1), spec(1))
 
 
 def test_an_offer_over_the_limit_is_refused_and_placed_elsewhere() -> None:

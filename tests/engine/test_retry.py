@@ -8,6 +8,8 @@ from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records as r
+from diana.engine.fold import FULL_DECISIONS
+from diana.engine.outcomes import outcomes
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -279,3 +281,24 @@ def test_a_group_that_was_retried_is_kept_from_its_new_end_on() -> None:
     grid.finish()
     assert alpha.group("alpha-1").closed_s >= closed_s + 1000.0
     assert whole(12).issubset(IndexSet.of(alpha.group("alpha-1").done))
+
+
+def test_what_a_first_decision_gave_is_still_told_in_full_when_its_jobs_were_tried_again() -> None:
+    grid = halves()
+    given = sorted((row.site, row.jobs) for row in outcomes(grid["alpha"].group("alpha-1")))
+    grid["alpha"].retry("alpha-1")
+    grid.finish()
+    rows = outcomes(grid["alpha"].group("alpha-1"))
+    assert sorted((row.site, row.jobs) for row in rows if row.decision == 0) == given
+    assert sum(row.jobs for row in rows if row.decision == 1) == 2
+
+
+def test_a_group_retried_without_end_keeps_the_tables_of_its_latest_decisions_only() -> None:
+    grid = Grid(alpha=2)
+    grid["alpha"].submit(spec(1), 1)
+    for _ in range(FULL_DECISIONS + 5):
+        grid["alpha"].end(1, Outcome.FAILED)
+        grid["alpha"].retry("alpha-1")
+    decisions = grid["alpha"].group("alpha-1").decisions
+    assert [bool(one.candidates) for one in decisions] == [False] * 6 + [True] * FULL_DECISIONS
+    assert all(one.parts and one.reason for one in decisions)

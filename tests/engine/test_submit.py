@@ -121,8 +121,8 @@ def test_a_group_no_site_can_take_is_refused_with_every_sites_reason() -> None:
     answer = refused(grid["alpha"].submit(spec(3, processors=6, sites=("alpha", "beta", "mars")), 3))
     assert answer.code == "unplaceable"
     for reason in (
-        "alpha: has 2 processors, a job needs 6",
-        "beta: has 4 processors, a job needs 6",
+        "alpha: has 2 of the 6 processors a job needs",
+        "beta: has 4 of the 6 processors a job needs",
         "gamma: not among the sites the group allows",
         "mars: no site known here",
     ):

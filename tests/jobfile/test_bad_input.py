@@ -20,7 +20,7 @@ LINES: list[tuple[str, str]] = [
     ("[grop]\n", "job: grop: unknown key; did you mean 'group'?"),
     (
         OK + "[outputs]\nzzz = 1",
-        "job: outputs.zzz: unknown key; known: collect, dataset, merge, to",
+        "job: outputs.zzz: unknown key; known: collect, dataset, merge, size, to",
     ),
     (OK + "max_parallel = 'many'", "job: group.max_parallel: want a whole number, got the text 'many'"),
     (OK + "max_parallel = '5'", "job: group.max_parallel: want a whole number, got the text '5'; leave out the quotes"),

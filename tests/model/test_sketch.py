@@ -98,3 +98,9 @@ def test_past_errors_are_bounded_and_their_range_holds_the_prediction_itself() -
     assert past.groups == MOST_ERRORS
     assert past.low == 1.0
     assert (past.high, past.median) == pytest.approx((1.1, 0.1))
+
+
+def test_durations_no_job_can_have_do_not_drown_the_others() -> None:
+    for mad in (float("inf"), 1e308, -1e308):
+        found = sketch_of([10.0, mad]).quantiles()
+        assert 0 <= found.low_s <= found.high_s <= 1e9 and found.mean_s <= 1e9

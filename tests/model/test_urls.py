@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.urls import check_allowed, check_file_url, check_folder_url, check_url, is_allowed, is_url, shown
+from diana.model.urls import (
+    MOST_BEGINNINGS,
+    beginnings,
+    check_allowed,
+    check_file_url,
+    check_folder_url,
+    check_url,
+    is_allowed,
+    is_url,
+    may_be_allowed,
+    shown,
+)
 
 GOOD = [
     "https://host/file",
@@ -105,3 +116,38 @@ def test_any_text_is_a_url_or_a_value_error(text: str, beginning: str) -> None:
         assert str(refusal).isprintable()
     else:
         assert url.path.startswith("/") and is_allowed(url, [f"{url.scheme}://"])
+
+
+@given(st.lists(st.sampled_from([f"https://h{h}/d{d}/f{f}" for h in range(3) for d in range(40) for f in range(4)])))
+def test_another_site_is_asked_about_few_beginnings_and_none_of_the_urls_is_left_out(urls: list[str]) -> None:
+    asked = beginnings(urls)
+    assert len(asked) <= MOST_BEGINNINGS
+    assert all(any(url == one or (one.endswith("/") and url.startswith(one)) for one in asked) for url in urls)
+
+
+def test_what_is_asked_of_another_site_has_no_query_and_many_files_are_asked_by_folder_or_host() -> None:
+    assert beginnings(["https://H:8/a/b?part=1", "https://h:8/a/b?part=2"]) == ("https://h:8/a/b",)
+    assert beginnings([f"s3://bucket/in/part-{k}" for k in range(1000)]) == ("s3://bucket/in/",)
+    assert beginnings([f"file:///in/{k}/x" for k in range(1000)]) == ("file:///",)
+    assert beginnings(["no url", "https://me@host/x"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "prefix", "may"),
+    [
+        ("https://host/a", "https://", True),
+        ("https://host/a", "https://host/b", False),
+        ("https://host/a/", "https://host/a/b", True),
+        ("https://host/a/", "HTTPS://Host/a/b/", True),
+        ("https://host/a/", "https://host/b/", False),
+        ("https://host/", "s3://host/", False),
+        ("https://host/a", "https://host/a/b", False),
+    ],
+)
+def test_a_site_says_no_only_where_nothing_that_begins_so_is_allowed(asked: str, prefix: str, may: bool) -> None:
+    assert may_be_allowed(asked, [prefix]) is may
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_text_may_be_asked_about(asked: str, prefix: str) -> None:
+    assert may_be_allowed(asked, [prefix]) in (True, False)

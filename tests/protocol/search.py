@@ -5,7 +5,8 @@ finds is a shortest counterexample, told as a story of named steps. Two question
 break (`explore`), and is there a state from which the goal can no longer be reached (`stuck`).
 
 Symmetry and messages that can have no effect any more are the model's business: it hands out states in *normal
-form*, one for all that are equal, and the search needs to know nothing of it."""
+form*, one for all that are equal, and the search needs to know nothing of it.
+"""
 
 from __future__ import annotations
 

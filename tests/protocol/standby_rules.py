@@ -1,16 +1,11 @@
 """What must hold of the standby, and what each sentence of the protocol is there for.
 
 `HARMS` are what a user or a job would suffer: they are what each mutant is caught by. `RULES` are what the protocol
-says of single steps; they hold in it, and tell a reader of a counterexample where it went wrong."""
+says of single steps; they hold in it, and tell a reader of a counterexample where it went wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-
-from tests.protocol.search import Explored, explore
-from tests.protocol.standby import Standby
-from tests.protocol.standby_setting import ALONE, CONFLICTS, JOURNAL, WORK, Rules, Setting
 from tests.protocol.standby_state import State, records
 
 # What must hold in every state
@@ -117,60 +112,4 @@ RULES = (
     nothing_is_acknowledged_before_it_is_fsynced_where_it_must,
     only_a_replica_in_sync_takes_over,
     terms_never_fall,
-)
-
-Harm = Callable[[State], str | None]
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """The protocol without one sentence, where that is searched, and what comes of it first."""
-
-    without: str
-    """The switch of `Rules` that is off."""
-    where: Setting
-    harm: Harm
-    overlooking: tuple[Harm, ...] = ()
-    """Harms not looked at, to see what else would come of it."""
-
-    def __str__(self) -> str:
-        return self.without + " (overlooking answers)" * bool(self.overlooking)
-
-    def search(self) -> Explored[State]:
-        """A shortest way to the harm."""
-        rules = replace(Rules(), **{self.without: False})
-        harms = [harm for harm in HARMS if harm not in self.overlooking]
-        return explore(Standby(replace(self.where, rules=rules)), harms)
-
-
-MUTANTS = (
-    Mutant("own_fsync", JOURNAL, all_that_was_acknowledged_is_on_a_disk),
-    Mutant("standby_fsync", JOURNAL, the_leader_knows_all_that_was_acknowledged),
-    Mutant("lease", JOURNAL, nothing_is_answered_by_a_fenced_leader),
-    Mutant(
-        "lease",
-        JOURNAL,
-        the_leader_knows_all_that_was_acknowledged,
-        overlooking=(nothing_is_answered_by_a_fenced_leader,),
-    ),
-    Mutant("start_when_durable", WORK, the_job_is_started_once),
-    Mutant("granted_outlives_crash", JOURNAL, nothing_is_answered_by_a_fenced_leader),
-    Mutant("alone_by_register", JOURNAL, the_leader_knows_all_that_was_acknowledged),
-    Mutant("rejoin_from_sending", ALONE, the_leader_knows_all_that_was_acknowledged),
-    Mutant("takeover_in_sync", JOURNAL, the_leader_knows_all_that_was_acknowledged),
-    Mutant("db_uuid", JOURNAL, the_leader_knows_all_that_was_acknowledged),
-    Mutant("promise", JOURNAL, no_two_leaders_act_in_one_term),
-    Mutant("follower_refuses_old", CONFLICTS, one_history_under_one_index_and_term),
-    Mutant("follower_term_durable", JOURNAL, no_two_leaders_act_in_one_term),
-    Mutant("leader_crash_ends_term", CONFLICTS, one_history_under_one_index_and_term),
-    Mutant("truncate_conflicts", CONFLICTS, one_history_under_one_index_and_term),
-    Mutant("truncate_conflicts_only", CONFLICTS, all_that_was_acknowledged_is_on_a_disk),
-    Mutant("compare_and_set", ALONE, the_leader_knows_all_that_was_acknowledged),
-    Mutant("witness_durable", JOURNAL, no_two_leaders_act_in_one_term),
-    Mutant("worker_refuses_old", WORK, the_job_is_started_once),
-    Mutant("worker_term_durable", WORK, the_job_is_started_once),
-    Mutant("worker_starts_once", WORK, the_job_is_started_once),
-    Mutant("inventory", WORK, the_job_is_started_once),
-    Mutant("forced_asks_all", WORK, the_job_is_started_once),
-    Mutant("forced_when_other_stopped", JOURNAL, no_two_leaders_act_in_one_term),
 )

@@ -1,12 +1,12 @@
-"""How large a world the standby's model is searched in, what may happen in it, and which sentences of the protocol
-hold.
+"""How large a world the standby's model is searched in, what may happen in it, and which of its sentences hold.
 
 `Rules` is the list of what the code has to keep: each switch is one sentence of PROMISES section 2 "Standby", and
-turning it off is a mutant that the search must catch."""
+turning it off is a mutant that the search must catch.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,24 @@ class Setting:
     rules: Rules = field(default_factory=Rules)
     world: World = field(default_factory=World)
 
+    def with_terms(self, terms: int) -> Setting:
+        """The same with another number of terms."""
+        return replace(self, bound=replace(self.bound, terms=terms))
+
+    def writing_through(self) -> Setting:
+        """The same where writing and fsync are one step."""
+        return replace(self, bound=replace(self.bound, separate_fsync=False))
+
+    def without_operator(self) -> Setting:
+        """The same where nobody forces a takeover."""
+        return replace(self, world=replace(self.world, operator=False))
+
 
 JOURNAL = Setting(Bound(terms=4, disk_losses=1))
 """One record and a disk that may be lost."""
 CONFLICTS = Setting(Bound(groups=("group a", "group b"), terms=3))
 """Two records, so that two logs can differ in the middle."""
-WORK = Setting(Bound(groups=(), workers=2, terms=3, separate_fsync=False))
+WORK = Setting(Bound(groups=(), workers=2, terms=3)).writing_through()
 """One job and two workers, either of which may start it."""
-ALONE = Setting(Bound(terms=5, begins_alone=True), world=World(operator=False))
+ALONE = Setting(Bound(terms=5, begins_alone=True)).without_operator()
 """A leader without a standby takes one, loses it, takes it again; no operator comes."""

@@ -1,7 +1,8 @@
 """The values of the standby's model: two replicas of one site's journal, a witness, workers, and what is on the wire.
 
 The names are those of PROMISES section 2 "Standby" and are meant to be those of the code. All values are tuples,
-because a search hashes hundreds of thousands of them."""
+because a search hashes hundreds of thousands of them.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 A step function yields (name, state after) for every way it can happen now, and nothing if it cannot. Names begin
 with who acts. Sending is eager: what may be sent is on the wire at once, and not sending it is the same as losing
 it. Being down, paused or cut off is taking no step, so that only the loss of volatile state is a step. A decision
-is atomic with its check: acting late on a check made earlier looks from outside like a late message."""
+is atomic with its check: acting late on a check made earlier looks from outside like a late message.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from diana.errors import UsageError
 from diana.sim.main import run
 from diana.sim.runner import simulate
-from diana.sim.scenario import load, parse
+from diana.sim.scenario import parse
 
 FIGURE_4 = Path(__file__).parents[2] / "scenarios" / "diana-figure-4.toml"
 TABLE = [
@@ -107,11 +107,6 @@ def test_a_forced_plan_is_one_row_and_each_job_keeps_its_own_file_and_run_time()
     ],
 )
 def test_a_forced_plan_that_makes_no_sense_is_refused_in_one_line(change: str, said: str) -> None:
-    with pytest.raises(UsageError, match="^(?!.*\n)") as caught:
+    with pytest.raises(UsageError) as caught:
         parse(SMALL.replace("forced = { alpha = 2, beta = 4 }", change))
-    assert said in str(caught.value)
-
-
-def test_figure_4_is_the_file_the_documentation_names() -> None:
-    scenario = load(FIGURE_4)
-    assert scenario.report == ("plans",) and len(scenario.workload) == len(TABLE)
+    assert said in str(caught.value) and "\n" not in str(caught.value)

@@ -138,6 +138,72 @@ def test_flows_of_a_pipe_share_its_bandwidth_evenly() -> None:
     assert ends == {"small": pytest.approx(10.0), "large": pytest.approx(15.0)}
 
 
+def test_a_third_flow_waits_for_one_of_two_streams_and_what_is_given_up_makes_room() -> None:
+    clock = Clock()
+    pipe = Pipe(clock, 100e6)
+    ends: dict[str, float] = {}
+    for name, size in (("a", 1_000_000_000), ("b", 1_000_000_000), ("c", 100_000_000)):
+        pipe.move(size, lambda name: ends.update({name: clock.now_s}), name)
+    clock.run_until(10.0)
+    assert ends == {}
+    pipe.forget(lambda name: name == "b")
+    clock.run_until(100.0)
+    assert ends == {"c": pytest.approx(12.0), "a": pytest.approx(16.0)}
+
+
+class Two:
+    """A stager at `a`, 1 MB/s and 20 ms away from `b`, which has everything."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        faults = Faults(FaultsSpec(), 0)
+        network = Network(self.clock, faults, 0.01, 1e6)
+        for site in (SITE, SiteId("b")):
+            SimTransport(network, site, lambda e: None, lambda: object())  # type: ignore[misc,arg-type,return-value]
+        self.stager = SimStager(self.clock, SITE, Pipes(self.clock, network), network, faults)
+        self.ended_s: dict[int, float] = {}
+        self.moved = 0
+        self.stager.attach(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        assert isinstance(event, StageDone) and not event.error
+        self.ended_s[event.ticket] = self.clock.now_s
+        self.moved += event.bytes_moved
+
+    def order(self, ticket: int, subgroup: str, *names: str) -> None:
+        files = tuple(Fetch(DataFile(f"dataset:d/{n}", 1_000_000, ""), (SiteId("b"),)) for n in names)
+        self.stager.stage_in(StageIn(ticket=ticket, subgroup=SubgroupId(subgroup), files=files))
+
+
+def test_what_two_subgroups_want_is_fetched_once_and_both_have_it() -> None:
+    two = Two()
+    two.order(1, "a-1/0", "f0")
+    two.order(2, "a-2/0", "f0", "f1")
+    two.clock.run_until(60.0)
+    assert two.moved == 2_000_000
+    assert two.ended_s == {1: pytest.approx(2.02, abs=0.01), 2: pytest.approx(2.02, abs=0.01)}
+
+
+def test_who_wanted_what_a_cancelled_order_was_fetching_fetches_it_itself() -> None:
+    two = Two()
+    two.order(1, "a-1/0", "f0")
+    two.order(2, "a-2/0", "f0")
+    two.clock.run_until(0.5)
+    two.stager.cancel(1)
+    two.clock.run_until(60.0)
+    assert two.ended_s == {2: pytest.approx(1.52, abs=0.01)} and two.moved == 1_000_000
+
+
+def test_orders_of_one_subgroup_take_turns_and_others_do_not_wait_for_them() -> None:
+    two = Two()
+    two.order(1, "a-1/0", "f0")
+    two.order(2, "a-1/0", "f1")
+    two.order(3, "a-2/0", "f2")
+    two.clock.run_until(60.0)
+    assert two.ended_s[1] == pytest.approx(2.02, abs=0.01) == two.ended_s[3]
+    assert two.ended_s[2] == pytest.approx(3.04, abs=0.02)
+
+
 def test_a_stager_waits_for_a_source_that_is_down_and_keeps_what_it_fetched() -> None:
     clock = Clock()
     faults = Faults(FaultsSpec(), 0)

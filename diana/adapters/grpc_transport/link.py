@@ -91,9 +91,6 @@ class Link:
         self._wake.set()
         return True
 
-    def queued_bytes(self) -> int:
-        return self._queued_bytes
-
     def drain(self) -> Iterable[bytes]:
         """Take what waits, for the link that replaces this one."""
         waiting = list(self._queue)

@@ -8,6 +8,7 @@ from diana.adapters.lrm.collect import Kept
 from diana.adapters.lrm.prepare import Unready
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT
 from diana.adapters.lrm.spawner.protocol import Batch
+from diana.engine import columns
 from diana.model.facts import Facts, JobError
 from diana.model.ids import SiteId
 
@@ -36,20 +37,12 @@ def facts_of(site: SiteId, batch: Batch, kept: Kept | None, offset_s: float) -> 
 
 def failed_facts(site: SiteId, unready: Sequence[Unready], now_s: float) -> Facts:
     """Of runs that never got as far as the spawner."""
-    count = len(unready)
-    return Facts(
-        site=site,
-        indices=[each.index for each in unready],
-        attempts=[each.attempt for each in unready],
-        outcomes=[int(each.outcome) for each in unready],
-        exit_codes=[NOT_FOUND_EXIT] * count,
-        started_s=[now_s] * count,
-        ended_s=[now_s] * count,
-        cpu_s=[0.0] * count,
-        max_rss_bytes=[0] * count,
-        log_segments=[""] * count,
-        log_offsets=[0] * count,
-        log_lengths=[0] * count,
-        log_truncated=[False] * count,
-        errors=[JobError(each.index, each.text) for each in unready],
+    return columns.never_ran(
+        site,
+        [each.index for each in unready],
+        [each.attempt for each in unready],
+        [int(each.outcome) for each in unready],
+        NOT_FOUND_EXIT,
+        [JobError(each.index, each.text) for each in unready],
+        now_s,
     )

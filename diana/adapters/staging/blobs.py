@@ -77,7 +77,7 @@ class Blobs:
         return PartFile(self._incoming, (name,), tag=name, size_bytes=size_bytes, sha256=sha256, mode=0o444)
 
     def _write(self, part: PartFile, data: bytes) -> None:
-        make_private(self._incoming, self._data.root)
+        make_private(self._incoming)
         if len(data) > room_bytes(self._incoming, self._limits):
             raise DianaError(f"{self._data.root}: no room for an upload; free some space at this site")
         try:
@@ -94,7 +94,7 @@ class Blobs:
         except Mismatch:
             raise UsageError(f"blob:{sha256}: the uploaded content has another SHA-256; upload it again") from None
         target = self._data.blob(sha256)
-        make_private(target.parent, self._data.root)
+        make_private(target.parent)
         os.rename(self._incoming / part.parts[-1], target)
         with folder(target.parent, ()) as at:
             sync_folder(at)

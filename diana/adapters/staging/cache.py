@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.parts import PartFile
 from diana.adapters.staging.paths import make_private, sync_folders
-from diana.adapters.staging.refs import PART_PREFIX
+from diana.adapters.staging.refs import PART_PREFIX, is_sha256
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.trees import remove_tree
@@ -32,6 +34,8 @@ _DEFAULT_CACHE_BYTES = 10 << 30
 _EVICT_BATCH = 256
 _RESERVE_SHARE = 0.05
 _PART_KEPT_S = 86400.0
+_SWEEP_EVERY_S = 6 * 3600.0
+_ADOPTED_AT_ONCE = 1024
 GONE_PREFIX = "gone-"
 
 
@@ -48,21 +52,19 @@ class Cache:
     def __init__(
         self,
         data: DataDir,
-        site: SiteId,
         catalogue: Catalogue,
         fetcher: Fetcher,
         pool: Executor,
         limits: StagingLimits,
     ) -> None:
         self._data = data
-        self._site = site
         self._root = data.cached("00").parent.parent
         self._catalogue = catalogue
         self._fetcher = fetcher
         self._pool = pool
         self._limits = limits
         self._coming: dict[str, asyncio.Future[None]] = {}
-        self._swept = False
+        self._sweep_again_s = 0.0
         self._evicting = threading.Lock()
         """A pin and the eviction of the same file must not cross."""
 
@@ -116,14 +118,14 @@ class Cache:
 
     def make_room(self, need_bytes: int, what: str) -> None:
         """In a data thread, before anything is fetched. LocalFault when so much cannot be had."""
-        make_private(self._root, self._data.root)
+        make_private(self._root)
         self._sweep()
         if (short_bytes := need_bytes - self.room_bytes()) > 0:
             self.evict(short_bytes)
         if need_bytes > (room_bytes := self.room_bytes()):
             raise LocalFault(
-                f"{what}: {need_bytes} bytes are wanted, {self._root} at site {self._site} has room for"
-                f" {max(room_bytes, 0)}; free some space"
+                f"{what}: {need_bytes} bytes are wanted, {self._root} has room for {max(room_bytes, 0)};"
+                " free some space"
             )
 
     def room_bytes(self) -> int:
@@ -143,15 +145,26 @@ class Cache:
         self._keep(mine)
 
     def _sweep(self) -> None:
-        """Once per start: unfinished parts nobody has come back to."""
-        if not self._swept:
-            self._swept = True
-            for part in self._root.glob(f"??/{PART_PREFIX}*"):
+        """At the first order and every few hours: what a kill, or somebody who never came back, has left."""
+        first, now_s = not self._sweep_again_s, time.monotonic()
+        if now_s < self._sweep_again_s:
+            return
+        self._sweep_again_s = now_s + _SWEEP_EVERY_S
+        for pattern in (f"??/{PART_PREFIX}*", f"sets/??/{PART_PREFIX}*"):
+            for part in self._root.glob(pattern):
                 with suppress(FileNotFoundError):
                     if time.time() - part.stat().st_mtime > _PART_KEPT_S:
                         part.unlink()
+        if first:
             for gone in (self._root / "sets").glob(f"{GONE_PREFIX}*"):
                 remove_tree(gone)
+            self._adopt()
+
+    def _adopt(self) -> None:
+        """Files that came whole just before a kill: without a row they would never be evicted."""
+        with closing(_files_below(self._root)) as found:
+            while some := list(islice(found, _ADOPTED_AT_ONCE)):
+                self._catalogue.adopt_cached(some, time.time())
 
     def trim(self) -> None:
         """In a data thread: evict what exceeds the cap."""
@@ -170,13 +183,13 @@ class Cache:
                 for each in batch:
                     if freed >= want_bytes:
                         break
+                    gone.append(each.sha256)
                     with suppress(FileNotFoundError):
                         if each.whole:
                             trees.append(put_aside(self._data, each.sha256))
                         else:
                             os.unlink(self._data.cached(each.sha256))
-                    gone.append(each.sha256)
-                    freed += each.size_bytes
+                        freed += each.size_bytes
                 self._catalogue.forget_cached(gone)
             for tree in trees:
                 remove_tree(tree)
@@ -190,9 +203,18 @@ def put_aside(data: DataDir, digest: str) -> Path:
     """A replica of a whole dataset, out of sight at once, however many files there are to delete."""
     data.manifest(digest).unlink(missing_ok=True)
     tree = data.replica(digest)
-    aside = tree.parent.parent / f"{GONE_PREFIX}{digest}"
+    aside = tree.parent.parent / f"{GONE_PREFIX}{digest}-{secrets.token_hex(4)}"
     os.rename(tree, aside)
     return aside
+
+
+def _files_below(root: Path) -> Generator[tuple[str, int], None, None]:
+    """(name, size) of what stands in the cache under a hash."""
+    for folder in sorted(root.glob("??")):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_sha256(entry.name) and entry.is_file(follow_symlinks=False):
+                    yield entry.name, entry.stat(follow_symlinks=False).st_size
 
 
 def room_bytes(path: os.PathLike[str], limits: StagingLimits) -> int:

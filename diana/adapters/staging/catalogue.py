@@ -83,6 +83,10 @@ class Catalogue(Kept):
             ).fetchall()
         return [_registered(row) for row in rows]
 
+    def newest(self) -> list[Dataset]:
+        """The newest version of every dataset, by name."""
+        return list({found.dataset.name: found.dataset for found in self.versions()}.values())
+
     def by_digest(self, digest: str) -> Registered | None:
         """A dataset of just that content, under whatever name."""
         with self.read() as db:

@@ -120,6 +120,8 @@ class Fetcher:
                     yield frame.data
                 if frame.last:
                     return
+                if not frame.data:
+                    raise Unreachable(f"{ref}: site {site} sent nothing, and no end of it; try again")
         except (grpc.RpcError, asyncio.InvalidStateError, TimeoutError) as fault:
             raise Unreachable(f"{ref}: site {site}: {_reason(fault)}; try again") from None
         except asyncio.CancelledError:
@@ -286,6 +288,8 @@ def _take_frame(wanted: Wanted, frame: data_pb2.ReadFrame, site: SiteId) -> tupl
         return True, _one_line(frame.error)
     if frame.offset != part.offset:
         raise _Broken(f"{wanted.ref}: sent offset {frame.offset}, {part.offset} was expected")
+    if not (frame.data or frame.last):
+        raise _Broken(f"{wanted.ref}: sent nothing, and no end of it")
     try:
         part.write(frame.data)
         if not frame.last:
@@ -293,7 +297,8 @@ def _take_frame(wanted: Wanted, frame: data_pb2.ReadFrame, site: SiteId) -> tupl
         part.finish()
     except Mismatch as fault:
         part.discard()
-        return True, f"{wanted.ref}: {fault} (site {site})" if wanted.pure else ""
+        why = f"{wanted.ref}: {fault}; have site {site} look through it (diana datasets verify)"
+        return True, why if wanted.pure else ""
     return True, None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from diana.errors import StoreNewer
+from diana.errors import DianaError, StoreNewer
 
 SCHEMA_VERSION = 1
 
@@ -47,8 +47,13 @@ _CACHE_KIB = 65536
 """Of pages kept in memory per connection: keys that come in no order then cost few reads."""
 
 
+class CatalogueFault(DianaError):
+    """The disk below the catalogue refused; nothing of the change that failed stays."""
+
+
 class Database:
     def __init__(self, path: Path) -> None:
+        self._path = path
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -69,8 +74,8 @@ class Database:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, durable when the block is left."""
-        with self._writing:
+        """One transaction, durable when the block is left. CatalogueFault."""
+        with self._writing, self._told():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -81,9 +86,17 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Of what was committed. Fetch the rows within the block, and not too many at once."""
-        with self._reading:
+        """Of what was committed. Fetch the rows within the block, and not too many at once. CatalogueFault."""
+        with self._reading, self._told():
             yield self._reader
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as fault:
+            mend = "make room there" if fault.sqlite_errorname == "SQLITE_FULL" else "see to its disk"
+            raise CatalogueFault(f"{self._path}: {fault}; {mend}, and try again") from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -23,6 +23,7 @@ from diana.adapters.staging.refs import (
     WholeRef,
     parse_ref,
     parts_of,
+    sha256_hex,
 )
 from diana.adapters.staging.replicas import Replicas
 from diana.errors import Denied, DianaError, Unreachable, UsageError
@@ -104,7 +105,7 @@ class Holdings:
         try:
             ref = parse_ref(text)
             self._authorise(ref, text, reader)
-            return self._open(ref, text, sha256)
+            return self._open(ref, text, sha256_hex(sha256) if sha256 else "")
         except FileNotFoundError:
             raise NotHere(f"{text}: not at site {self.site}") from None
         except NotPlain:

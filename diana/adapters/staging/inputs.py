@@ -82,7 +82,7 @@ class Inputs:
         if unit.size_bytes < 0:
             raise BadName(f"{unit.ref}: a size of {unit.size_bytes} bytes; want 0 or more")
         root = self._data.staged(subgroup)
-        await in_thread(self._pool, make_private, root, self._data.root)
+        await in_thread(self._pool, make_private, root)
         own, trouble = await in_thread(self._pool, self._whole.own, unit)
         if own is not None:
             await in_thread(self._pool, self._whole.link_own, own, unit, root)
@@ -112,6 +112,8 @@ class Inputs:
             elif others := tuple(s for s in each.sources if s != self._site):
                 found.missing.setdefault(each.sha256, Missing(each.ref, each.sha256, each.size_bytes, others))
             else:
+                # What the catalogue may still say of it is wrong: the next look-up is not to find it here.
+                self._catalogue.forget_cached([each.sha256])
                 raise UsageError(trouble or f"{each.ref}: not at site {self._site}, and no other site has it")
         self._catalogue.keep_cached(hits, time.time(), refs)
         return found
@@ -139,7 +141,7 @@ class Inputs:
 
     def _link(self, wanted: Sequence[_Input], found: _Found, subgroup: SubgroupId) -> None:
         root = self._data.staged(subgroup)
-        make_private(root, self._data.root)
+        make_private(root)
         ordered = sorted(wanted, key=lambda each: each.parts)
         folders: set[tuple[str, ...]] = set()
         for parent, inside in groupby(ordered, key=lambda each: each.parts[:-1]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 from diana.adapters.staging.catalogue import Catalogue, LocalFile, Registered
 from diana.adapters.staging.manifests import entries
-from diana.adapters.staging.registration import Found, hash_one
+from diana.adapters.staging.registration import Found, Stopped, hash_one
 from diana.errors import DianaError, UsageError
 from diana.model.data import Checked, DataFile, HeldDataset
 from diana.model.ids import SiteId
@@ -48,13 +49,13 @@ def files(data: DataDir, catalogue: Catalogue, name: str, version: int = 0) -> I
         yield [DataFile(f"dataset:{name}/{e.name}", e.size_bytes, e.sha256) for e in some]
 
 
-def verify(catalogue: Catalogue, registered: Registered, site: SiteId) -> Iterator[Checked]:
-    """Blocks. Read every file again; the dataset counts as changed as long as one of its files does."""
+def verify(catalogue: Catalogue, registered: Registered, site: SiteId, stopping: threading.Event) -> Iterator[Checked]:
+    """Blocks. Read every file again; the dataset counts as changed as long as one of its files does. Stopped."""
     done = size_bytes = bad = 0
     for page in catalogue.pages(registered.number):
         for at in range(0, len(page), _PAGE):
             some = page[at : at + _PAGE]
-            lines = [line for file in some if (line := _difference(registered, file, site))]
+            lines = [line for file in some if (line := _difference(registered, file, site, stopping))]
             done += len(some)
             size_bytes += sum(file.size_bytes for file in some)
             told = lines[: max(0, MOST_TOLD - bad)]
@@ -63,11 +64,13 @@ def verify(catalogue: Catalogue, registered: Registered, site: SiteId) -> Iterat
     catalogue.note_changed(registered.number, bool(bad))
 
 
-def _difference(registered: Registered, file: LocalFile, site: SiteId) -> str:
+def _difference(registered: Registered, file: LocalFile, site: SiteId, stopping: threading.Event) -> str:
     """One line; empty: it is as it was."""
     name = f"dataset:{registered.dataset.name}/{file.name}"
     try:
-        now = hash_one(Found(file.name, file.root))
+        now = hash_one(Found(file.name, file.root), stopping)
+    except Stopped:
+        raise
     except DianaError as fault:
         return f"{name}: {fault}"
     if (now.size_bytes, now.sha256) != (file.size_bytes, file.sha256):

@@ -48,6 +48,14 @@ class Kept(Database):
                 "INSERT OR IGNORE INTO cached_refs VALUES (?, ?)", ((ref, bytes.fromhex(sha)) for ref, sha in refs)
             )
 
+    def adopt_cached(self, files: Sequence[tuple[str, int]], wall_s: float) -> None:
+        """Note content (hash, size) that stands in the cache; what is known already stays as it is."""
+        with self.change() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO cached VALUES (?, ?, ?)",
+                ((bytes.fromhex(sha), size, wall_s) for sha, size in files),
+            )
+
     def cached_files(self, refs: Sequence[str]) -> list[DataFile]:
         """What of these was fetched under that reference and is still cached; a reference may stand for several."""
         with self.read() as db:

@@ -18,7 +18,7 @@ from diana.adapters.staging.cache import room_bytes
 from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.parts import Mismatch, PartFile
-from diana.adapters.staging.paths import drop_file, folder, open_plain, sync_folder, sync_folders
+from diana.adapters.staging.paths import drop_file, folder, make_folders, open_plain, sync_folders
 from diana.adapters.staging.refs import output_ref, parts_of, sha256_hex
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
@@ -142,11 +142,7 @@ def _part(key: FactsKey, output: OutputFile, root: Path) -> PartFile:
 
 def _make_folder(root: Path) -> None:
     try:
-        if root.is_dir():
-            return
-        root.mkdir(parents=True, exist_ok=True)
-        with folder(root.parent, ()) as at:
-            sync_folder(at)
+        make_folders(root)
     except OSError as fault:
         raise LocalFault(f"output folder {root}: {fault.strerror}; name one the node's account may write") from None
 

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from diana.adapters.staging.refs import PART_PREFIX
@@ -95,13 +96,17 @@ def sync_folders(root: Path, folders: Iterable[tuple[str, ...]]) -> None:
             sync_folder(at)
 
 
-def make_private(path: Path, below: Path) -> None:
-    """Make `path` and what is missing between `below` and it, mode 0700, names durable."""
-    missing = [path, *path.parents]
-    missing = [p for p in missing[: missing.index(below)] if not p.is_dir()]
+def make_private(path: Path) -> None:
+    """As `make_folders`, for ourselves alone."""
+    make_folders(path, 0o700)
+
+
+def make_folders(path: Path, mode: int = 0o777) -> None:
+    """Make `path` and what is missing above it, names durable."""
+    missing = list(takewhile(lambda each: not each.is_dir(), (path, *path.parents)))
     for each in reversed(missing):
         with suppress(FileExistsError):
-            each.mkdir(mode=0o700)
+            each.mkdir(mode)
         with folder(each.parent, ()) as at:
             sync_folder(at)
 

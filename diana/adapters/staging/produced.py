@@ -17,7 +17,7 @@ from pathlib import Path
 
 from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import Catalogue
-from diana.adapters.staging.paths import folder, make_private, open_plain, sync_folders
+from diana.adapters.staging.paths import folder, make_folders, make_private, open_plain, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, parts_of, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.engine.effects import RegisterOutputs
@@ -71,7 +71,7 @@ def _is_whole(at: int, name: str, output: OutputFile) -> bool:
 
 def _into_cache(data: DataDir, at: int, name: str, sha256: str) -> None:
     cached = data.cached(sha256)
-    make_private(cached.parent, data.root)
+    make_private(cached.parent)
     os.chmod(name, 0o444, dir_fd=at)
     os.rename(name, cached, src_dir_fd=at)
 
@@ -101,7 +101,7 @@ async def register_outputs(
 
 def _link_all(source: Path, own: Path, outputs: Callable[[], Iterator[OutputFile]]) -> None:
     """In a data thread. Done before, in part or whole, is fine."""
-    own.mkdir(parents=True, exist_ok=True)
+    make_folders(own)
     below: set[tuple[str, ...]] = set()
     for output in outputs():
         parts = parts_of(output.name)

@@ -114,8 +114,12 @@ def dataset_version(text: str) -> tuple[str, int]:
     return dataset_name(name), int(version) if mark else 0
 
 
+def is_sha256(text: str) -> bool:
+    return _SHA256.match(text) is not None
+
+
 def sha256_hex(text: str) -> str:
-    if not _SHA256.match(text):
+    if not is_sha256(text):
         raise BadName(f"SHA-256 {text[:120]!a}: want 64 lower-case hex digits")
     return text
 

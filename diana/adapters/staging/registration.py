@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import os
 import stat
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,16 +24,21 @@ from typing import NamedTuple
 from diana.adapters.staging.catalogue import PAGE, Building, Catalogue, LocalFile
 from diana.adapters.staging.paths import NotPlain, absolute_parts, open_file
 from diana.adapters.staging.refs import BadName, parts_of
-from diana.errors import UsageError
+from diana.errors import Unreachable, UsageError
 from diana.model.data import Dataset
 
 _BATCH = 64
+_READ_BYTES = 1 << 20
 _SORTED = 50_000
 
 
 class Found(NamedTuple):
     name: str
     root: str
+
+
+class Stopped(Unreachable):
+    """The node ends; what was hashed so far is kept."""
 
 
 Tell = Callable[[int, int], None]
@@ -45,12 +52,13 @@ async def register(
     pool: Executor,
     parallel: int,
     *,
+    stopping: threading.Event,
     new_version: bool = False,
     tell: Tell | None = None,
 ) -> Dataset:
     """Every regular file of `paths` (files, or directories with all below them), hashed, named relative to the
     directory named. UsageError for a missing path, nothing found, two files of one name, links, devices, bad names, a
-    name that stands for other content.
+    name that stands for other content. Stopped soon after `stopping` is set, however large the files.
 
     What was hashed before this broke off (a kill, an unreadable file) is not read again while size and time of change
     are the same.
@@ -77,7 +85,7 @@ async def register(
 
     try:
         while batch := await run(pool, _take, walk):
-            waiting.append(run(pool, _hash_batch, catalogue, building, batch))
+            waiting.append(run(pool, _hash_batch, catalogue, building, batch, stopping))
             await settle(parallel)
         await settle(0)
     finally:
@@ -150,9 +158,11 @@ def _take(walk: Iterator[Found]) -> list[Found]:
     return list(islice(walk, _BATCH))
 
 
-def _hash_batch(catalogue: Catalogue, building: Building, batch: list[Found]) -> list[LocalFile]:
+def _hash_batch(
+    catalogue: Catalogue, building: Building, batch: list[Found], stopping: threading.Event
+) -> list[LocalFile]:
     before = catalogue.hashed_before(building, [found.name for found in batch])
-    return [_as_before(found, before.get(found.name)) or hash_one(found) for found in batch]
+    return [_as_before(found, before.get(found.name)) or hash_one(found, stopping) for found in batch]
 
 
 def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
@@ -166,13 +176,14 @@ def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
     return before if same else None
 
 
-def hash_one(found: Found) -> LocalFile:
+def hash_one(found: Found, stopping: threading.Event) -> LocalFile:
+    """UsageError, Stopped."""
     path = f"{found.root}/{found.name}"
     try:
         fd = open_file(Path("/"), absolute_parts(path))
         with open(fd, "rb", buffering=0) as file:
             before = os.fstat(fd)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = _sha256(file, path, stopping)
             after = os.fstat(fd)
     except NotPlain:
         raise UsageError(f"{path}: became a link or special file while it was read; try again") from None
@@ -181,3 +192,13 @@ def hash_one(found: Found) -> LocalFile:
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise UsageError(f"{path}: changed while it was read; register it when it is at rest")
     return LocalFile(found.name, found.root, after.st_size, after.st_mtime_ns, digest)
+
+
+def _sha256(file: io.RawIOBase, path: str, stopping: threading.Event) -> str:
+    digest = hashlib.sha256()
+    buffer = memoryview(bytearray(_READ_BYTES))
+    while count := file.readinto(buffer):
+        if stopping.is_set():
+            raise Stopped(f"{path}: the node stops while it is read; start it and tell it again")
+        digest.update(buffer[:count])
+    return digest.hexdigest()

@@ -19,6 +19,7 @@ from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import Catalogue
 from diana.adapters.staging.client import Fetcher, Wanted
 from diana.adapters.staging.kept import Replica
+from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.manifests import Entry, entries, find
 from diana.adapters.staging.parts import PartFile
@@ -54,22 +55,14 @@ class Replicas:
         self._limits = limits
         self._looked_at: dict[str, float] = {}
         """Until when a whole that was found to be all there is not looked through again."""
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._turns = Lanes()
 
     async def bring(self, unit: DataFile, sources: tuple[SiteId, ...]) -> int:
         """All files of `unit`, a whole dataset that the caller has pinned, verified and durable below
         `DataDir.replica`; gives the bytes that travelled for us. Wanted twice at once it is fetched once. Unreachable,
         LocalFault, UsageError; what had come stays for the next try, unless this is cancelled."""
-        digest = unit.sha256
-        lock, waiting = self._turns.get(digest) or (asyncio.Lock(), 0)
-        self._turns[digest] = (lock, waiting + 1)
-        try:
-            async with lock:
-                return await self._bring(unit, sources)
-        finally:
-            _, waiting = self._turns.pop(digest)
-            if waiting > 1:
-                self._turns[digest] = (lock, waiting - 1)
+        async with self._turns.turn(unit.sha256):
+            return await self._bring(unit, sources)
 
     async def _bring(self, unit: DataFile, sources: tuple[SiteId, ...]) -> int:
         known = await in_thread(self._pool, self._catalogue.replica, unit.sha256)
@@ -78,7 +71,14 @@ class Replicas:
             await in_thread(self._pool, self._catalogue.keep_replica, known, time.time())
             return 0
         stored = known.stored_bytes if known else 0
+
+        async def note(stored_bytes: int, *, complete: bool) -> None:
+            so_far = Replica(unit.sha256, name, unit.size_bytes, min(unit.size_bytes, stored_bytes), complete)
+            await in_thread(self._pool, self._catalogue.keep_replica, so_far, time.time())
+
         await in_thread(self._pool, self._cache.make_room, max(0, unit.size_bytes - stored), unit.ref)
+        # From the start, and page by page, so that what a kill leaves is known and can be evicted.
+        await note(stored, complete=False)
         seen = moved = 0
         try:
             moved += await self._manifest(unit, sources)
@@ -92,13 +92,14 @@ class Replicas:
                         raise UsageError(f"{unit.ref}: {text}")
                     came, sources = await self._page(unit, page, sources)
                     moved += came
-        finally:
-            note = Replica(unit.sha256, name, unit.size_bytes, min(unit.size_bytes, stored + moved), complete=False)
-            await asyncio.shield(in_thread(self._pool, self._catalogue.keep_replica, note, time.time()))
+                    if came:
+                        await note(max(stored, seen), complete=False)
+        except BaseException:
+            await asyncio.shield(note(stored + moved, complete=False))
+            raise
         if known and known.complete and not moved:
             self._looked_at[unit.sha256] = time.monotonic() + LOOKED_AT_S
-        done = Replica(unit.sha256, name, unit.size_bytes, unit.size_bytes, complete=True)
-        await in_thread(self._pool, self._catalogue.keep_replica, done, time.time())
+        await note(unit.size_bytes, complete=True)
         return moved
 
     async def _manifest(self, unit: DataFile, sources: Sequence[SiteId]) -> int:
@@ -111,7 +112,7 @@ class Replicas:
             (path.name,),
             tag=unit.sha256,
             size_bytes=None,
-            most_bytes=self._limits.manifest_bytes,
+            most_bytes=max(0, min(self._limits.manifest_bytes, self._cache.room_bytes())),
             sha256=unit.sha256,
             mode=0o444,
         )
@@ -123,7 +124,7 @@ class Replicas:
         return moved
 
     def _prepare(self, digest: str) -> None:
-        make_private(self._data.replica(digest), self._data.root)
+        make_private(self._data.replica(digest))
 
     async def _page(
         self, unit: DataFile, page: list[Entry], sources: tuple[SiteId, ...]
@@ -166,7 +167,8 @@ class Replicas:
 
     def _linked(self, root: Path, parts: Sequence[str], entry: Entry) -> bool:
         for path in (self._data.cached(entry.sha256), self._data.blob(entry.sha256)):
-            with suppress(FileNotFoundError, FileExistsError, PermissionError):
+            # Whatever hinders a link (a file system's own limits, too): it is fetched then.
+            with suppress(OSError):
                 if os.stat(path, follow_symlinks=False).st_size == entry.size_bytes:
                     with folder(root, parts[:-1], create=True) as at:
                         os.link(path, parts[-1], dst_dir_fd=at, follow_symlinks=False)

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -30,7 +30,8 @@ Identify = Callable[[Context], Reader]
 _REQUESTS_WAITING = 1024
 _FRAMES_PER_BATCH = 256
 _REF_MOST = 4096
-"""No valid reference is as long: cut, it is still refused, and waiting requests stay small."""
+_SHA256_MOST = 65
+"""No valid one is as long: cut, they are still refused, and waiting requests stay small whatever a peer sends."""
 
 
 class DataService(data_pb2_grpc.DataServicer):
@@ -82,6 +83,16 @@ class DataService(data_pb2_grpc.DataServicer):
             yield batch
 
 
+class _Request(NamedTuple):
+    """What of a request is kept while it waits."""
+
+    file: int
+    ref: str
+    offset: int
+    length: int
+    sha256: str
+
+
 class _Answers:
     """One stream's requests, and the frames that answer them. `take`, `wait`, `more` belong to the event loop, `pull`
     and `close` to a data thread, one at a time."""
@@ -89,7 +100,7 @@ class _Answers:
     def __init__(self, holdings: Holdings, reader: Reader) -> None:
         self._holdings = holdings
         self._reader = reader
-        self._asked: deque[data_pb2.ReadRequest] = deque()
+        self._asked: deque[_Request] = deque()
         self._current: _Sending | None = None
         self._lock = threading.Lock()
         self._ended = False
@@ -100,10 +111,9 @@ class _Answers:
     async def take(self, requests: AsyncIterator[data_pb2.ReadRequest]) -> None:
         """Queue what is asked, a bounded number ahead of the answers."""
         try:
-            async for request in requests:
-                if len(request.ref) > _REF_MOST:
-                    request.ref = request.ref[:_REF_MOST]
-                self._asked.append(request)
+            async for asked in requests:
+                ref, sha256 = asked.ref[:_REF_MOST], asked.sha256[:_SHA256_MOST]
+                self._asked.append(_Request(asked.file, ref, asked.offset, asked.length, sha256))
                 self._news.set()
                 while len(self._asked) >= _REQUESTS_WAITING:
                     self._room.clear()
@@ -154,7 +164,7 @@ class _Answers:
 class _Sending:
     """One requested file on its way out. Opening it is part of the first frame, so that an error is a frame too."""
 
-    def __init__(self, request: data_pb2.ReadRequest, holdings: Holdings, reader: Reader) -> None:
+    def __init__(self, request: _Request, holdings: Holdings, reader: Reader) -> None:
         self._ref = request.ref
         self._open = partial(holdings.open, request.ref, reader, request.sha256)
         self._site = holdings.site

@@ -54,7 +54,8 @@ class Search:
         return sum(site not in self.refusals for site in self.sources)
 
     def why(self) -> str:
-        said = [f"{site}: {text}" for site, text in self.refusals.items()]
+        known = f"{self.wanted.ref}: "
+        said = [f"{site}: {text.removeprefix(known)}" for site, text in self.refusals.items()]
         if self.trouble and self.left():
             said.append(self.trouble)
         return "; ".join(said) or "no site holds a copy"

@@ -142,7 +142,8 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, aiohttp.ClientConnectorDNSError):
         return "no such host, or no name service now; mend the URL or try again later"
     if isinstance(fault, aiohttp.ClientConnectorError):
-        return f"the server cannot be reached ({fault.os_error.strerror or type(fault.os_error).__name__})"
+        why = fault.os_error.strerror or type(fault.os_error).__name__
+        return f"the server cannot be reached ({why}); mend the URL or try again later"
     if isinstance(fault, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError | ConnectionError):
         return "the server broke off; try again later"
     return f"the server's answer cannot be understood ({type(fault).__name__})"

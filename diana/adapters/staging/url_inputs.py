@@ -16,6 +16,7 @@ import msgspec
 
 from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.client import LocalFault
 from diana.adapters.staging.parts import PartFile
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
 from diana.adapters.staging.refs import BadName, sha256_hex
@@ -92,7 +93,8 @@ class UrlInputs:
             what = shown(mine[0].url.text) + (f" and {len(mine) - 1} more" if len(mine) > 1 else "")
             await in_thread(self._pool, self._cache.make_room, sum(w.size_bytes for w in mine), what)
             return await self._urls.bring(files)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, LocalFault):
+            # On a full disk an unfinished file is what must go first.
             await in_thread(self._pool, _discard, files)
             raise
         finally:
@@ -112,7 +114,7 @@ class UrlInputs:
 
     def _link(self, wanted: Sequence[_Wanted], subgroup: SubgroupId) -> None:
         root = self._data.staged(subgroup)
-        make_private(root, self._data.root)
+        make_private(root)
         with folder(root, (_SCHEME,), create=True) as at:
             for each in wanted:
                 link(at, link_name(each.url.text), self._data.cached(each.identity))

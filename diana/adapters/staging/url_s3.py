@@ -143,7 +143,8 @@ async def _faults() -> AsyncIterator[None]:
             raise Changed from None
         raise StoreFault(_said(fault), passing=True) from None
     except BotoCoreError as fault:
-        raise StoreFault(f"the store cannot be reached ({type(fault).__name__})", passing=True) from None
+        why = f"the store cannot be reached ({type(fault).__name__})"
+        raise StoreFault(f"{why}; try again later, or see to the node's AWS_ENDPOINT_URL", passing=True) from None
 
 
 def _code(fault: BaseException) -> str:

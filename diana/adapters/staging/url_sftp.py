@@ -139,7 +139,7 @@ def _fault(fault: asyncssh.Error | OSError) -> StoreFault:
             return StoreFault(f"the server answered: {fault.reason[:120]}", passing=True)
         case TimeoutError():
             return StoreFault("the server fell silent; try again later", passing=True)
-    return StoreFault(f"the server cannot be reached ({_why(fault)})", passing=True)
+    return StoreFault(f"the server cannot be reached ({_why(fault)}); mend the URL or try again later", passing=True)
 
 
 def _why(fault: asyncssh.Error | OSError) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from diana.adapters.staging.limits import CHUNK_BYTES
 from diana.adapters.staging.parts import Mismatch, PartFile
-from diana.adapters.staging.paths import absolute_parts, open_file, sync_folders
+from diana.adapters.staging.paths import absolute_parts, make_folders, open_file, sync_folders
 from diana.adapters.staging.threads import in_thread
 from diana.model.urls import Url
 
@@ -136,7 +136,7 @@ class FileStore:
         try:
             if self._stands(root, parts, upload):
                 return 0
-            root.mkdir(parents=True, exist_ok=True)
+            make_folders(root)
             with open(upload.path, "rb", buffering=0) as source:
                 part.write(b"")
                 while chunk := source.read(CHUNK_BYTES):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from diana.engine.datasets import near
@@ -68,6 +68,7 @@ async def add(
     for text in request.paths:
         if not os.path.isabs(text) or "\0" in text:
             raise UsageError(f"dataset {request.name!r}: path {text!r} is not absolute; give the node's full path")
+    await asyncio.to_thread(_check_outside, desk, request.paths)
     last = (0, 0)
 
     def tell(files: int, size_bytes: int) -> None:
@@ -100,6 +101,16 @@ async def add(
             digest=made.digest,
         ),
     )
+
+
+def _check_outside(desk: Desk, paths: Sequence[str]) -> None:
+    """UsageError for what would offer every peer the node's keys and journal. Gathered outputs may be offered."""
+    own = os.path.realpath(desk.data.root)
+    gathered = os.path.realpath(desk.data.groups_root)
+    for text in paths:
+        real = os.path.realpath(text)
+        if os.path.commonpath((real, own)) in (real, own) and os.path.commonpath((real, gathered)) != gathered:
+            raise UsageError(f"{text}: lies in the node's data directory {own}, or holds it; name a folder beside it")
 
 
 def _ended(task: asyncio.Task[Dataset]) -> None:

@@ -16,6 +16,8 @@ from contextlib import aclosing
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from diana.adapters.staging.paths import NotPlain, open_file
+from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import DianaError, UsageError
 from diana.model.facts import Facts, FactsKey
 from diana.model.principal import Principal
@@ -101,24 +103,14 @@ def _read(handle: int, digest: hashlib._Hash) -> bytes:
 
 
 def open_below(folder: Path, name: str) -> int:
-    """A descriptor of a regular file below `folder`, no link on the way followed."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise DianaError(f"output name {name!r} leaves the group's folder")
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """A descriptor of a regular file below `folder`, no link on the way followed. FileNotFoundError, DianaError."""
     try:
-        for part in parts[:-1]:
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-            os.close(at)
-            at = below
-        handle = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise DianaError(f"output {name} in {folder} cannot be read: {error.strerror}") from None
-    finally:
-        os.close(at)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise DianaError(f"output {name} in {folder} is no regular file")
-    return handle
+        return open_file(folder, parts_of(name))
+    except BadName as bad:
+        raise DianaError(f"output in {folder}: {bad}") from None
+    except NotPlain:
+        raise DianaError(f"output {name} in {folder} is no regular file; remove it, or fetch the others") from None
+    except FileNotFoundError:
+        raise
+    except OSError as fault:
+        raise DianaError(f"output {name} in {folder} cannot be read: {fault.strerror}") from None

@@ -128,7 +128,7 @@ class Summary(_message.Message):
     def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class QuoteRequest(_message.Message):
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
+    URLS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -149,7 +150,8 @@ class QuoteRequest(_message.Message):
     template: str
     work_s: float
     part: int
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ...) -> None: ...
+    urls: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -176,7 +178,7 @@ class LinkEstimate(_message.Message):
     def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Quote(_message.Message):
-    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part")
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +204,7 @@ class Quote(_message.Message):
     UPLINK_BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
     NEAR_MISS_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
+    MAX_JOBS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     rejected: str
     slots: int
@@ -227,7 +230,8 @@ class Quote(_message.Message):
     uplink_bytes_per_s: float
     near_miss: str
     part: int
-    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ...) -> None: ...
+    max_jobs: int
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ...) -> None: ...
 
 class Authorisation(_message.Message):
     __slots__ = ("owner", "spec_sha256", "group", "expires_wall_s", "signer", "certificate", "signature")

@@ -1,0 +1,59 @@
+"""What a peer costs does not grow with the number of peers (PERFORMANCE P9), and which links a summary tells."""
+
+from __future__ import annotations
+
+from benchmarks.bench_growth import with_peers
+from diana.engine.linkbook import LinkBook
+from diana.model.ids import SiteId
+from diana.model.link import LinkHistory
+
+
+def test_a_peer_costs_the_same_with_ten_thousand_peers_as_with_a_hundred() -> None:
+    """Coming up, its summary, a measured round trip, being told ours; a cost by n would be a hundredfold."""
+    few, many = (min_of(peers, rounds) for peers, rounds in ((100, 5), (10_000, 1)))
+    for name, cost_us in few.items():
+        assert many[name] < 6 * cost_us + 20, f"{name}: {cost_us:.0f} us with 100 peers, {many[name]:.0f} with 10,000"
+
+
+def min_of(peers: int, rounds: int) -> dict[str, float]:
+    found = [with_peers(peers) for _ in range(rounds)]
+    return {name: min(one[name] for one in found) for name in found[0]}
+
+
+def site(n: int) -> SiteId:
+    return SiteId(f"s{n:02}")
+
+
+def measured(book: LinkBook, n: int, at_s: float) -> None:
+    book.link(site(n)).measured(at_s, 0.01, None, 1, 0)
+    book.fresh(site(n))
+
+
+def test_the_links_measured_last_are_told_in_order_of_the_site() -> None:
+    book = LinkBook({}, lambda: 100.0)
+    for at_s, n in enumerate((3, 1, 2, 0, 3)):
+        measured(book, n, float(at_s))
+    assert [one.site for one in book.freshest(2)] == [site(0), site(3)]
+    assert [one.site for one in book.freshest(9)] == [site(0), site(1), site(2), site(3)]
+
+
+def test_links_the_journal_remembers_are_told_after_those_measured_since() -> None:
+    kept = {}
+    for n in range(6):
+        kept[site(n)] = LinkHistory()
+        kept[site(n)].rtts.append((float(n), 0.01))
+    book = LinkBook(kept, lambda: 100.0)
+    for n in range(6):
+        book.link(site(n))
+    assert [one.site for one in book.freshest(2)] == [site(4), site(5)]
+    measured(book, 0, 50.0)
+    measured(book, 5, 51.0)
+    assert [one.site for one in book.freshest(3)] == [site(0), site(4), site(5)]
+
+
+def test_a_link_never_measured_is_told_while_bytes_wait_on_it() -> None:
+    book = LinkBook({}, lambda: 0.0)
+    book.ordered(1, [(site(1), 1000)])
+    assert [(one.site, one.backlog_bytes) for one in book.freshest(4)] == [(site(1), 1000)]
+    book.settled(1)
+    assert book.freshest(4) == ()
