@@ -96,11 +96,6 @@ class FileStager:
         """The serving side, for the node's gRPC server."""
         return DataService(self.holdings, self._pool, identify, self._limits)
 
-    async def idle(self) -> None:
-        """Until no order and no deletion is under way."""
-        while tasks := [task for task, _ in self._tickets.values()] + [*self._closing, *self._drops]:
-            await asyncio.wait(tasks)
-
     async def close(self) -> None:
         """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
         self._stopping.set()

@@ -88,8 +88,12 @@ def _end(decision: Decision) -> str:
 def _show_sites(decision: Decision) -> None:
     feasible = [cost for cost in decision.candidates if not cost.rejected]
     if feasible and decision.model == "paper":
-        print("\nwhat the whole group would cost at each site, by the paper's terms:")
-        _table(("SITE", ">COST", ">NETWORK", ">COMPUTATION", ">TRANSFER"), [_paper_terms(cost) for cost in feasible])
+        if any(cost.cost or cost.network or cost.computation or cost.transfer for cost in feasible):
+            rows = [_paper_terms(cost) for cost in feasible]
+            print("\nwhat the whole group would cost at each site, by the paper's terms:")
+            _table(("SITE", ">COST", ">NETWORK", ">COMPUTATION", ">TRANSFER"), rows)
+        else:
+            print("\nby the paper's terms every site costs 0: no job waits or runs anywhere, and nothing has to move")
     if feasible:
         print("\nwhat the whole group would take at each site:")
         _table(

@@ -22,6 +22,8 @@ MOST_NAMED = 64
 MOST_TEXT = 200
 """Of what a peer says, in characters."""
 
+NOT_ALLOWED = "not among the sites the group allows"
+
 
 class Field(NamedTuple):
     """Everybody who might take a group."""
@@ -108,7 +110,7 @@ def _candidate(
 ) -> Candidate:
     home = site == core.site
     if not allowed(draft.spec, site):
-        return Candidate(site=site, rejected="not among the sites the group allows")
+        return Candidate(site=site, rejected=NOT_ALLOWED)
     peer = core.view.peers.get(site)
     if heard is None:
         silent = peer is not None and not peer.up

@@ -1,4 +1,5 @@
-"""Who is there: peers coming and going, their summaries, what they tell of their links. Work is priced on what this learns."""
+"""Who is there: peers coming and going, their summaries, what they tell of their links. Work is priced on what this
+learns."""
 
 from __future__ import annotations
 

@@ -11,8 +11,6 @@ from diana.engine.context import Context
 from diana.model.decision import Decision, Reason, SiteCost
 
 MOST_ROWS = 64
-MOST_TEXT = 300
-"""Characters of a reason."""
 NOT_ASKED = "others promised to be done earlier; not asked"
 
 
@@ -46,10 +44,4 @@ def judged(core: Context, decision: Decision, field: Field) -> Decision:
 
 def _row(row: SiteCost, field: Field) -> SiteCost:
     near = field.near.get(row.site, "") if row.rejected else ""
-    # Some of it is what a peer wrote, and the row is kept.
-    return msgspec.structs.replace(
-        row,
-        rejected=row.rejected[:MOST_TEXT],
-        run_from=field.run_from.get(row.site, ""),
-        near_miss=near[:MOST_TEXT],
-    )
+    return msgspec.structs.replace(row, run_from=field.run_from.get(row.site, ""), near_miss=near)

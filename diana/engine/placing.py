@@ -94,7 +94,10 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
 def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}" for c in plan.decision.candidates]
     known = {c.site for c in plan.decision.candidates}
-    rows += [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
+    unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
+    # Of a group for some sites only, the others need no word.
+    meant = [row for row in rows if not row.endswith(candidates.NOT_ALLOWED)]
+    rows = [*meant, *unknown] or rows
     return Refusal(code="unplaceable", text="no site can take this group: " + "; ".join(rows))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from diana.model.ids import SiteId
-from diana.policy.demand import Demand
+from diana.policy.demand import Demand, Need
 from diana.policy.sites import Floats, Ints, LinkColumns, SiteTable
 
 
@@ -89,7 +89,7 @@ class Data:
         """(N,) bytes."""
         self.kind: Ints = np.array([kinds.setdefault(tuple(sorted(n.holders)), len(kinds)) for n in demand.needs])
         """(N,) of what kind each need is."""
-        self.everyones = np.array([demand.indices.issubset(n.readers) for n in demand.needs])
+        self.everyones = np.array([_all_read(demand, n) for n in demand.needs])
         """(N,) whether every job reads it; then nothing starts before it is there."""
         self.kinds = tuple(kinds)
         self.holders: tuple[SiteId, ...] = tuple(sorted({h for some in kinds for h in some}))
@@ -159,6 +159,10 @@ class Data:
         if isinstance(weight, float):
             out.uplink_s_per_byte = self.uplink_s_per_byte * weight
         return out
+
+
+def _all_read(demand: Demand, need: Need) -> bool:
+    return need.readers == demand.indices or demand.indices.issubset(need.readers)
 
 
 def sums_by(kind: Ints, values: Floats, kinds: int) -> Floats:

@@ -122,6 +122,12 @@ class TestSite:
         await self.stop_serving()
         await self.stager.close()
 
+    async def idle(self) -> None:
+        """Until no order and no deletion is under way."""
+        stager = self.stager
+        while tasks := [task for task, _ in stager._tickets.values()] + [*stager._closing, *stager._drops]:
+            await asyncio.wait(tasks)
+
     def knows(self, other: TestSite) -> None:
         self.ways[other.site] = f"127.0.0.1:{other.port}"
 

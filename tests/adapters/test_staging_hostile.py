@@ -165,7 +165,7 @@ async def test_what_had_come_before_a_kill_is_known_afterwards_and_can_be_evicte
             left = hashes_in_cache(alpha)
             assert len(left) >= 20
             alpha.stager.drop_subgroup(SUBGROUP)
-            await alpha.stager.idle()
+            await alpha.idle()
             other = await beta.register("other", [write(tmp_path / "other", b"other")])
             assert (await alpha.stage(*fetches(other.files, "beta"), subgroup=OTHER)).error == ""
             assert hashes_in_cache(alpha) == {sha(b"other")}, "over the cap, and nobody needs them"
@@ -185,7 +185,7 @@ async def test_half_a_dataset_left_by_a_kill_is_evicted_when_nobody_comes_back_t
             assert alpha.data.replica(dataset.digest).is_dir()
             assert (await alpha.look_up(dataset.unit.ref)).cached == (), "half is not whole"
             alpha.stager.drop_subgroup(SUBGROUP)
-            await alpha.stager.idle()
+            await alpha.idle()
             assert alpha.stager._cache.evict(1 << 40) >= 0
             assert not alpha.data.replica(dataset.digest).exists()
             done = await alpha.stage(whole(dataset.unit, "beta"), subgroup=OTHER)
@@ -203,7 +203,7 @@ async def test_a_deletion_that_a_kill_broke_off_does_not_hinder_the_next_of_the_
             tree_of = alpha.data.replica(unit.sha256)
             write(tree_of.parent.parent / f"gone-{unit.sha256}" / "left", b"left by a kill")
             alpha.stager.drop_subgroup(subgroup)
-            await alpha.stager.idle()
+            await alpha.idle()
             assert alpha.stager._cache.evict(1) > 0 and not tree_of.exists()
 
 
@@ -250,3 +250,17 @@ async def test_a_full_disk_below_the_catalogue_is_one_line_with_its_mend(tmp_pat
     finally:
         await site.close()
         shutil.rmtree(disk / "alpha", ignore_errors=True)
+
+
+async def test_readers_that_are_killed_mid_transfer_leave_no_traceback_in_the_senders_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with grid(tmp_path, "beta") as (beta,):
+        fill(tmp_path / "in", 100, 200_000)
+        dataset = await beta.stager.register("many", [tmp_path / "in"])
+        for _ in range(4):
+            shutil.rmtree(tmp_path / "alpha", ignore_errors=True)
+            async with receiver(tmp_path, beta, [whole(dataset.unit, "beta")]):
+                await appear(tmp_path / "alpha" / "cache", f"sets/*/{dataset.digest}/d?/f*", 5)
+        await asyncio.sleep(0.2)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []

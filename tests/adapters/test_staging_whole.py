@@ -215,10 +215,10 @@ async def test_a_registration_that_broke_off_goes_on_and_never_shows_half(tmp_pa
         (tmp_path / "in" / "zz").unlink()
         dataset = await alpha.stager.register("many", [tmp_path / "in"])
         assert dataset.files == 300
-        await alpha.stager.idle()
+        await alpha.idle()
         again = await alpha.stager.register("many", [tmp_path / "in"])
         assert again == dataset
-        await alpha.stager.idle()
+        await alpha.idle()
     catalogue = Catalogue(alpha.data.catalogue)
     with catalogue.read() as db:
         assert db.execute("SELECT count(*) FROM files").fetchone() == (300,)
@@ -316,7 +316,7 @@ async def test_a_cancelled_whole_leaves_nothing_unfinished_and_its_files_count_n
         alpha.stager.stage_in(StageIn(ticket=77, subgroup=SUBGROUP, files=(whole(dataset.unit, "beta"),)))
         await begun(alpha, dataset.digest, 2)
         alpha.stager.cancel(77)
-        await alpha.stager.idle()
+        await alpha.idle()
         assert alpha.events.empty() and alpha.parts_left() == []
         assert (await alpha.look_up(dataset.unit.ref)).cached == ()
         again = await alpha.stage(whole(dataset.unit, "beta"))

@@ -145,7 +145,7 @@ async def test_a_cancelled_order_leaves_nothing_and_says_nothing(site: TestSite,
     while not site.parts_left():
         await asyncio.sleep(0.01)
     site.stager.cancel(ticket)
-    await asyncio.wait_for(site.stager.idle(), 5.0)
+    await asyncio.wait_for(site.idle(), 5.0)
     assert site.events.empty() and site.parts_left() == []
 
 

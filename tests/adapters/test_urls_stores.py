@@ -126,7 +126,7 @@ async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite,
         answer = await asyncio.to_thread(s3.client.list_multipart_uploads, Bucket=bucket)
         begun = answer.get("Uploads")
     site.stager.cancel(ticket)
-    await asyncio.wait_for(site.stager.idle(), 20.0)
+    await asyncio.wait_for(site.idle(), 20.0)
     assert s3.keys(bucket) == [] and not s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads")
     assert site.events.empty()
 

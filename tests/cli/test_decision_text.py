@@ -82,6 +82,14 @@ def test_the_papers_terms_are_shown_when_they_decided(capsys: pytest.CaptureFixt
     assert "raw" in text
 
 
+def test_a_paper_cost_that_tells_no_site_from_another_is_said_in_a_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = tuple(SiteCost(site=site, total_s=9.0, slots=1) for site in ("alpha", "beta"))
+    show_decision(Decision(plan="whole", reason="x", whole_s=9.0, candidates=rows, model="paper"))
+    assert "by the paper's terms every site costs 0" in capsys.readouterr().out
+
+
 def test_explain_holds_the_plan_against_what_came(capsys: pytest.CaptureFixture[str]) -> None:
     one = PartOutcome(
         decision=0, site="alpha", jobs=600, predicted_wait_s=5.0, predicted_run_s=90.0, predicted_end_s=100.0,

@@ -64,8 +64,8 @@ async def real(folder: Path) -> AsyncIterator[Stand]:
                 return await alpha.look_up(*refs)
 
             async def settled(self) -> list[StageDone]:
-                await asyncio.wait_for(alpha.stager.idle(), 10)
-                await asyncio.wait_for(beta.stager.idle(), 10)
+                await asyncio.wait_for(alpha.idle(), 10)
+                await asyncio.wait_for(beta.idle(), 10)
                 return [alpha.events.get_nowait() for _ in range(alpha.events.qsize())]
 
         yield Real()

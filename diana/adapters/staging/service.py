@@ -45,9 +45,7 @@ class DataService(data_pb2_grpc.DataServicer):
         self._pace = Pace(limits.rate_bytes_per_s)
         self._streams: Counter[Reader] = Counter()
 
-    async def Read(
-        self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context
-    ) -> AsyncIterator[data_pb2.ReadFrame]:
+    async def Read(self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context) -> None:
         reader = self._identify(context)
         limits, mine = self._limits, self._streams[reader]
         if mine >= limits.serving_streams_per_reader or self._streams.total() >= limits.serving_streams:
@@ -60,7 +58,10 @@ class DataService(data_pb2_grpc.DataServicer):
             async for batch in self._batches(answers):
                 for frame in batch:
                     await self._pace.take(len(frame.data))
-                    yield frame
+                    await context.write(frame)
+        except grpc.aio.InternalError:
+            # The reader is gone, killed perhaps. Left to grpc, that would be a traceback in the node's log.
+            raise asyncio.CancelledError from None
         finally:
             self._streams -= Counter((reader,))
             asking.cancel()

@@ -52,9 +52,6 @@ class Upload(NamedTuple):
     sha256: str
 
 
-Pace = Callable[[int], object]
-
-
 class Store(Protocol):
     """Every method raises StoreFault; OSError where this machine's disk is at fault."""
 
