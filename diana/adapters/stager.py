@@ -1,7 +1,7 @@
 """The stager of a node: inputs brought, outputs gathered, datasets and blobs kept, all off the event loop.
 
-A facade over `staging/`: orders become tasks, bounded in number; orders about the same subgroup or batch run in turn;
-each ends in one `StageDone` unless it was cancelled.
+A facade over `staging/`: orders become tasks, bounded in number; a subgroup's stage-ins run together, its deletion
+after them, orders about one batch of outputs in turn; each ends in one `StageDone` unless it was cancelled.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class FileStager:
             await in_thread(self._pool, self._cache.trim)
             return moved
 
-        self._begin(order.ticket, order.subgroup, "staging in", work)
+        self._begin(order.ticket, order.subgroup, "staging in", work, together=True)
 
     def gather(self, order: Gather, facts: Facts) -> None:
         self._begin(order.ticket, order.key, "gathering outputs", lambda: self._outputs.gather(order, facts))
@@ -307,10 +307,12 @@ class FileStager:
 
     # --- tasks -----------------------------------------------------------------------------------------
 
-    def _begin(self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]]) -> None:
+    def _begin(
+        self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]], *, together: bool = False
+    ) -> None:
         async def run() -> None:
             moved, error, final = 0, "", False
-            async with self._lanes.turn(lane), self._orders:
+            async with self._lanes.turn(lane, together=together), self._orders:
                 try:
                     moved = await work()
                 except Exception as fault:

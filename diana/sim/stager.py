@@ -1,6 +1,6 @@
 """The stager's twin: files move over links whose flows share the bandwidth evenly; a site keeps what it fetched.
 
-Its bounds are the real one's: orders at once, one of a subgroup at a time, two streams from each other site.
+Its bounds are the real one's: orders at once, two streams from each other site.
 
 A transfer whose source is down or cut off waits and tries the next source; it never fails by that alone.
 """
@@ -8,7 +8,8 @@ A transfer whose source is down or cut off waits and tries the next source; it n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 from diana.engine.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.events import LookedUp, OutputsInCatalogue, StageDone
@@ -24,8 +25,7 @@ from diana.sim.pipes import Pipes as Pipes
 
 RETRY_S = 1.0
 ORDERS = 16
-"""Worked on at once at a site, of each subgroup one at a time; the same of the real one."""
-
+"""Worked on at once at a site; the real one's default."""
 
 _Wanted = tuple[str, int, tuple[SiteId, ...]]
 """(ref, bytes, sources); an empty ref is a batch of outputs."""
@@ -34,15 +34,13 @@ _Wanted = tuple[str, int, tuple[SiteId, ...]]
 class _Task:
     """One ticket: how much is still wanted, what has moved."""
 
-    __slots__ = ("key", "lane", "left", "moved", "ticket", "wanted")
+    __slots__ = ("key", "left", "moved", "ticket", "wanted")
 
-    def __init__(self, ticket: int, wanted: list[_Wanted], lane: Hashable, key: FactsKey | None) -> None:
+    def __init__(self, ticket: int, wanted: list[_Wanted], key: FactsKey | None) -> None:
         self.ticket = ticket
         self.wanted = wanted
         self.left = len(wanted)
         self.moved = 0
-        self.lane = lane
-        """Tasks of one lane run one after the other."""
         self.key = key
 
 
@@ -57,9 +55,9 @@ class SimStager:
         self._faults = faults
         self._emit: Emit | None = None
         self._tasks: dict[int, _Task] = {}
-        self._waiting: list[_Task] = []
-        self._lanes: dict[Hashable, _Task] = {}
-        """What is worked on."""
+        self._waiting: deque[_Task] = deque()
+        self._working: set[int] = set()
+        """Tickets that are worked on."""
         self._coming: dict[str, tuple[_Task, list[tuple[_Task, _Wanted]]]] = {}
         """Ref on its way -> who brings it, who else wants it."""
         self.disk: set[str] = set()
@@ -82,7 +80,7 @@ class SimStager:
         self._emit = None
         self._tasks.clear()
         self._waiting.clear()
-        self._lanes.clear()
+        self._working.clear()
         self._coming.clear()
         self._pipes.forget(self._site, lambda task, *_: not self._current(task))
 
@@ -108,12 +106,12 @@ class SimStager:
     def stage_in(self, order: StageIn) -> None:
         wanted = [(f.file.ref, f.file.size_bytes, f.sources) for f in order.files]
         self._wanted.update({f.file.ref: f.file for f in order.files if f.file.ref not in self._units})
-        self._begin(_Task(order.ticket, wanted, order.subgroup, None))
+        self._begin(_Task(order.ticket, wanted, None))
 
     def gather(self, order: Gather, facts: Facts) -> None:
         here = order.source == self._site or order.key in self.gathered
         size = sum(f.size_bytes for f in facts.outputs)
-        self._begin(_Task(order.ticket, [] if here else [("", size, (order.source,))], order.key, order.key))
+        self._begin(_Task(order.ticket, [] if here else [("", size, (order.source,))], order.key))
 
     def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
         """Names by which they lie in the group's folder become those in the dataset; told again nothing changes."""
@@ -126,7 +124,7 @@ class SimStager:
             files=len(files),
             size_bytes=sum(f.size_bytes for f in files),
         )
-        task = self._tasks[order.ticket] = _Task(order.ticket, [], None, None)
+        task = self._tasks[order.ticket] = _Task(order.ticket, [], None)
         self._clock.after(0.001, self._registered, task, made, files)
 
     def _registered(self, task: _Task, made: Dataset, files: list[DataFile]) -> None:
@@ -163,14 +161,11 @@ class SimStager:
 
     def _work(self) -> None:
         """Begin what may begin, in the order in which it was ordered."""
-        for task in [t for t in self._waiting if t.lane not in self._lanes]:
-            if len(self._lanes) >= ORDERS:
-                return
-            if task.lane not in self._lanes:
-                self._waiting.remove(task)
-                if self._current(task):
-                    self._lanes[task.lane] = task
-                    self._fetch_all(task)
+        while self._waiting and len(self._working) < ORDERS:
+            task = self._waiting.popleft()
+            if self._current(task):
+                self._working.add(task.ticket)
+                self._fetch_all(task)
 
     def _current(self, task: _Task) -> bool:
         return self._tasks.get(task.ticket) is task
@@ -243,8 +238,8 @@ class SimStager:
 
     def _over(self, task: _Task) -> None:
         """Make room for the next, and let others fetch what this one did not bring."""
-        if self._lanes.get(task.lane) is task:
-            del self._lanes[task.lane]
+        if task.ticket in self._working:
+            self._working.remove(task.ticket)
             self._clock.after(0.0, self._work)
         for ref, _, _ in task.wanted:
             if ref in self._coming and self._coming[ref][0] is task:

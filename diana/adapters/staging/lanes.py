@@ -7,22 +7,34 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
+class _Holder:
+    __slots__ = ("over", "together")
+
+    def __init__(self, together: bool) -> None:
+        self.together = together
+        self.over = asyncio.Event()
+
+
 class Lanes:
-    """What one lane holds runs one after the other, in the order it came; lanes know nothing of each other."""
+    """What one lane holds runs one after the other, in the order it came, but that neighbours who said so run together;
+    lanes know nothing of each other."""
 
     def __init__(self) -> None:
-        self._locks: dict[Hashable, tuple[asyncio.Lock, int]] = {}
+        self._lanes: dict[Hashable, list[_Holder]] = {}
 
     @asynccontextmanager
-    async def turn(self, lane: Hashable) -> AsyncIterator[None]:
-        lock, waiting = self._locks.get(lane) or (asyncio.Lock(), 0)
-        self._locks[lane] = (lock, waiting + 1)
+    async def turn(self, lane: Hashable, *, together: bool = False) -> AsyncIterator[None]:
+        """`together`: beside others in this lane that said so too."""
+        held = self._lanes.setdefault(lane, [])
+        before = [one for one in held if not (together and one.together)]
+        mine = _Holder(together)
+        held.append(mine)
         try:
-            async with lock:
-                yield
+            for one in before:
+                await one.over.wait()
+            yield
         finally:
-            _, waiting = self._locks[lane]
-            if waiting == 1:
-                del self._locks[lane]
-            else:
-                self._locks[lane] = (lock, waiting - 1)
+            mine.over.set()
+            held.remove(mine)
+            if not held:
+                del self._lanes[lane]

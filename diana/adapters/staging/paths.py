@@ -6,6 +6,7 @@ A directory that is swapped for a link while we work is therefore either the old
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -120,7 +121,7 @@ def link(at: int, name: str, target: Path) -> None:
         with suppress(OSError):
             if os.readlink(name, dir_fd=at) == str(target):
                 return
-    spare = PART_PREFIX + "link"
+    spare = f"{PART_PREFIX}link-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     with suppress(FileNotFoundError):
         os.unlink(spare, dir_fd=at)
     os.symlink(target, spare, dir_fd=at)
