@@ -36,9 +36,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: setup ## all tests; the ones that start real nodes run last, one at a time
+test: setup ## all tests; the ones that start real nodes run last, three files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/e2e tests $(PYTEST)
-	$(BIN)/python -m pytest tests/e2e $(PYTEST)
+	$(BIN)/python -m pytest -n 3 --dist loadfile tests/e2e $(PYTEST)
 
 check: setup ## lint, format, types, layers, proto compatibility
 	$(BIN)/ruff check .

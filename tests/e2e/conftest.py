@@ -11,7 +11,8 @@ import pytest
 
 from tests.e2e.grid import Grid, Starts
 
-SEED = int(os.environ.get("DIANA_SEED") or time.time_ns() % 1_000_000)
+# Left in the environment, so that all workers of one run draw from the same.
+SEED = int(os.environ.setdefault("DIANA_SEED", str(time.time_ns() % 1_000_000)))
 
 
 def pytest_report_header() -> str:
