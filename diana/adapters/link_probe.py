@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -252,9 +252,7 @@ class ProbeService:
         await self._want_peer(context)
         return data_pb2.PingResponse(site=self._site)
 
-    async def Throughput(
-        self, request: data_pb2.ThroughputRequest, context: Any
-    ) -> AsyncIterator[data_pb2.ThroughputFrame]:
+    async def Throughput(self, request: data_pb2.ThroughputRequest, context: Any) -> None:
         await self._want_peer(context)
         if self._sending >= _PROBES_AT_ONCE:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many probes at once; try later")
@@ -262,8 +260,11 @@ class ProbeService:
         try:
             left = min(request.size_bytes, MOST_PROBE_BYTES)
             while left > 0:
-                yield data_pb2.ThroughputFrame(data=self._noise[:left])
+                await context.write(data_pb2.ThroughputFrame(data=self._noise[:left]))
                 left -= FRAME_BYTES
+        except grpc.aio.InternalError:
+            # The prober is gone, killed perhaps. Left to grpc, that would be a traceback in the node's log.
+            raise asyncio.CancelledError from None
         finally:
             self._sending -= 1
 

@@ -79,6 +79,7 @@ class FileStager:
         self.holdings = Holdings(data, site, self._catalogue, self._replicas)
         self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
         self._urls = Urls(site, data.root, self._pool, self._limits, allowed_urls)
+        self._paces = [self._fetcher.pace, self._urls.pace]
         self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool)
         self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits, self._urls)
         self._blobs = Blobs(data, self._pool, self._limits)
@@ -94,7 +95,9 @@ class FileStager:
 
     def service(self, identify: Identify) -> DataService:
         """The serving side, for the node's gRPC server."""
-        return DataService(self.holdings, self._pool, identify, self._limits)
+        service = DataService(self.holdings, self._pool, identify, self._limits)
+        self._paces.append(service.pace)
+        return service
 
     async def close(self) -> None:
         """Stop all orders (no `StageDone` for them), finish deletions, let go of the catalogue. Twice is fine."""
@@ -300,6 +303,11 @@ class FileStager:
     def check_url(self, text: str) -> None:
         """UsageError when this site may not go there, or the URL is none."""
         self._urls.check(text)
+
+    def set_rate(self, bytes_per_s: int) -> None:
+        """What is fetched, what is served and what goes by URL may each move so fast from now on; 0: no limit."""
+        for pace in self._paces:
+            pace.set(bytes_per_s)
 
     def allow_urls(self, prefixes: Sequence[str]) -> None:
         """From now on URLs are read and written only where they begin with one of these."""

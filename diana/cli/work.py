@@ -12,7 +12,7 @@ from diana.cli.parsing import Command, add_json, add_node, at_least, client, dur
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
-    from diana.wire.client_messages import Decision, SubmitResponse
+    from diana.wire.client_messages import SubmitResponse
 
 OPTIONS = (
     "name",
@@ -169,15 +169,24 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
 
 def _plan(args: argparse.Namespace) -> int:
     with client(args) as node:
-        decision: Decision = node.plan(**_job_of(args))
+        planned = node.plans(**_job_of(args))
     if args.json:
         from diana.wire.client_messages import PlanResponse
 
-        output.print_json(PlanResponse(decision=decision))
+        alone = planned[0].decision if len(planned) == 1 else None
+        output.print_json(PlanResponse(decision=alone) if alone else PlanResponse(groups=planned))
         return 0
     from diana.cli.decisions import show_decision
 
-    show_decision(decision)
+    for at, one in enumerate(planned):
+        if at:
+            print()
+        if one.waits_for:
+            print(f"{one.name}: waits for {', '.join(one.waits_for)}; planned when that is done")
+        elif one.decision is not None:
+            if one.name:
+                print(f"{one.name}: {one.jobs:,} {'job' if one.jobs == 1 else 'jobs'}")
+            show_decision(one.decision)
     return 0
 
 

@@ -79,10 +79,18 @@ class AsyncClient:
         folder: StrPath | None = None,
     ) -> wire.Decision:
         prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
-        decision = (await self._run(steps.plan(prepared))).decision
-        if decision is None:
-            raise DianaError("the node answered a plan without a decision")
-        return decision
+        return await self._run(steps.plan(prepared))
+
+    async def plans(
+        self,
+        job: steps.Job,
+        *,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> tuple[wire.PlannedGroup, ...]:
+        prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
+        return await self._run(steps.plans(prepared))
 
     async def cancel(self, target: str, *, dependents: bool = False) -> int:
         request = wire.CancelRequest(target=target, dependents=dependents)

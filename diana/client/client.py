@@ -83,10 +83,18 @@ class Client:
         folder: StrPath | None = None,
     ) -> wire.Decision:
         """Where the job would go now, and why; nothing is submitted."""
-        decision = self._run(steps.plan(steps.prepare(job, "", options, format, folder))).decision
-        if decision is None:
-            raise DianaError("the node answered a plan without a decision")
-        return decision
+        return self._run(steps.plan(steps.prepare(job, "", options, format, folder)))
+
+    def plans(
+        self,
+        job: steps.Job,
+        *,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> tuple[wire.PlannedGroup, ...]:
+        """The same for a job file of several groups; those that wait for others have no decision yet."""
+        return self._run(steps.plans(steps.prepare(job, "", options, format, folder)))
 
     def cancel(self, target: str, *, dependents: bool = False) -> int:
         """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned. `dependents`: also every group

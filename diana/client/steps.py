@@ -13,7 +13,9 @@ import msgspec
 
 from diana.errors import DianaError, UsageError
 from diana.wire.client_messages import (
+    Decision,
     Option,
+    PlannedGroup,
     PlanResponse,
     StatusRequest,
     StatusResponse,
@@ -134,9 +136,21 @@ def submit(prepared: Prepared) -> Generator[Call | Upload, Any, SubmitResponse]:
     return response
 
 
-def plan(prepared: Prepared) -> Generator[Call | Upload, Any, PlanResponse]:
+def plans(prepared: Prepared) -> Generator[Call | Upload, Any, tuple[PlannedGroup, ...]]:
+    """Each group of the file, as written; the name of an only one is left out."""
     response: PlanResponse = yield from _with_files("Plan", prepared)
-    return response
+    if response.groups:
+        return response.groups
+    if response.decision is None:
+        raise DianaError("the node answered a plan without a decision")
+    return (PlannedGroup(decision=response.decision),)
+
+
+def plan(prepared: Prepared) -> Generator[Call | Upload, Any, Decision]:
+    planned = yield from plans(prepared)
+    if len(planned) > 1 or planned[0].decision is None:
+        raise UsageError(f"{prepared.request.source_name}: holds {len(planned)} groups; plans() plans each of them")
+    return planned[0].decision
 
 
 def _with_files(method: str, prepared: Prepared) -> Generator[Call | Upload, Any, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from diana.engine import quotes
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, quote_request
-from diana.engine.manifest import Manifest
+from diana.engine.manifest import Manifest, is_url
 from diana.engine.messages import LinkEstimate, Quote
 from diana.model.ids import SiteId
 from diana.model.spec import GroupSpec
@@ -21,6 +21,9 @@ MOST_NAMED = 64
 
 MOST_TEXT = 200
 """Of what a peer says, in characters."""
+
+NO_WAY = Link()
+"""Nothing comes over it."""
 
 NOT_ALLOWED = "not among the sites the group allows"
 
@@ -124,6 +127,9 @@ def _candidate(
     default = core.state.settings.default_bytes_per_s
     rtt_s = 0.0 if home or peer is None or peer.rtt_s is None else peer.rtt_s
     links = {link.site: _link(link, default) for link in quote.links if 0 < link.bytes_per_s < inf}
+    # A site without a stream to a holder has no way to its data, however well others reach both.
+    out_of_reach = {h for h in manifest.holders() if quote.reach and h not in (site, *quote.reach) and not is_url(h)}
+    links.update(dict.fromkeys(sorted(out_of_reach), NO_WAY))
     back = core.view.book.estimate(site)
     to_home = Link() if home else _link(back, default) if back else Link(bytes_per_s=default)
     return Candidate(

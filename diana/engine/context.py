@@ -10,6 +10,7 @@ from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, W
 from diana.engine.events import LookedUp
 from diana.engine.littles import Line
 from diana.engine.messages import Message, Progress
+from diana.engine.parties import Parties
 from diana.engine.predictions import Predictions
 from diana.engine.queues import Queues
 from diana.engine.records import Record
@@ -66,6 +67,7 @@ class Context:
         self.expected: dict[str, float] = {}
         """Per template and user: the learned run time that waiting work is counted with."""
         self.totals = Totals(state, lambda custody: learning.expected_s(self, custody), now)
+        self.parties = Parties(site, state)
         self.effects: list[Effect] = []
         self.lrm_session: int | None = None
         """None: no LRM to give jobs to."""
@@ -91,6 +93,8 @@ class Context:
         self.chains: list[Chain] = []
         """Submissions of several groups that are looked at and not accepted yet."""
         self.drafts: dict[int, Draft] = {}
+        self.drafted: set[GroupId] = set()
+        """Groups that were accepted and of which a draft is in the making."""
         self.staging = StageBook()
         self.staged_bytes: dict[CustodyKey, int] = {}
         """Brought here and not told yet."""
@@ -114,6 +118,7 @@ class Context:
         self.effects.append(Persist(record))
         fold.apply(self.state, record, self.site)
         self.totals.saw(record, self.now)
+        self.parties.saw(record)
 
     def send(self, to: SiteId, message: Message) -> None:
         self.effects.append(Send(to, message))

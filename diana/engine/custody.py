@@ -284,10 +284,8 @@ def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
 
 def say_again(core: Context, site: SiteId | None = None) -> None:
     """At start, or when an origin is back: everything it has not acknowledged."""
-    for key in sorted(core.state.custodies):
+    for key in core.parties.taken_from(site):
         custody = core.state.custodies[key]
-        if custody.origin == core.site or site not in (None, custody.origin):
-            continue
         if not custody.runnable:
             _say_prepared(core, custody)
         for batch in sorted(custody.outgoing):
@@ -330,5 +328,6 @@ def _tell(core: Context, custody: Custody) -> None:
             held=held,
             level=level,
             priority=priority,
+            note=staging.note(core, custody.key),
         ),
     )

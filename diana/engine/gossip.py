@@ -3,6 +3,8 @@ learns."""
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.engine import custody, handover, links, littles, load
 from diana.engine.context import Context
 from diana.engine.messages import Hello, LinkEstimate, Summary
@@ -26,9 +28,7 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     core.send(site, summary(core, links.told_always(core)))
     handover.resend_all(core, site)
     custody.say_again(core, site)
-    for group in core.state.groups.values():
-        if group.unplaced and not group.state:
-            core.to_place.add(group.group)
+    core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
 
 
 def _remember(core: Context, hello: Hello) -> None:
@@ -66,14 +66,13 @@ def _distrust(core: Context, site: SiteId, reason: str) -> None:
     if site in core.view.peers:
         # Counted by generations that are no longer its own.
         core.view.peers[site].summary = None
-    for name in sorted(core.state.groups):
-        group = core.state.groups[name]
-        for subgroup in list(group.subgroups.values()):
-            if subgroup.site == site and subgroup.open_jobs() and not subgroup.unreachable:
-                if subgroup.step is Step.OFFERED:
-                    handover.take_back(core, group, subgroup, reason)
-                else:
-                    handover.mark_unreachable(core, group, subgroup, reason)
+    for group, subgroup in core.parties.handed_to(site):
+        if subgroup.unreachable:
+            continue
+        if subgroup.step is Step.OFFERED:
+            handover.take_back(core, group, subgroup, reason)
+        else:
+            handover.mark_unreachable(core, group, subgroup, reason)
 
 
 def on_peer_down(core: Context, site: SiteId) -> None:
@@ -97,7 +96,9 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
         return
     old = peer.summary
     if old is None or (old.generation, old.counter) < (message.generation, message.counter):
-        peer.summary = message
+        # Cut: what a peer names is kept by name, and found again by asking it.
+        named = message.datasets[:MAX_NAMED_DATASETS]
+        peer.summary = msgspec.structs.replace(message, datasets=named)
         core.roster.touch(sender)
         if message.links:
             links.heard(core, sender, message.links)

@@ -31,7 +31,7 @@ from diana.engine.records import (
     TransferCommitted,
 )
 from diana.engine.state import Group, Step, Subgroup
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
+from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.policy.authorise import Action, authorise
@@ -258,10 +258,8 @@ def resend(core: Context, part: SubgroupId) -> None:
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:
     """At start, or when a peer is back: say again what is open (with that peer)."""
-    for group_id in sorted(core.state.groups):
-        for subgroup in list(core.state.groups[GroupId(group_id)].subgroups.values()):
-            if subgroup.site != core.site and site in (None, subgroup.site) and subgroup.open_jobs():
-                if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
-                    core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
-                core.tries.pop(("commit", subgroup.part), None)
-                resend(core, subgroup.part)
+    for _, subgroup in core.parties.handed_to(site):
+        if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
+            core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+        core.tries.pop(("commit", subgroup.part), None)
+        resend(core, subgroup.part)

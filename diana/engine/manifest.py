@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from diana.engine.context import Context
 from diana.engine.datasets import nearest
@@ -14,6 +14,8 @@ from diana.model.spec import GroupSpec
 from diana.model.urls import place_of
 from diana.policy.demand import Need
 
+_SEE = "see: diana datasets show"
+
 
 class Manifest:
     """For one draft. `missing` holds the refs nobody who answered has."""
@@ -22,11 +24,7 @@ class Manifest:
         self._core = core
         quotes = {site: quote for site, (quote, _) in sorted(draft.quotes.items())}
         self._asked = [core.site, *quotes]
-        self._silent = sorted(s for s in core.view.peers if s not in quotes)
-        self._rates = {
-            core.site: {s: p.bytes_per_s or 0.0 for s, p in core.view.peers.items()},
-            **{s: {link.site: link.bytes_per_s for link in q.links} for s, q in quotes.items()},
-        }
+        self._told_rates = {s: {link.site: link.bytes_per_s for link in q.links} for s, q in quotes.items()}
         self._entries: list[tuple[DataFile, frozenset[SiteId], IndexSet]] = []
         self.missing: list[str] = []
         self.trouble = dict(draft.held.failed) if draft.held else {}
@@ -48,6 +46,7 @@ class Manifest:
                 self._entries.append((units[ref], frozenset(holders[ref]), readers))
             else:
                 self.missing.append(ref)
+        self._holders = sorted({site for _, some, _ in self._entries for site in some})
 
     def _known_of_old(self, core: Context, draft: Draft, units: dict[str, DataFile]) -> None:
         """Where a site that told of a dataset cannot be reached, its content is what a replica of this site's own says
@@ -63,17 +62,47 @@ class Manifest:
         troubled = [ref for ref in self.missing if ref in self.trouble]
         if troubled:
             return self.trouble[troubled[0]]
+        for ref in self.missing[:3]:
+            line = self._not_in_dataset(ref)
+            if line:
+                return line
         likely = sorted({near for ref in self.missing[:3] for near in nearest(self._core, dataset_of(ref))})
         hint = f"did you mean {' or '.join(likely[:3])}? else " if likely else ""
-        names = ", ".join(ref.partition(":")[2] for ref in self.missing[:3])
-        more = f" and {len(self.missing) - 3} more" if len(self.missing) > 3 else ""
-        silent = f" (no answer from {', '.join(self._silent)})" if self._silent else ""
+        names = _some([ref.partition(":")[2] for ref in self.missing])
         sites = ", ".join(self._asked)
         mend = f"{hint}add it with: diana datasets add NAME PATH"
-        return f"dataset {names}{more}: not registered at {sites}{silent}; {mend}"
+        return f"dataset {names}: not registered at {sites}{self._silent()}; {mend}"
+
+    def _not_in_dataset(self, ref: str) -> str:
+        """What is wrong with it, if those who answered have other files or versions of its dataset; else empty."""
+        name = dataset_of(ref)
+        known = self._core.roster.holders([name])
+        where = [s for s in self._asked if s in known or (s == self._core.site and name in self._core.state.datasets)]
+        if not where:
+            return ""
+        version, _, file = ref.removeprefix(f"dataset:{name}").partition("/")
+        whole = f"dataset:{name}{version}"
+        if not file:
+            return f"dataset {name}: no version {version[1:]} of it at {_some(where)}{self._silent()}; {_SEE} {name}"
+        files = [other.removeprefix(f"{whole}/") for other in self.missing if other.startswith(f"{whole}/")]
+        what = f"no file {_some(files)} in it" + (f", or no version {version[1:]}" if version else "")
+        return f"dataset {name}{version}: {what}, at {_some(where)}{self._silent()}; {_SEE} {name} --files"
+
+    def _silent(self) -> str:
+        """Peers that may know better."""
+        silent = sorted(s for s in self._core.view.peers if s not in self._asked)
+        return f" (no answer from {_some(silent)})" if silent else ""
+
+    def _rates(self, site: SiteId, holders: Iterable[SiteId]) -> dict[SiteId, float]:
+        """What `site` forecasts of fetching from each of these; home asks its own links."""
+        if site != self._core.site:
+            told = self._told_rates.get(site, {})
+            return {holder: told.get(holder, 0.0) for holder in holders}
+        met = self._core.view.peers
+        return {h: (met[h].bytes_per_s or 0.0) if h in met else 0.0 for h in holders}
 
     def holders(self) -> list[SiteId]:
-        return sorted({site for _, holders, _ in self._entries for site in holders})
+        return self._holders
 
     def needs(self, indices: IndexSet) -> tuple[Need, ...]:
         return tuple(
@@ -87,7 +116,7 @@ class Manifest:
     ) -> tuple[tuple[DataFile, ...], tuple[tuple[SiteId, ...], ...], tuple[IndexSet, ...]]:
         """(files, sources, readers) that a part at `site` needs; sources best first: itself, then by what that site
         forecasts of its links. What is read by URL has none."""
-        rates = self._rates.get(site, {})
+        rates = self._rates(site, self._holders)
         files: list[DataFile] = []
         sources: list[tuple[SiteId, ...]] = []
         readers: list[IndexSet] = []
@@ -95,7 +124,7 @@ class Manifest:
             here = reading & indices
             if here:
                 known = (h for h in holders if not is_url(h))
-                order = tuple(sorted(known, key=lambda h: (h != site, -rates.get(h, 0.0), h)))
+                order = tuple(sorted(known, key=lambda h: (h != site, -rates[h], h)))
                 files.append(unit)
                 sources.append(order)
                 readers.append(here)
@@ -110,6 +139,12 @@ def url_host(ref: str) -> SiteId:
 def is_url(holder: SiteId) -> bool:
     """Whether it is a pseudo-site. No site's id has a colon."""
     return holder.startswith("url:")
+
+
+def _some(names: Sequence[str]) -> str:
+    """At most three of them."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _blob_sizes(spec: GroupSpec) -> dict[str, int]:

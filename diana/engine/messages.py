@@ -141,6 +141,8 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """As asked."""
     max_jobs: int = 0
     """So many of the asked jobs are taken and no more; 0: all of them."""
+    reach: tuple[SiteId, ...] = ()
+    """Sites it has a stream to, where they are few enough to be named: from no other can it fetch. Empty: not said."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,6 +257,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Best of its queued jobs, Q1 to Q4; empty: none is queued."""
     priority: float = 0.0
     """Theirs."""
+    note: str = ""
+    """Why its jobs wait for their inputs longer than they should; one line."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,8 @@ def _outcome(
         jobs=sum(len(s.indices) + len(s.superseded) for s in given),
         predicted_wait_s=planned.wait_s,
         predicted_stage_in_s=planned.stage_in_s,
-        predicted_run_s=planned.run_s,
+        # In whole waves, as jobs run.
+        predicted_run_s=planned.run_s + max(0.0, planned.expected_end_s - planned.predicted_end_s),
         predicted_end_s=planned.expected_end_s or planned.predicted_end_s,
         predicted_bytes_in=planned.bytes_in,
         started_s=max(0.0, min(started) - decided_s) if started else -1.0,

@@ -16,7 +16,7 @@ from diana.engine.effects import DecisionMade, Refusal, Reply
 from diana.engine.manifest import Manifest
 from diana.engine.records import GroupPlaced, Part
 from diana.engine.state import Group
-from diana.model.decision import Decision
+from diana.model.decision import Decision, SiteCost
 from diana.model.ids import subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
@@ -31,6 +31,8 @@ RETRY_S = 5.0
 
 def decide(core: Context, draft: Draft) -> None:
     del core.drafts[draft.number]
+    if draft.group:
+        core.drafted.discard(draft.group)
     core.timers.cancel(("quotes", str(draft.number)))
     group = core.state.groups.get(draft.group) if draft.group else None
     if draft.group and (group is None or group.state or not parallel_left(group, draft.spec)):
@@ -92,13 +94,19 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
 
 
 def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
-    rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}" for c in plan.decision.candidates]
+    rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
     known = {c.site for c in plan.decision.candidates}
     unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
     # Of a group for some sites only, the others need no word.
     meant = [row for row in rows if not row.endswith(candidates.NOT_ALLOWED)]
     rows = [*meant, *unknown] or rows
+    if unknown and len(unknown) == len(spec.sites):
+        return Refusal(code="usage", text="; ".join(unknown))
     return Refusal(code="unplaceable", text="no site can take this group: " + "; ".join(rows))
+
+
+def _but(row: SiteCost) -> str:
+    return f" (takes it if {row.near_miss})" if row.near_miss else ""
 
 
 def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal) -> None:

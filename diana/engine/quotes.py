@@ -14,6 +14,8 @@ from diana.model.sketch import Quantiles
 
 MOST_HOLDERS = 128
 """Links told because they lead to the asked data, or to the asker."""
+MOST_REACHED = 256
+"""A site with more streams than this does not name them."""
 MOST_OTHERS = 16
 """Links told besides, those measured last: holders nobody here knows of may be among them."""
 
@@ -61,6 +63,7 @@ def quote(
         busy_fraction=1.0 - load.free_slots(core) / settings.slots if settings.slots else 1.0,
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
+        reach=_reach(core),
     )
 
 
@@ -74,6 +77,11 @@ def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tup
     told = {one.site: one for one in known if one is not None}
     told.update((one.site, one) for one in book.freshest(MOST_OTHERS))
     return tuple(told[site] for site in sorted(told))
+
+
+def _reach(core: Context) -> tuple[SiteId, ...]:
+    up = [site for site, peer in core.view.peers.items() if peer.up]
+    return tuple(sorted(up)) if len(up) <= MOST_REACHED else ()
 
 
 def learned(core: Context, asked: QuoteRequest) -> Quantiles:

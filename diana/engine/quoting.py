@@ -29,10 +29,11 @@ def replace(core: Context, group: Group) -> None:
         return
     if dependencies.waits(core, group):
         return
-    if any(d.group == group.group for d in core.drafts.values()):
+    if group.group in core.drafted:
         return
     draft = Draft(core.ticket(), group.spec, waiting, group.refs)
     draft.group = group.group
+    core.drafted.add(group.group)
     draft.owner = group.owner
     ask(core, draft)
 

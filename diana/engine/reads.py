@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import dependencies, link_reads, load, queries
+from diana.engine import dependencies, link_reads, load, queries, staging
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
@@ -121,6 +121,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         or _unreachable_note(group)
         or group.on_hold
         or dependencies.note(core, group)
+        or _staging_note(core, group)
         or group.note,
         after=group.after,
         dataset=group.spec.outputs.dataset,
@@ -151,6 +152,23 @@ def _state(core: Context, group: Group, running: int, unreachable: int, waits: i
 
 def _unreachable_note(group: Group) -> str:
     return next((s.unreachable for s in group.subgroups.values() if s.unreachable and s.open_jobs()), "")
+
+
+def _staging_note(core: Context, group: Group) -> str:
+    """Of the first part whose inputs do not arrive."""
+    for part, subgroup in sorted(group.subgroups.items()):
+        if not subgroup.open_jobs():
+            continue
+        if subgroup.site == core.site:
+            note = staging.note(core, (part, subgroup.epoch))
+        else:
+            told = core.progress.get(part)
+            # From a peer: one line, whatever it sent.
+            current = told is not None and told.epoch == subgroup.epoch
+            note = staging.clipped(told.note) if told is not None and current else ""
+        if note:
+            return f"{subgroup.site}: {note}"
+    return ""
 
 
 def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:

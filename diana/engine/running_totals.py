@@ -121,6 +121,11 @@ class Totals:
         self._settle()
         return self._unplaced_of.get(user, 0)
 
+    def unplaced(self) -> list[GroupId]:
+        """Groups with jobs no site has, in no order."""
+        self._settle()
+        return list(self._unplaced)
+
     def ahead_s(self) -> float:
         """Processor-seconds, at this site's speed, of what waits and may start; what was given to the LRM is not
         among it."""

@@ -17,12 +17,14 @@ MOST_AFTER_FAULTS = 4 * MAX_UNITS
 class Unit:
     """Files that are staged together and the jobs that read any of them."""
 
-    __slots__ = ("files", "readers", "tries")
+    __slots__ = ("error", "files", "readers", "tries")
 
     def __init__(self, files: tuple[Fetch, ...], readers: IndexSet) -> None:
         self.files = files
         self.readers = readers
         self.tries = 0
+        self.error = ""
+        """Of the last try; empty: none failed yet."""
 
 
 class StageBook:
@@ -70,6 +72,11 @@ class StageBook:
         for ticket in tickets:
             del self.tickets[ticket]
         return tickets
+
+    def troubled(self, key: CustodyKey) -> Unit | None:
+        """The unit that failed most often and is tried again; None: all goes well."""
+        failing = (unit for _, unit in sorted(self.units.get(key, {}).items()) if unit.error)
+        return max(failing, key=lambda unit: unit.tries, default=None)
 
     def blocked(self, key: CustodyKey) -> IndexSet:
         """Jobs that have inputs on their way."""

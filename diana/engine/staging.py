@@ -7,11 +7,14 @@ from diana.engine.context import Context
 from diana.engine.effects import StageIn
 from diana.engine.events import StageDone
 from diana.engine.state import Custody, CustodyKey
-from diana.model.ids import SubgroupId
+from diana.errors import one_line
+from diana.model.ids import SubgroupId, group_of
 
 TRIES = 5
 """To stage one unit before its jobs fail staging; each try goes through all sources. Once is enough where the stager
 says that trying again would not help."""
+MOST_NOTE = 200
+"""Characters of what is told of a try that failed."""
 
 
 def begin(core: Context, custody: Custody) -> None:
@@ -40,9 +43,13 @@ def on_staged(core: Context, event: StageDone) -> None:
     if not event.error:
         core.staging.close_unit(key, number)
         core.requeue.add(key)
+        if unit.error:
+            _say(core, custody)
         return
     unit.tries += 1
     if unit.tries < TRIES and not event.final:
+        unit.error = event.error
+        _say(core, custody)
         core.after(("stage", key[0], str(key[1]), str(number)), 0.5 * 2.0**unit.tries)
         return
     halves = core.staging.halve(custody, number) if event.final else []
@@ -54,6 +61,28 @@ def on_staged(core: Context, event: StageDone) -> None:
     core.staging.close_unit(key, number)
     if lost:
         execution.never_ran(core, custody, list(lost), event.error)
+
+
+def note(core: Context, key: CustodyKey) -> str:
+    """Why jobs of the custody wait for their inputs longer than they should: one line. Empty: they do not."""
+    unit = core.staging.troubled(key)
+    if unit is None:
+        return ""
+    return clipped(f"inputs do not arrive, try {unit.tries + 1} of {TRIES}: {unit.error}")
+
+
+def clipped(text: str) -> str:
+    """As one line of at most `MOST_NOTE`; also what others say goes through here."""
+    line = one_line(text[: 4 * MOST_NOTE])
+    return line if len(line) <= MOST_NOTE else f"{line[: MOST_NOTE - 3]}..."
+
+
+def _say(core: Context, custody: Custody) -> None:
+    """Its note changed."""
+    if custody.origin == core.site:
+        core.notify(group_of(custody.subgroup))
+    else:
+        core.moved.add(custody.key)
 
 
 def stage_again(core: Context, subgroup: SubgroupId, epoch: str, number: str) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from diana.jobfile.parse import ParsedFile, ParsedJob, parse_file, parse_job
+    from diana.jobfile.parse import ParsedFile, ParsedJob, parse_file
 
-__all__ = ["ParsedFile", "ParsedJob", "parse_file", "parse_job"]
+__all__ = ["ParsedFile", "ParsedJob", "parse_file"]
 
 
 def __getattr__(name: str) -> object:

@@ -56,7 +56,12 @@ def parse_file(
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
 ) -> ParsedFile:
-    """Check a job file of one group or several; parameters and errors as for `parse_job`."""
+    """Check a job file of one group or several; `format` is toml, yaml, json or script.
+
+    `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
+    written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
+    is in order), `read_blob` gives the content of a sent file. UsageError: one line, beginning with `source_name`.
+    """
     rows: list[bytes] = []
 
     def put_later(content: bytes) -> str:
@@ -99,36 +104,6 @@ def _tables(
 def check_format(format: str, source: str) -> None:
     if format not in FORMATS:
         raise UsageError(f"{source}: format {format!r} is not understood; want one of {', '.join(FORMATS)}")
-
-
-def parse_job(
-    content: bytes,
-    format: str,
-    source_name: str,
-    options: Mapping[str, str],
-    files: Mapping[str, Upload],
-    put_blob: Callable[[bytes], str],
-    read_blob: Callable[[str], bytes],
-) -> ParsedJob:
-    """Check a job file of one group; `format` is toml, yaml, json or script.
-
-    `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
-    written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
-    is in order), `read_blob` gives the content of a sent file. UsageError: one line, beginning with `source_name`.
-    """
-    check_format(format, source_name)
-    try:
-        return _parse(_data(content, format, source_name, options), source_name, files, put_blob, read_blob)
-    except ValueError as error:
-        raise UsageError(f"{source_name}: {one_line(str(error))}") from None
-
-
-def _data(content: bytes, format: str, source: str, options: Mapping[str, str]) -> dict[str, Any]:
-    if format == "script":
-        data, options = script_data(read_text(content, source), options)
-    else:
-        data = read_data(content, format, source)
-    return apply(data, options)
 
 
 def _parse(

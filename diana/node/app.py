@@ -255,7 +255,9 @@ class _Node:
         self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls))
         self.lrm.set_slots(config.settings.slots)
         self.stager.allow_urls(config.staging.urls)
+        self.stager.set_rate(config.staging.rate_bytes_per_s)
         self.probe.configure(config.settings)
+        _log.info("%s was read again", self.paths.config)
 
 
 def _protocol() -> int:

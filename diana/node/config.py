@@ -90,7 +90,16 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         settings = Settings(**_checked(Settings, values.pop("settings", {}), name, "settings."))
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
-    return SiteConfig(settings=settings, staging=_staging(values.pop("staging", {}), name), **values)
+    staging = _staging(values.pop("staging", {}), name)
+    return SiteConfig(settings=_within_rate(settings, staging), staging=staging, **values)
+
+
+def _within_rate(settings: Settings, staging: Staging) -> Settings:
+    """Planners must not count on more than the stager serves."""
+    rate, uplink = float(staging.rate_bytes_per_s), settings.uplink_bytes_per_s
+    if not rate or 0 < uplink <= rate:
+        return settings
+    return msgspec.structs.replace(settings, uplink_bytes_per_s=rate)
 
 
 def _staging(table: dict[str, Any], name: str) -> Staging:

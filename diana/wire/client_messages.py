@@ -279,9 +279,17 @@ class RetryResponse(_Message, frozen=True):
     jobs: int = 0
 
 
+class PlannedGroup(_Message, frozen=True):
+    name: str = ""
+    jobs: int = 0
+    decision: Decision | None = None
+    waits_for: tuple[str, ...] = ()
+
+
 class PlanResponse(_Message, frozen=True):
     decision: Decision | None = None
     needs_files: tuple[str, ...] = ()
+    groups: tuple[PlannedGroup, ...] = ()
 
 
 class ExplainResponse(_Message, frozen=True):

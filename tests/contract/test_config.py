@@ -244,3 +244,9 @@ def test_addresses_are_taken_apart(address: str, parts: tuple[str, int]) -> None
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ValueError):
         host_port(address)
+
+
+@pytest.mark.parametrize(("uplink", "said"), [(0, 10e6), (4e6, 4e6), (80e6, 10e6)])
+def test_planners_do_not_count_on_more_than_the_stager_serves(uplink: float, said: float) -> None:
+    config = parse_config(f"{_GOOD}[settings]\nuplink_bytes_per_s = {uplink}\n[staging]\nrate_bytes_per_s = 10000000\n")
+    assert config.settings.uplink_bytes_per_s == said

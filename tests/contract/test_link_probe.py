@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,39 @@ async def test_a_probe_is_capped_whatever_is_asked(alpha: tuple[Vo, str]) -> Non
         async for frame in stub.Throughput(data_pb2.ThroughputRequest(size_bytes=1 << 31)):
             got += len(frame.data)
     assert got == MOST_PROBE_BYTES
+
+
+async def test_probers_that_are_killed_mid_stream_leave_no_traceback_in_the_log(
+    alpha: tuple[Vo, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    vo, address = alpha
+    command = [sys.executable, "-m", "tests.contract.link_prober", str(vo.keys("beta")), address]
+    for _ in range(4):
+        probers = [await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE) for _ in range(2)]
+        for prober in probers:
+            assert prober.stdout is not None
+            assert await prober.stdout.readline() == b"reading\n"
+        for prober in probers:
+            prober.kill()
+            await prober.wait()
+    await asyncio.sleep(0.2)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_reader_that_is_gone_ends_its_stream_without_an_error_and_frees_its_place() -> None:
+    class Gone:
+        """Of a caller whose connection broke while something was written."""
+
+        def auth_context(self) -> dict[str, list[bytes]]:
+            return {"x509_subject_alternative_name": [b"spiffe://testvo/site/beta"]}
+
+        async def write(self, frame: data_pb2.ThroughputFrame) -> None:
+            raise grpc.aio.InternalError("Failed execute_batch")
+
+    service = ProbeService(ALPHA)
+    for _ in range(100):
+        with pytest.raises(asyncio.CancelledError):
+            await service.Throughput(data_pb2.ThroughputRequest(size_bytes=1), Gone())
 
 
 async def test_a_user_may_not_probe(alpha: tuple[Vo, str], tmp_path: Path) -> None:

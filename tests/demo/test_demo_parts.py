@@ -15,9 +15,9 @@ from diana.demo.grid import MARK, fresh_folder, plan_sites, processes_of
 from diana.demo.job import make_samples, write_job
 from diana.demo.sums import Tally, spread
 from diana.errors import UsageError
-from diana.jobfile import parse_job
+from diana.jobfile import parse_file
 from diana.wire.client_messages import OutputFile, ResultsChunk, UploadedFile
-from tests.jobfile.builders import Blobs
+from tests.jobfile.builders import Blobs, only_group
 
 
 def test_the_programs_as_processes_give_the_histogram_computed_directly(tmp_path: Path) -> None:
@@ -57,7 +57,8 @@ def test_every_file_gets_one_job_also_where_they_cannot_be_dealt_evenly(tmp_path
     blobs = Blobs()
     files: dict[str, UploadedFile] = {}
     for _ in range(2):
-        parsed = parse_job(path.read_bytes(), "toml", "job.toml", {}, files, blobs.put, blobs.kept.__getitem__)
+        whole = parse_file(path.read_bytes(), "toml", "job.toml", {}, files, blobs.put, blobs.kept.__getitem__)
+        parsed = only_group(whole)
         files = {name: blobs.uploaded(name, (tmp_path / name).read_bytes()) for name in parsed.needs_files} or files
     assert parsed.jobs == jobs
     refs = [ref for ref, _ in parsed.refs if ref.startswith("dataset:")]

@@ -80,6 +80,28 @@ def test_three_stages_pass_their_data_on_and_a_key_gives_them_again(grid: Grid, 
         assert registered == {"squares": JOBS, "more": JOBS + 1}
 
 
+def test_a_plan_of_several_groups_prices_those_that_wait_for_none_and_names_what_others_wait_for(
+    grid: Grid, tmp_path: Path
+) -> None:
+    alpha, _ = pair(grid)
+    with alpha.client() as client:
+        planned = client.plans(stages(tmp_path).encode())
+        assert [(one.name, one.jobs, one.waits_for) for one in planned] == [
+            ("make", JOBS, ()),
+            ("use", JOBS, ("make",)),
+            ("tell", 1, ("use", "make")),
+        ]
+        assert planned[0].decision is not None and planned[0].decision.parts
+        assert planned[1].decision is planned[2].decision is None
+        with pytest.raises(UsageError, match="holds 3 groups"):
+            client.plan(stages(tmp_path).encode())
+        assert client.status() == ()
+    (tmp_path / "stages.toml").write_text(stages(tmp_path))
+    shown = grid.run(alpha, "plan", "--data", str(alpha.data), str(tmp_path / "stages.toml")).stdout
+    assert shown.startswith("make: 6 jobs\n")
+    assert "\nuse: waits for make; planned when that is done\n\ntell: waits for use, make; planned when" in shown
+
+
 def test_a_killed_origin_goes_on_where_it_was_with_outputs_in_the_users_folder(grid: Grid, tmp_path: Path) -> None:
     alpha, _ = pair(grid)
     to = tmp_path / "out"

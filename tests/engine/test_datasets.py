@@ -48,6 +48,39 @@ def test_an_unknown_dataset_is_answered_with_the_names_nearest_to_it() -> None:
     assert isinstance(refused, fx.Refusal) and "did you mean collisions?" in refused.text
 
 
+def refused(grid: Grid, ref: str) -> str:
+    answer = grid["alpha"].submit(spec(1), 1, 99, refs=((ref, whole(1)),))
+    assert isinstance(answer, fx.Refusal)
+    return answer.text
+
+
+def test_a_file_that_a_registered_dataset_lacks_is_not_called_a_dataset_nobody_registered() -> None:
+    grid = Grid(alpha=2, beta=2)
+    registered(grid["alpha"], "gone")
+    assert refused(grid, "dataset:gone/f9") == (
+        "dataset gone: no file f9 in it, at alpha; see: diana datasets show gone --files"
+    )
+    assert refused(grid, "dataset:gone@4/f9") == (
+        "dataset gone@4: no file f9 in it, or no version 4, at alpha; see: diana datasets show gone --files"
+    )
+    assert refused(grid, "dataset:gone@4") == (
+        "dataset gone: no version 4 of it at alpha; see: diana datasets show gone"
+    )
+
+
+def test_a_lacking_file_is_told_with_the_peers_that_have_its_dataset_and_those_that_did_not_answer() -> None:
+    grid = Grid(alpha=2, beta=2, gamma=2, delta=2)
+    registered(grid["beta"], "gone", "other")
+    registered(grid["gamma"], "gone")
+    grid.pass_time(3.0)
+    grid.part("delta")
+    text = refused(grid, "dataset:gone/f9")
+    assert text.startswith("dataset gone: no file f9 in it, at beta, gamma (no answer from delta); see:")
+    refs = tuple((f"dataset:gone/f{n}", whole(1)) for n in range(6))
+    answer = grid["alpha"].submit(spec(1), 1, 100, refs=refs)
+    assert isinstance(answer, fx.Refusal) and "no file f0, f1, f2 and 3 more in it" in answer.text
+
+
 def registered(alpha: Site, *names: str) -> None:
     for number, name in enumerate(names):
         alpha.handle(ev.AddDataset(request=number, principal=OPERATOR, dataset=dataset(name, "f")))

@@ -6,6 +6,7 @@ import pytest
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import messages as ms
 from diana.engine import records as r
 from diana.engine import staging
 from diana.model.facts import Outcome
@@ -15,6 +16,7 @@ from diana.model.settings import Settings
 from diana.model.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
+from tests.engine.handing import committed, receive
 
 PART = SubgroupId("alpha-1/0")
 
@@ -281,6 +283,46 @@ def test_a_file_that_cannot_be_brought_fails_its_readers_only_after_some_tries()
     (facts,) = [f for f in site.facts.values() if Outcome.STAGING_FAILED in f.outcomes]
     assert (facts.indices, facts.attempts) == ([1], [0])
     assert started(site) == {0, 2, 3}
+
+
+def test_while_staging_is_tried_again_the_status_says_why_until_it_goes_on() -> None:
+    site = staged()
+    failed = f"beta: {'no route ' * 40}\n\x1b[31m"
+    site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=0, error=failed))
+    note = view(site).note
+    assert note.startswith("alpha: inputs do not arrive, try 2 of 5: beta: no route") and note.isprintable()
+    assert view(site).staging == 4 and len(note) <= len("alpha: ") + staging.MOST_NOTE
+    site.grid.pass_time(2.0)
+    site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=0, error="beta: is away"))
+    assert view(site).note == "alpha: inputs do not arrive, try 3 of 5: beta: is away"
+    site.grid.pass_time(3.0)
+    site.trace.clear()
+    site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=1))
+    assert view(site).note == "" and any(isinstance(effect, fx.Notify) for effect in site.trace)
+
+
+def test_a_site_that_stages_for_another_tells_why_it_has_to_try_again() -> None:
+    grid = Grid(alpha=1, beta=8)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "f")))
+    beta.stage_at_once = False
+    alpha.submit(spec(4, sites=("beta",)), 4, refs=(("dataset:d/f", whole(4)),))
+    beta.handle(ev.StageDone(ticket=unit(beta, "f").ticket, bytes_moved=0, error="alpha: disk is slow"))
+    grid.pass_time(2.0)
+    assert view(alpha).note == "beta: inputs do not arrive, try 2 of 5: alpha: disk is slow"
+    beta.handle(ev.StageDone(ticket=unit(beta, "f").ticket, bytes_moved=1))
+    grid.pass_time(2.0)
+    assert view(alpha).note == ""
+
+
+def test_what_a_peer_says_of_its_staging_is_shown_as_one_short_line() -> None:
+    grid = committed()
+    said = ms.Progress(
+        subgroup=PART, epoch=1, counter=10**15, staging=4, queued=0, running=0, held=whole(0), note="x\n\x1b" * 5000
+    )
+    receive(grid["alpha"], "beta", said)
+    note = view(grid["alpha"]).note
+    assert note.isprintable() and len(note) <= len("beta: ") + staging.MOST_NOTE
 
 
 def test_after_a_restart_everything_is_staged_again_and_old_tickets_mean_nothing() -> None:

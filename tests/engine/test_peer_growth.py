@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.bench_growth import with_peers
+import msgspec
+
+from benchmarks.bench_growth import hello, summary_of, with_peers
+from benchmarks.bench_queues import Driver
+from diana.engine import effects as fx
+from diana.engine import events as ev
+from diana.engine import gossip
+from diana.engine import messages as ms
 from diana.engine.linkbook import LinkBook
 from diana.model.ids import SiteId
 from diana.model.link import LinkHistory
+from tests.engine.bench import Grid
+from tests.engine.builders import spec
 
 
 def test_a_peer_costs_the_same_with_ten_thousand_peers_as_with_a_hundred() -> None:
@@ -18,6 +27,48 @@ def test_a_peer_costs_the_same_with_ten_thousand_peers_as_with_a_hundred() -> No
 def min_of(peers: int, rounds: int) -> dict[str, float]:
     found = [with_peers(peers) for _ in range(rounds)]
     return {name: min(one[name] for one in found) for name in found[0]}
+
+
+def test_a_peer_that_comes_back_costs_by_its_own_part_of_ten_thousand_groups() -> None:
+    """No group of theirs concerns it; a look at each would cost five hundred times as much."""
+    few, many = (coming_back_s(groups) for groups in (20, 10_000))
+    assert many < 5 * few + 0.001, f"{few * 1e6:.0f} us with 20 groups, {many * 1e6:.0f} with 10,000"
+
+
+def coming_back_s(groups: int) -> float:
+    driver = Driver(0, 0, "default")
+    for n in range(groups):
+        driver.submit(n % 100, 1, 100)
+    times = []
+    for _ in range(9):
+        times.append(driver.handle(ev.PeerUp(hello(site(1)))))
+        driver.handle(ev.PeerDown(site(1)))
+    return sorted(times)[4]
+
+
+def test_a_peer_is_told_what_is_open_there_and_nothing_else() -> None:
+    grid = Grid(None, alpha=1, beta=4, gamma=4)
+    alpha = grid["alpha"]
+    for number, name in enumerate(("beta", "gamma", "beta")):
+        alpha.submit(spec(2, work_s=100.0, sites=(name,)), 2, number, settle=False)
+    grid.settle()
+    grid.part("beta")
+    alpha.cancel("alpha-1", settle=False)
+    alpha.trace.clear()
+    grid.heal("beta")
+    told = {e.to: e.message for e in alpha.trace if isinstance(e, fx.Send) and isinstance(e.message, ms.Control)}
+    assert set(told) == {"beta"} and told[SiteId("beta")].subgroup == "alpha-1/0"
+
+
+def test_of_what_a_peer_names_no_more_is_kept_than_a_peer_may_name() -> None:
+    driver = Driver(0, 0, "default")
+    driver.handle(ev.PeerUp(hello(site(1))))
+    names = tuple(f"d{n:06}" for n in range(gossip.MAX_NAMED_DATASETS + 5000))
+    driver.handle(ev.Received(site(1), msgspec.structs.replace(summary_of(site(1), 1), datasets=names)))
+    core = driver.engine.core
+    kept = core.view.peers[site(1)].summary
+    assert kept is not None and kept.datasets == names[: gossip.MAX_NAMED_DATASETS]
+    assert core.roster.holders(names[:1]) == {site(1)} and not core.roster.holders(names[-1:])
 
 
 def site(n: int) -> SiteId:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from diana.engine import load
 from diana.engine.context import Context
+from diana.model.ids import SiteId
 from diana.model.principal import Principal, Role
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
@@ -48,6 +49,25 @@ def check_totals(core: Context) -> None:
     # A learned run time counts once it moved by a twentieth.
     assert core.totals.ahead_s() == pytest.approx(ahead, rel=0.06, abs=0.01)
     check_classes(core)
+    check_parties(core)
+
+
+def check_parties(core: Context) -> None:
+    """What concerns another site is what a look at everything finds."""
+    groups = [core.state.groups[name] for name in sorted(core.state.groups)]
+    unplaced = {group.group for group in groups if group.unplaced}
+    assert set(core.totals.unplaced()) == unplaced
+    for site in (None, "alpha", "beta", "gamma"):
+        theirs = [
+            (group.group, subgroup.part)
+            for group in groups
+            for subgroup in group.subgroups.values()
+            if subgroup.site != core.site and site in (None, subgroup.site) and subgroup.open_jobs()
+        ]
+        found = [(group.group, part.part) for group, part in core.parties.handed_to(SiteId(site) if site else None)]
+        assert found == theirs
+        held = [k for k, c in core.state.custodies.items() if c.origin != core.site and site in (None, c.origin)]
+        assert core.parties.taken_from(SiteId(site) if site else None) == sorted(held)
 
 
 def naive_on_slots(core: Context) -> dict[tuple[str, int], int]:

@@ -297,3 +297,31 @@ def test_a_dataset_whose_site_is_away_is_placed_by_the_replica_that_home_fetched
     assert Manifest(core, draft).missing == []
     draft.held = ev.LookedUp(ticket=1, cached=(DataFile("dataset:e", 1, unit.sha256),))
     assert Manifest(core, draft).missing == ["dataset:d"]
+
+
+# --- reach ----------------------------------------------------------------------------------------------------
+
+
+def test_a_site_without_a_stream_to_the_only_holder_is_no_place_for_its_data() -> None:
+    grid = Grid(alpha=1, beta=1, gamma=8)
+    alpha, beta, gamma = (grid[name] for name in ("alpha", "beta", "gamma"))
+    beta.handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "f", size_bytes=MB)))
+    wanted = msgspec.structs.replace(spec(8), inputs=(InputFile(source="dataset:d", path="d"),))
+    refs = (("dataset:d", IndexSet.span(0, 8)),)
+    assert "gamma" in {part.site for part in planned(alpha, wanted, 8, refs).parts}
+    beta.handle(ev.PeerDown(gamma.name))
+    gamma.handle(ev.PeerDown(beta.name))
+    apart = planned(alpha, wanted, 8, refs)
+    assert "gamma" not in {part.site for part in apart.parts}
+    only = msgspec.structs.replace(wanted, sites=("gamma",))
+    answer = alpha.submit(only, 8, 78, refs=refs, plan_only=True)
+    assert isinstance(answer, fx.Refusal) and "gamma: its data cannot be brought there" in answer.text
+
+
+def test_a_site_nobody_knows_is_the_users_mistake_and_one_that_is_too_small_says_what_it_would_take() -> None:
+    alpha = Grid(alpha=2)["alpha"]
+    stranger = alpha.submit(spec(1, sites=("delta",)), 1, 78, plan_only=True)
+    assert stranger == fx.Refusal(code="usage", text="delta: no site known here; see diana sites")
+    wide = alpha.submit(spec(1, processors=64), 1, 79, plan_only=True)
+    assert isinstance(wide, fx.Refusal) and wide.code == "unplaceable"
+    assert "alpha: has 2 of the 64 processors a job needs (takes it if processors <= 2)" in wide.text

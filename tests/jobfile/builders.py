@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from diana.jobfile import ParsedJob, parse_job
+from diana.jobfile import ParsedFile, ParsedJob, parse_file
+from diana.model.spec import GroupSpec
 from diana.wire.client_messages import UploadedFile
 
 
@@ -32,7 +33,15 @@ def parse(
     blobs: Blobs | None = None,
     source: str = "job",
 ) -> ParsedJob:
+    """A file of one group; while it wants files, a `ParsedJob` that says which."""
     blobs = blobs or Blobs()
     sent = {path: blobs.uploaded(path, data) for path, data in (files or {}).items()}
     content = text.encode() if isinstance(text, str) else text
-    return parse_job(content, format, source, options or {}, sent, blobs.put, blobs.kept.__getitem__)
+    return only_group(parse_file(content, format, source, options or {}, sent, blobs.put, blobs.kept.__getitem__))
+
+
+def only_group(parsed: ParsedFile) -> ParsedJob:
+    if parsed.needs_files:
+        return ParsedJob(spec=GroupSpec(), jobs=0, refs=(), needs_files=parsed.needs_files)
+    (group,) = parsed.groups
+    return group

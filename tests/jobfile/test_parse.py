@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from diana.jobfile import parse_file
 from diana.model.indexset import IndexSet
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, encode_spec
 from diana.model.sweep import Parameters, decode_rows
@@ -163,11 +164,10 @@ def test_a_long_list_leaves_the_spec_for_a_blob() -> None:
 
 def test_an_executable_input_stays_executable() -> None:
     blobs = Blobs()
-    from diana.jobfile import parse_job
-
     sent = {"sim": blobs.uploaded("sim", b"#!", executable=True)}
     content = b'inputs = ["sim", {url = "sim", path = "b", executable = false}]\ngroup.command = "./sim"'
-    spec = parse_job(content, "toml", "job", {}, sent, blobs.put, blobs.kept.__getitem__).spec
+    parsed = parse_file(content, "toml", "job", {}, sent, blobs.put, blobs.kept.__getitem__)
+    spec = parsed.groups[0].spec
     assert [file.executable for file in spec.inputs] == [True, False]
     assert [file.size_bytes for file in spec.inputs] == [2, 2]
 

@@ -78,7 +78,7 @@ class Fetcher:
         self._observe = observe
         self._pool = pool
         self._limits = limits
-        self._pace = Pace(limits.rate_bytes_per_s)
+        self.pace = Pace(limits.rate_bytes_per_s)
         self._all = asyncio.Semaphore(limits.streams)
         self._per_site: dict[SiteId, asyncio.Semaphore] = {}
 
@@ -90,7 +90,7 @@ class Fetcher:
             if channel is None:
                 return Fetched(broken=f"site {site} cannot be reached")
             await in_thread(self._pool, _prepare, wanted)
-            stream = _Stream(site, wanted, self._pool, self._limits, self._pace)
+            stream = _Stream(site, wanted, self._pool, self._limits, self.pace)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             try:
@@ -116,7 +116,7 @@ class Fetcher:
                 if frame.error:
                     raise Unreachable(_one_line(frame.error))
                 if frame.data:
-                    await self._pace.take(len(frame.data))
+                    await self.pace.take(len(frame.data))
                     yield frame.data
                 if frame.last:
                     return

@@ -17,6 +17,10 @@ class Pace:
         self._free_s = 0.0
         """When all that was taken so far will have gone."""
 
+    def set(self, bytes_per_s: int) -> None:
+        """From now on; what waits already goes at the pace it was promised."""
+        self._bytes_per_s = bytes_per_s
+
     async def take(self, size_bytes: int) -> None:
         """Return when so much may go."""
         if not self._bytes_per_s or not size_bytes:

@@ -42,7 +42,7 @@ class DataService(data_pb2_grpc.DataServicer):
         self._pool = pool
         self._identify = identify
         self._limits = limits
-        self._pace = Pace(limits.rate_bytes_per_s)
+        self.pace = Pace(limits.rate_bytes_per_s)
         self._streams: Counter[Reader] = Counter()
 
     async def Read(self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context) -> None:
@@ -57,7 +57,7 @@ class DataService(data_pb2_grpc.DataServicer):
         try:
             async for batch in self._batches(answers):
                 for frame in batch:
-                    await self._pace.take(len(frame.data))
+                    await self.pace.take(len(frame.data))
                     await context.write(frame)
         except grpc.aio.InternalError:
             # The reader is gone, killed perhaps. Left to grpc, that would be a traceback in the node's log.

@@ -67,7 +67,7 @@ class Urls:
         self._opening: dict[str, asyncio.Lock] = {}
         self._all = asyncio.Semaphore(limits.url_streams)
         self._per_host: dict[str, asyncio.Semaphore] = {}
-        self._pace = Pace(limits.rate_bytes_per_s)
+        self.pace = Pace(limits.rate_bytes_per_s)
         self._looks: set[asyncio.Future[DataFile | tuple[str, str]]] = set()
 
     def allow(self, prefixes: Sequence[str]) -> None:
@@ -151,7 +151,7 @@ class Urls:
             async def once() -> int:
                 await in_thread(self._pool, check_still, upload)
                 most_s = self._limits.stall_s + upload.size_bytes / _SLOWEST_BYTES_PER_S
-                await self._pace.take(upload.size_bytes)
+                await self.pace.take(upload.size_bytes)
                 async with self._using(url) as store, asyncio.timeout(most_s):
                     return await store.write(url, upload)
 
@@ -201,7 +201,7 @@ class Urls:
         coming = store.read(file.url, version, file.part.offset)
         async with aclosing(worth_writing(coming, self._limits.stall_s)) as chunks:
             async for chunk in chunks:
-                await self._pace.take(len(chunk))
+                await self.pace.take(len(chunk))
                 await in_thread(self._pool, put, file.part, chunk, file.url)
 
     async def _patiently(

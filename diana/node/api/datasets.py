@@ -180,5 +180,5 @@ async def _unknown(desk: Desk, text: str, others: list[str]) -> UsageError:
     if name in known:
         return UsageError(f"dataset {text}: no such version here; see: diana datasets show {name}")
     likely = near(name, known)
-    mend = f"did you mean {' or '.join(likely)}?" if likely else "see: diana datasets"
+    mend = f"did you mean {' or '.join(likely)}?" if likely else "diana datasets says where; ask the node of that site"
     return UsageError(f"dataset {text}: not known at site {desk.about.site}; {mend}")

@@ -17,7 +17,7 @@ from diana.jobfile.check import missing_command
 from diana.jobfile.dag import Waits
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec
-from diana.model.urls import is_url
+from diana.model.urls import check_folder_url, is_url
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
 from diana.wire import client_messages as wire
@@ -94,15 +94,19 @@ async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wi
     parsed = await _parsed(desk, request)
     if parsed.needs_files:
         return wire.PlanResponse(needs_files=tuple(parsed.needs_files))
-    if len(parsed.groups) > 1:
-        raise UsageError(
-            f"{request.source_name or 'job file'}: {len(parsed.groups)} groups; a plan is made of one, as the others"
-            " cannot be priced before it is done: diana submit, then diana explain GROUP"
-        )
-    made = await desk.request(
-        DecisionMade, lambda number: _event(desk, caller, request, parsed.groups[0], number, plan_only=True)
-    )
-    return wire.PlanResponse(decision=to_decision(made.decision))
+    if len(parsed.groups) == 1:
+        return wire.PlanResponse(decision=await _decision(desk, caller, request, parsed.groups[0]))
+    planned = []
+    for one, waits in zip(parsed.groups, parsed.waits, strict=True):
+        before = (*(parsed.groups[at].spec.name for at in waits.members), *waits.groups)
+        decision = None if before else await _decision(desk, caller, request, one)
+        planned.append(wire.PlannedGroup(name=one.spec.name, jobs=one.jobs, decision=decision, waits_for=before))
+    return wire.PlanResponse(groups=tuple(planned))
+
+
+async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, one: ParsedJob) -> wire.Decision:
+    made = await desk.request(DecisionMade, lambda number: _event(desk, caller, request, one, number, plan_only=True))
+    return to_decision(made.decision)
 
 
 async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.UploadRequest]) -> wire.Empty:
@@ -184,10 +188,13 @@ def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
     one this site may write to."""
     if not spec.outputs.to:
         return
-    if is_url(spec.outputs.to):
-        desk.stager.check_url(f"{spec.outputs.to.rstrip('/')}/NAME")
+    to = spec.outputs.to
+    if is_url(to):
+        desk.stager.check_url(f"{to.rstrip('/')}/NAME")
+        to = check_folder_url(to).path if to.startswith("file:") else ""
+    if not to:
         return
-    folder = os.path.realpath(spec.outputs.to)
+    folder = os.path.realpath(to)
     own = os.path.realpath(desk.data.root)
     if os.path.commonpath((folder, own)) == own:
         raise UsageError(f"outputs.to = {spec.outputs.to}: lies in the node's data directory; choose a folder outside")

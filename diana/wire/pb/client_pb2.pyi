@@ -528,12 +528,26 @@ class PartOutcome(_message.Message):
     def __init__(self, decision: _Optional[int] = ..., site: _Optional[str] = ..., jobs: _Optional[int] = ..., predicted_wait_s: _Optional[float] = ..., predicted_stage_in_s: _Optional[float] = ..., predicted_run_s: _Optional[float] = ..., predicted_end_s: _Optional[float] = ..., predicted_bytes_in: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., over: _Optional[bool] = ...) -> None: ...
 
 class PlanResponse(_message.Message):
-    __slots__ = ("decision", "needs_files")
+    __slots__ = ("decision", "needs_files", "groups")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FILES_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     decision: Decision
     needs_files: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ...) -> None: ...
+    groups: _containers.RepeatedCompositeFieldContainer[PlannedGroup]
+    def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[PlannedGroup, _Mapping]]] = ...) -> None: ...
+
+class PlannedGroup(_message.Message):
+    __slots__ = ("name", "jobs", "decision", "waits_for")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    jobs: int
+    decision: Decision
+    waits_for: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
     __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s")
