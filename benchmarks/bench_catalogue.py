@@ -18,6 +18,7 @@ import random
 import resource
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -128,7 +129,7 @@ async def real_files(folder: Path) -> float:
         path.write_bytes(os.urandom(SMALL_BYTES))
     with closing(Catalogue(folder / "real.db")) as catalogue, ThreadPoolExecutor(4) as pool:
         began = time.perf_counter()
-        dataset = await register(catalogue, "small", [root], pool, 3)
+        dataset = await register(catalogue, "small", [root], pool, 3, stopping=threading.Event())
         took_s = time.perf_counter() - began
     if dataset.files != SMALL_FILES:
         raise SystemExit(f"registered {dataset.files} files of {SMALL_FILES}")
