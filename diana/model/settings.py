@@ -12,6 +12,9 @@ COST_WEIGHTS = (
 )  # fmt: skip
 """Terms that can be weighed: the turnaround model's five, then the paper's W5, W6, W7 and three costs (SPEC D1)."""
 
+MOST_BYTES_PER_S = 1e13
+"""No link is faster; more is no limit."""
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 1
@@ -90,12 +93,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("user_max_queued", 0, 10**12),
             ("user_max_running", 0, 10**12),
             ("default_work_s", 1e-6, 1e9),
-            ("default_bytes_per_s", 1.0, 1e13),
+            ("default_bytes_per_s", 1.0, MOST_BYTES_PER_S),
             ("ping_every_s", 0.1, 3600),
             ("probe_every_s", 1.0, 1e7),
             ("probe_bytes_per_hour", 0, 2**50),
             ("link_history_every_s", 1.0, 86400),
-            ("uplink_bytes_per_s", 0, 1e13),
+            ("uplink_bytes_per_s", 0, MOST_BYTES_PER_S),
             ("default_quota", 1e-6, 1e12),
             ("time_threshold_s", 0, 1e9),
             ("job_threshold", 0, 10**12),

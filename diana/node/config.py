@@ -20,7 +20,7 @@ from diana import errors
 from diana.adapters.staging.limits import StagingLimits
 from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
-from diana.model.settings import Settings
+from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
@@ -97,7 +97,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
     """Planners must not count on more than the stager serves."""
     rate, uplink = float(staging.rate_bytes_per_s), settings.uplink_bytes_per_s
-    if not rate or 0 < uplink <= rate:
+    if not rate or 0 < uplink <= rate or rate > MOST_BYTES_PER_S:
         return settings
     return msgspec.structs.replace(settings, uplink_bytes_per_s=rate)
 
