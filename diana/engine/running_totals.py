@@ -108,10 +108,6 @@ class Totals:
         self._settle()
         return self._started
 
-    def started_of(self, user: str) -> int:
-        self._settle()
-        return self._started_of.get(user, 0)
-
     def started_by_user(self) -> dict[str, int]:
         self._settle()
         return dict(self._started_of)
