@@ -28,6 +28,8 @@ class DataDir:
         self.socket = self.control / "diana.sock"
         self.spawner = root / "spawner"
         self.node_log = root / "node.log"
+        self.audit = root / "audit.log"
+        """0600: who asked for what, and what was decided (`node/audit.py`)."""
 
     def slot(self, number: int) -> Path:
         """A slot's scratch directory, emptied after each job that used it."""

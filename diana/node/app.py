@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from diana.node.runner import Runner
 
 ROOM_EVERY_S = 10.0
+AUDIT_HEAD = "audit_head"
+"""In the store: what the newest line of the audit trail is."""
 
 _log = logging.getLogger("diana.node")
 
@@ -113,9 +115,9 @@ class _Node:
         stack.push_async_callback(server.stop, 2.0)
         host = config.listen.rpartition(":")[0]
         self.address = config.advertise or f"{host}:{port}"
-        store = SqliteStore(paths.journal)
+        store = self.store = SqliteStore(paths.journal)
         stack.callback(store.close)
-        thread = StoreThread(store)
+        thread = self.thread = StoreThread(store)
         stack.callback(thread.close)
         journal = store.load()
         clock = SiteClock(journal.at_s)
@@ -193,6 +195,7 @@ class _Node:
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
         from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
         from diana.node.api import Api
+        from diana.node.audit import open_audit
         from diana.node.client_service import add_client_service
         from diana.node.control import ControlServer
         from diana.node.door import About
@@ -201,7 +204,9 @@ class _Node:
         config, paths = self.config, self.paths
         users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
         about = About(site=config.site, vo=config.vo, release=__version__, address=self.address)
-        api = Api(door=self.runner, stager=self.stager, data=paths, about=about, stop=self._stop.set)
+        self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
+        stack.callback(self.audit.close)
+        api = Api(door=self.runner, stager=self.stager, data=paths, about=about, stop=self._stop.set, audit=self.audit)
         add_client_service(server, api, users)
         control = ControlServer(paths.socket, api, users)
         discovery = ZeroconfDiscovery(
@@ -235,9 +240,13 @@ class _Node:
         return 0 if running.cancelled() else _report(running.exception())
 
     async def _watch_room(self) -> None:
-        """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room."""
-        told = ""
+        """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room. The
+        newest line of the audit trail is kept apart from it."""
+        told, head = "", self.audit.head()
         while True:
+            if self.audit.head() != head:
+                head = self.audit.head()
+                await self.thread.call(self.store.set_meta, AUDIT_HEAD, head)
             low = await asyncio.to_thread(self.opened.keep_room)
             if low != told:
                 self.runner.emit_own(ev.RoomChecked(low))

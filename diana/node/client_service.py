@@ -63,9 +63,10 @@ class ClientService:
             try:
                 caller = self.caller(context)
                 if method.streams_in:
-                    return await self._api.call(caller, name, _requests(method, request))
+                    return await self._api.call(caller, name, _requests(method, request), context.peer())
                 # A client that gives up must not stop this half-way: the answer is optional, the commit is not.
-                call = asyncio.ensure_future(self._api.call(caller, name, codec.from_proto(method.request, request)))
+                asked = codec.from_proto(method.request, request)
+                call = asyncio.ensure_future(self._api.call(caller, name, asked, context.peer()))
                 call.add_done_callback(_seen)
                 return await asyncio.shield(call)
             except Exception as error:
@@ -77,7 +78,8 @@ class ClientService:
     def _streamed(self, name: str, method: Method) -> Callable[[Any, Context], AsyncIterator[msgspec.Struct]]:
         async def serve(request: Any, context: Context) -> AsyncIterator[msgspec.Struct]:
             try:
-                stream = self._api.stream(self.caller(context), name, codec.from_proto(method.request, request))
+                asked = codec.from_proto(method.request, request)
+                stream = self._api.stream(self.caller(context), name, asked, context.peer())
                 async with aclosing(stream) as responses:
                     async for response in responses:
                         yield response

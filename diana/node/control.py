@@ -77,7 +77,7 @@ class ControlServer:
                 busy = Overloaded("the node has as many local connections as it takes; try again shortly", 1.0)
                 writer.write(failure_frame(failure_of(busy)))
                 return
-            talk = Conversation(reader, writer, self._api, self._users.of_uid(uid), self._limits)
+            talk = Conversation(reader, writer, self._api, self._users.of_uid(uid), self._limits, f"uid {uid}")
             self._open[task] = talk
             self._by_uid[uid] += 1
             try:

@@ -80,13 +80,20 @@ class Broken(Exception):
 
 class Conversation:
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, api: Api, caller: Principal, limits: Limits
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        api: Api,
+        caller: Principal,
+        limits: Limits,
+        where: str = "",
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._api = api
         self._caller = caller
         self._limits = limits
+        self._where = where
         self._early = b""
         """A byte of the next call, read while a stream was watched for the client's going away."""
         self.working = False
@@ -152,7 +159,7 @@ class Conversation:
                 return await self._stream(first.method, request)
             argument = self._requests(first.method, request) if method.streams_in else request
             self.working = True
-            response = await self._api.call(self._caller, first.method, argument)
+            response = await self._api.call(self._caller, first.method, argument, self._where)
             await self._send(response_frame(response))
             return True
         except DianaError as error:
@@ -196,7 +203,7 @@ class Conversation:
             self._early = await _ended(left) or b""
 
     async def _send_all(self, method: str, request: object) -> None:
-        async with aclosing(self._api.stream(self._caller, method, request)) as responses:
+        async with aclosing(self._api.stream(self._caller, method, request, self._where)) as responses:
             async for response in responses:
                 await self._send(response_frame(response))
         await self._send(end_frame())

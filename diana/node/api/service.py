@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
-from diana.errors import Denied, UsageError
+from diana.errors import Denied, DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.node.api import control, datasets, fetch, follow, links, logs, reads, submit
 from diana.node.api.desk import Desk
+from diana.node.audit import Audit
+from diana.node.call_rates import CallRates
 from diana.node.door import About, ClientStager, EngineDoor
 from diana.policy.authorise import Action, authorise
 
@@ -45,6 +48,19 @@ ACTIONS: dict[str, Action] = {
     "Info": Action.READ_INFO,
     "Stop": Action.STOP,
 }
+
+READS = frozenset(
+    (
+        Action.READ_GROUP,
+        Action.LIST_GROUPS,
+        Action.READ_SITES,
+        Action.READ_DATASETS,
+        Action.READ_INFO,
+        Action.READ_QUEUE,
+        Action.PLAN,
+    )
+)
+"""What the audit trail keeps only when it was refused."""
 
 Unary = Callable[[Desk, Principal, Any], Awaitable[msgspec.Struct]]
 Streamed = Callable[[Desk, Principal, Any], AsyncGenerator[msgspec.Struct, None]]
@@ -94,16 +110,56 @@ class Api:
         about: About,
         stop: Callable[[], None],
         wall_s: Callable[[], float] = time.time,
+        audit: Audit | None = None,
+        rates: CallRates | None = None,
     ) -> None:
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s)
+        self._audit = audit
+        self._rates = rates or CallRates()
 
-    async def call(self, caller: Principal, method: str, request: Any) -> msgspec.Struct:
-        check(caller, method)
-        return await _UNARY[method](self._desk, caller, request)
+    async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
+        """`where`: what the way in knows of the caller's place, for the audit trail."""
+        try:
+            check(caller, method)
+            self._rates.take(caller, time.monotonic())
+            answer = await _UNARY[method](self._desk, caller, request)
+        except DianaError as error:
+            self._note(caller, method, request, where, error)
+            raise
+        self._note(caller, method, answer if method == "Submit" else request, where, None)
+        return answer
 
-    def stream(self, caller: Principal, method: str, request: Any) -> AsyncGenerator[msgspec.Struct, None]:
-        check(caller, method)
-        return _STREAMED[method](self._desk, caller, request)
+    async def stream(
+        self, caller: Principal, method: str, request: Any, where: str = ""
+    ) -> AsyncGenerator[msgspec.Struct, None]:
+        try:
+            check(caller, method)
+            self._rates.take(caller, time.monotonic())
+            async with aclosing(_STREAMED[method](self._desk, caller, request)) as answers:
+                async for answer in answers:
+                    yield answer
+        except DianaError as error:
+            self._note(caller, method, request, where, error)
+            raise
+        self._note(caller, method, request, where, None)
+
+    def _note(self, caller: Principal, method: str, request: Any, where: str, error: DianaError | None) -> None:
+        action = ACTIONS.get(method)
+        if self._audit is None or (error is None and action in READS):
+            return
+        if action in READS and not isinstance(error, Denied):
+            return
+        decision = "allowed" if error is None else "denied" if isinstance(error, Denied) else "refused"
+        target = next((t for k in ("target", "group", "name", "job") if (t := getattr(request, k, ""))), "")
+        self._audit.note(
+            caller.name or "nobody",
+            action or method,
+            str(target),
+            decision,
+            str(error or ""),
+            role=caller.role,
+            where=where,
+        )
 
 
 def check(caller: Principal, method: str) -> None:
