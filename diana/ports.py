@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import Gather, Kill, LookUp, RegisterOutputs, StageIn, Start
+from diana.engine.effects import Contact, Gather, Kill, LookUp, RegisterOutputs, StageIn, Start
 from diana.engine.events import Event, Run
 from diana.engine.messages import Hello, Message
 from diana.engine.surroundings import Journal, Keyring
@@ -22,12 +22,16 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 __all__ = [
     "Batch",
     "Emit",
+    "Entry",
     "Journal",
     "Keyring",
     "LocalResourceManager",
+    "LogEnd",
     "Stager",
     "Store",
+    "TermStart",
     "Transport",
+    "with_term",
 ]
 
 Emit = Callable[[Event], None]
@@ -41,6 +45,50 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[bytes, ...]
     """As `engine/records.py` encodes them."""
     facts: tuple[tuple[FactsKey, Facts], ...] = ()
+    term: int = 0
+    """Of the leader that made it; 0: the site never had a standby."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction as the other replica gets it."""
+
+    seq: int
+    """Of its last record."""
+    batch: Batch
+
+
+class TermStart(msgspec.Struct, frozen=True, array_like=True):
+    first_seq: int
+    term: int
+
+
+class LogEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a journal goes, and who made what of it."""
+
+    seq: int
+    starts: tuple[TermStart, ...]
+    """Rising in both; before the first of them the term is 0."""
+    folded: int = 0
+    """Records up to here are in the snapshot."""
+
+    def term_at(self, seq: int) -> int:
+        return next((start.term for start in reversed(self.starts) if start.first_seq <= seq), 0)
+
+    @property
+    def term(self) -> int:
+        """Of the last record."""
+        return self.term_at(self.seq)
+
+
+MOST_TERM_STARTS = 256
+"""Remembered; a standby whose journal is older is seeded anew."""
+
+
+def with_term(starts: tuple[TermStart, ...], first_seq: int, term: int) -> tuple[TermStart, ...]:
+    """`starts` where a record of a new term follows. ValueError for a lower one."""
+    if starts and term < starts[-1].term:
+        raise ValueError(f"a record of term {term} after one of term {starts[-1].term}")
+    return (*starts, TermStart(first_seq, term))[-MOST_TERM_STARTS:]
 
 
 class Store(Protocol):
@@ -66,12 +114,22 @@ class Store(Protocol):
     def drop_group(self, group: GroupId) -> None: ...
 
     def meta(self, key: str) -> str:
-        """A durable text by name; empty: not set. Minted at creation: `db_uuid`. Left by a restore:
+        """A durable text by name; empty: not set. Minted at creation: `db_uuid` (the journal's, the
+        same in a standby's copy) and `replica_uuid` (this disk's). Left by a restore:
         `restored_from`, the db_uuid of the store that was backed up."""
         ...
 
     def set_meta(self, key: str, value: str) -> None:
         """Durable on return."""
+        ...
+
+    def log_end(self) -> LogEnd:
+        """Kept with the transactions themselves."""
+        ...
+
+    def entries(self, after: int, most_bytes: int) -> list[Entry] | None:
+        """Whole transactions behind `after`, in order, as many as fit (one at least), without their facts; None: they
+        are folded into a snapshot already, or `after` is no end of a transaction."""
         ...
 
     def free_bytes(self) -> int: ...
@@ -83,8 +141,15 @@ class Transport(Protocol):
     """Emits PeerUp, PeerDown, Received."""
 
     def send(self, to: SiteId, message: Message) -> None:
-        """Best effort, never blocks; dropped when no stream stands or its bounded queue is full."""
+        """Best effort, never blocks. Without a stream one is made to a site that `contact` told of; dropped when none
+        can be had within seconds or the bounded queue is full."""
         ...
+
+    def contact(self, order: Contact) -> None:
+        """How a site is reached and whether a stream to it is held; replaces what was told of it before."""
+        ...
+
+    def forget_contact(self, site: SiteId) -> None: ...
 
     def hello(self) -> Hello: ...
 

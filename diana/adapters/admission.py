@@ -1,28 +1,55 @@
-"""Asks before every call whether its caller is still trusted: a connection outlives the moment TLS checked it."""
+"""Asks of every call whether its caller is trusted: before it, and again and again while it streams.
+
+TLS is not enough: it checks once, and the server's trust roots include open invitations, whose holders can make
+certificates of any name. So the whole chain a caller shows is judged against the VO's root here, and whoever does not
+pass may call `JOIN` alone, and that only with an open invitation.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import grpc
 
-AGAIN_S = 1.0
-"""What was found out about a certificate holds this long."""
-_MOST_KNOWN = 1024
+from diana.wire.tls import peer_chain, peer_identity
 
+AGAIN_S = 1.0
+"""What was found out about a certificate holds this long; open streams are asked about as often."""
+JOIN = "/diana.v1.Enrol/Join"
+
+_MOST_KNOWN = 1024
 _BEHAVIOURS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
+
+Refused = Callable[[str, str, str, str], None]
+"""Of a refusal: whom the certificate names, true or not, the method, from where, and why."""
+
+_log = logging.getLogger("diana.trust")
 
 
 class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """`distrust` is given the caller's certificate (PEM) and says why it is not trusted, or nothing. What runs already
-    is not broken off; the caller's next call is refused."""
+    """`distrust` is given the caller's certificate chain (PEM, leaf first) and says why it is not trusted, or nothing;
+    `invited` likewise of who calls `JOIN`: why there is no open invitation for it, or nothing. Both are asked often."""
 
-    def __init__(self, distrust: Callable[[bytes], str]) -> None:
+    def __init__(
+        self,
+        distrust: Callable[[bytes], str],
+        invited: Callable[[bytes], str] | None = None,
+        refused: Refused = lambda *_: None,
+    ) -> None:
+        """`refused` hears of every call that is turned away or broken off."""
         self._distrust = distrust
+        self._invited = invited
+        self._refused = refused
         self._known: dict[bytes, tuple[float, str]] = {}
+        self._open: dict[asyncio.Task[Any], tuple[bytes, str]] = {}
+        self._ended: dict[asyncio.Task[Any], str] = {}
+        self._watching: asyncio.TimerHandle | None = None
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[grpc.RpcMethodHandler | None]], details: Any
@@ -32,33 +59,91 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             return None
         name = next(name for name in _BEHAVIOURS if getattr(handler, name))
         make = getattr(grpc, f"{name}_rpc_method_handler")
-        return make(self._behind(getattr(handler, name)), handler.request_deserializer, handler.response_serializer)
+        behind = self._behind(getattr(handler, name), details.method)
+        return make(behind, handler.request_deserializer, handler.response_serializer)
 
-    def _behind(self, behaviour: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def _behind(self, behaviour: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
         """The same kind of function as `behaviour`, since grpc looks at the kind."""
 
         async def answer(request: Any, context: Any) -> Any:
-            await self._ask(context)
-            return await behaviour(request, context)
+            chain = await self._ask(context, method)
+            try:
+                with self._watched(chain, method):
+                    return await behaviour(request, context)
+            except _Ended as ended:
+                await self._turn_away(context, method, str(ended))
 
-        async def stream(request: Any, context: Any) -> Any:
-            await self._ask(context)
-            async for message in behaviour(request, context):
-                yield message
+        async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+            chain = await self._ask(context, method)
+            try:
+                with self._watched(chain, method):
+                    # Closed here, not by the garbage collector, when the caller has gone.
+                    async with aclosing(behaviour(request, context)) as messages:
+                        async for message in messages:
+                            yield message
+            except _Ended as ended:
+                await self._turn_away(context, method, str(ended))
 
         return stream if inspect.isasyncgenfunction(behaviour) else answer
 
-    async def _ask(self, context: Any) -> None:
-        for certificate in context.auth_context().get("x509_pem_cert", ()):
-            if why := self._why_not(bytes(certificate)):
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+    async def _ask(self, context: Any, method: str) -> bytes:
+        """The caller's chain; refuses the call of one who is not trusted."""
+        chain = peer_chain(context)
+        if why := self._why_not(chain, method):
+            await self._turn_away(context, method, why)
+        return chain
 
-    def _why_not(self, certificate: bytes) -> str:
+    async def _turn_away(self, context: Any, method: str, why: str) -> None:
+        self._refused(peer_identity(context).said, method, context.peer(), why)
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+
+    def _why_not(self, chain: bytes, method: str) -> str:
+        if not chain:
+            return "the caller showed no certificate"
+        if method == JOIN and self._invited is not None and not self._invited(chain):
+            return ""
         now_s = time.monotonic()
-        until_s, why = self._known.get(certificate, (0.0, ""))
+        until_s, why = self._known.get(chain, (0.0, ""))
         if now_s >= until_s:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            why = self._distrust(certificate)
-            self._known[certificate] = (now_s + AGAIN_S, why)
+            why = self._distrust(chain)
+            self._known[chain] = (now_s + AGAIN_S, why)
         return why
+
+    # --- calls that last ------------------------------------------------------------------------
+
+    @contextmanager
+    def _watched(self, chain: bytes, method: str) -> Any:
+        """Raises `_Ended` in the call's task when its caller is no longer trusted."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = (chain, method)
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().call_later(AGAIN_S, self._look_again)
+        try:
+            yield
+        except asyncio.CancelledError:
+            why = self._ended.get(task)
+            if why is None:
+                raise
+            task.uncancel()
+            raise _Ended(why) from None
+        finally:
+            self._open.pop(task, None)
+            self._ended.pop(task, None)
+
+    def _look_again(self) -> None:
+        self._watching = None
+        for task, (chain, method) in list(self._open.items()):
+            why = self._why_not(chain, method)
+            if why and task not in self._ended:
+                _log.warning("a call of %s is broken off: %s", method, why)
+                self._ended[task] = why
+                task.cancel()
+        if self._open:
+            self._watching = asyncio.get_running_loop().call_later(AGAIN_S, self._look_again)
+
+
+class _Ended(Exception):
+    """Why a call that was let in is let in no more."""

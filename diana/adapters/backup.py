@@ -151,6 +151,9 @@ def _mint_anew(journal: Path) -> None:
             "INSERT OR REPLACE INTO meta (key, value) SELECT 'restored_from', value FROM meta WHERE key = 'db_uuid'"
         )
         connection.execute("UPDATE meta SET value = ? WHERE key = 'db_uuid'", (uuid.uuid4().hex,))
+        # Another disk: whatever the old one promised or was counted on for, this one was not.
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'replica_uuid'", (uuid.uuid4().hex,))
+        connection.execute("DELETE FROM meta WHERE key = 'replica_state'")
         connection.execute("COMMIT")
 
 

@@ -44,6 +44,22 @@ def file_system_of(path: Path, mountinfo: str) -> str:
     return found
 
 
+def remote_kind(path: Path) -> str:
+    """Type of the file system where it is one whose locks and fsync cannot be trusted; else empty."""
+    try:
+        mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    kind = file_system_of(path.resolve(), mountinfo)
+    return kind if kind in _REMOTE else ""
+
+
+def least_free_bytes(path: Path) -> int:
+    """What must be free there for new work to be taken."""
+    room = os.statvfs(path)
+    return max(LEAST_FREE_BYTES, int(LEAST_FREE_FRACTION * room.f_blocks * room.f_frsize))
+
+
 class OpenDataDir:
     """Makes the tree, takes the lock, answers for the room. Held until `close` or the death of the process.
 
@@ -146,12 +162,7 @@ class OpenDataDir:
         _make(paths.control, 0o750)
 
     def _refuse_remote(self) -> None:
-        try:
-            mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return
-        kind = file_system_of(self.paths.root.resolve(), mountinfo)
-        if kind in _REMOTE:
+        if kind := remote_kind(self.paths.root):
             raise errors.UsageError(
                 f"{self.paths.root}: lies on {kind}, where locks and fsync cannot be trusted; name a local directory"
             )

@@ -10,14 +10,14 @@ import datetime
 import errno
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import grpc
 from cryptography import x509
 
-from diana.adapters.admission import Admission
+from diana.adapters.admission import Admission, Refused
 from diana.errors import UsageError
 from diana.wire.tls import KEEPALIVE_OPTIONS, Credentials, load_credentials, peer_identity, server_credentials
 
@@ -28,7 +28,7 @@ _OPTIONS: list[tuple[str, Any]] = [
     # Two nodes on one port would each get half of the calls: a taken port must be an error.
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", 256),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.max_metadata_size", 16 << 10),
 ]
 
@@ -38,28 +38,38 @@ class PortTaken(UsageError):
 
 
 def make_server(
-    listen: str, keys: Path | None, distrust: Callable[[bytes], str] | None = None
+    listen: str,
+    keys: Path | None,
+    distrust: Callable[[bytes], str] | None = None,
+    *,
+    kind: str = "site",
+    extra_roots: Callable[[], Iterable[bytes]] = tuple,
+    invited: Callable[[bytes], str] | None = None,
+    refused: Refused = lambda *_: None,
 ) -> tuple[grpc.aio.Server, int]:
     """A server bound to `listen` (host:port; port 0 picks one) but not started, and its port.
 
-    `distrust` is asked of each caller's certificate, also on connections that have been open for long (`admission.py`).
+    `distrust` is asked of each caller's chain, also of streams that have been open for long (`admission.py`). `kind`
+    names the files below `keys`, which are looked at again at each handshake. `extra_roots` (PEM) are those of open
+    invitations, told to gRPC's threads at each handshake; `invited` says of a certificate why there is no open
+    one for it, or nothing. `refused` hears of every call that is turned away.
     Without keys there is no TLS, nobody is identified, and only loopback is served. UsageError for a bad address or
     bad keys, PortTaken for a port in use. Call it inside the event loop that will run the server.
     """
     host, port = _split(listen)
+    if distrust is None and (invited or extra_roots is not tuple):
+        raise ValueError("invitations need somebody who judges all other callers: give distrust")
     credentials = None
     if keys is None:
         _want_loopback(host)
     else:
-        credentials = load_credentials(keys)
-        _want_fresh(credentials, keys / "site.pem")
+        _want_fresh(load_credentials(keys, kind), keys / f"{kind}.pem")
+        credentials = server_credentials(keys, kind, extra_roots)
     _want_free(host, port)
-    server = grpc.aio.server(options=_OPTIONS, interceptors=[Admission(distrust)] if distrust else [])
+    interceptors = [Admission(distrust, invited, refused)] if distrust and keys else []
+    server = grpc.aio.server(options=_OPTIONS, interceptors=interceptors)
     try:
-        if credentials is None:
-            bound = server.add_insecure_port(listen)
-        else:
-            bound = server.add_secure_port(listen, server_credentials(credentials))
+        bound = server.add_insecure_port(listen) if credentials is None else server.add_secure_port(listen, credentials)
     except RuntimeError:
         bound = 0
     if not bound:

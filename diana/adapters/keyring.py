@@ -1,51 +1,53 @@
-"""Signs and checks authorisations with the keys of a site or a user (PROMISES 5.6).
+"""Signs and checks authorisations with the keys of a site or a user (PROMISES 5.6), statements with a signer's, and
+judges whom a connection shows.
 
-A check trusts nothing of the message: the hash must be the spec's, the time not over, the certificate of this VO's
+A check trusts nothing of the message: the hash must be the spec's, the time not over, the certificate below this VO's
 root and in date, and the signer entitled to speak for the owner. Chains that passed are remembered, so that a check
 costs one ECDSA verification.
+
+Certificates of sites hold for a week and an authorisation for a month, so its certificate must have been in date when
+it was signed, a moment that is signed too, rather than now. Whoever kept the key of a certificate that ran out can
+still claim an earlier moment, within that month; that is what revoking is for. Having the origin sign each offer anew
+was rejected: it cannot sign for a user, whose own signature is worth more than a site's word about her.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from diana import errors
+from diana.adapters.trust.authority import root_vo
+from diana.adapters.trust.chains import Chain, Untrusted, verify
+from diana.adapters.trust.reading import certificates_in, key_of
+from diana.adapters.trust.revocations import Revocations
 from diana.engine.messages import Authorisation
+from diana.model.identity import Identity
 from diana.model.ids import GroupId
 from diana.policy import statement as said
 
 _ALGORITHM = ec.ECDSA(hashes.SHA256())
-_MOST_CERTIFICATE_BYTES = 16_384
 _MOST_CHAINS = 4_096
-
-
-class _Known(NamedTuple):
-    """A certificate that this VO's root signed."""
-
-    key: ec.EllipticCurvePublicKey
-    signer: str
-    serial: str
-    from_s: float
-    until_s: float
+_STATEMENT = b"diana-statement-1\0"
+"""Keeps a signature of a statement from meaning anything elsewhere."""
 
 
 class FileKeyring:
-    """`folder` holds `vo.pem` and a leaf: `site.pem` and `site.key`, or `user.pem` and `user.key`.
+    """`folder` holds `vo.pem` and a leaf: `site.pem` and `site.key` (or `user.`, `member.`), and where this site is a
+    signer `signer.pem` and `signer.key`.
 
     Errors at construction: `errors.UsageError`, one line naming the file and the mend. `wall_clock` gives seconds
     since 1970. Safe to share between threads.
 
-    `revoked` in the folder, if there, lists who is trusted no more, one a line: `site:NAME`, `user:NAME@VO` or
-    `serial:HEX` of one certificate; `#` starts a comment. Read at construction and by `reload_revoked`.
+    `revoked` in the folder, if there, lists who is trusted no more, one a line (`trust/revocations.py`), beside what
+    `set_revoked` is told. Read at construction and by `reload_revoked`.
     """
 
     def __init__(
@@ -56,36 +58,59 @@ class FileKeyring:
         wall_clock: Callable[[], float] = time.time,
         valid_s: float = said.DEFAULT_VALID_S,
     ) -> None:
+        if not 0.0 < valid_s <= said.MOST_VALID_S:
+            raise ValueError(f"valid_s = {valid_s}: want more than 0 and at most {said.MOST_VALID_S:.0f}")
+        self._folder = folder
+        self._kind = kind
         self._wall_clock = wall_clock
         self._valid_s = valid_s
-        self._known: dict[bytes, _Known] = {}
-        self._revoked_file = folder / "revoked"
-        self._revoked: frozenset[str] = frozenset()
+        self._known: dict[tuple[bool, bytes], Chain] = {}
+        self._lock = threading.Lock()
+        self._revocations = Revocations(folder / "revoked")
         self.reload_revoked()
-        self._root = _certificate(folder / "vo.pem")
-        self.vo = _common_name(self._root)
-        self._chain = _read(folder / f"{kind}.pem")
-        self._key = _private_key(folder / f"{kind}.key", _certificate(folder / f"{kind}.pem"))
+        (self._root,) = certificates_in(folder / "vo.pem", most=1)
+        self.vo = root_vo(self._root)
+        self.reload_keys()
+
+    def reload_keys(self) -> None:
+        """Take up a renewed certificate, and a signer's that was given since. UsageError for files that cannot be used;
+        then what was read before stays. The root never changes while a node runs."""
+        leaf_file = self._folder / f"{self._kind}.pem"
+        chain, key, verified = self._own(leaf_file, signer=False)
+        if why := verified.out_of_date(self._wall_clock()):
+            raise errors.UsageError(f"{leaf_file}: {why}; have the VO issue a new one")
+        signer: tuple[bytes, ec.EllipticCurvePrivateKey] | None = None
+        if (self._folder / "signer.key").exists():
+            signer = self._own(self._folder / "signer.pem", signer=True)[:2]
+        self._chain, self._key, self._mine = chain, key, verified
+        self.signer = verified.identity.said
+        self._signer = signer
+
+    def _own(self, file: Path, *, signer: bool) -> tuple[bytes, ec.EllipticCurvePrivateKey, Chain]:
+        certificates = certificates_in(file)
+        key = key_of(file.with_suffix(".key"), certificates[0])
+        chain = b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
         try:
-            mine = self._verified(self._chain)
-        except _Untrusted as error:
-            raise errors.UsageError(f"{folder / f'{kind}.pem'}: {error}; have the VO issue a new one") from None
-        self.signer = mine.signer
-        why = _out_of_date(mine, wall_clock())
-        if why:
-            raise errors.UsageError(f"{folder / f'{kind}.pem'}: {why}; have the VO issue a new one")
+            return chain, key, self._verified(chain, signer=signer)
+        except Untrusted as error:
+            raise errors.UsageError(f"{file}: {error}; have the VO issue a new one") from None
+
+    # --- authorisations -------------------------------------------------------------------------
 
     def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation:
-        expires_wall_s = self._wall_clock() + self._valid_s
+        signed_wall_s = self._wall_clock()
+        expires_wall_s = signed_wall_s + self._valid_s
         digest = said.spec_hash(spec)
+        body = said.statement(owner, digest, group, expires_wall_s, self.signer, signed_wall_s)
         return Authorisation(
             owner=owner,
             spec_sha256=digest,
             group=group,
             expires_wall_s=expires_wall_s,
+            signed_wall_s=signed_wall_s,
             signer=self.signer,
             certificate=self._chain,
-            signature=self._key.sign(said.statement(owner, digest, group, expires_wall_s, self.signer), _ALGORITHM),
+            signature=self._key.sign(body, _ALGORITHM),
         )
 
     def check(self, authorisation: Authorisation, spec: bytes) -> str:
@@ -93,140 +118,99 @@ class FileKeyring:
         now_wall_s = self._wall_clock()
         if said.spec_hash(spec) != a.spec_sha256:
             return f"the spec of {a.group} is not the one that was signed; submit the group again"
-        why = said.outdated(a.expires_wall_s, now_wall_s) or said.speaks_for(a.signer, a.owner, self.vo)
+        why = (
+            said.outdated(a.expires_wall_s, now_wall_s)
+            or said.misdated(a.signed_wall_s, a.expires_wall_s, now_wall_s)
+            or said.speaks_for(a.signer, a.owner, self.vo)
+        )
         if why:
             return why
         try:
-            known = self._verified(a.certificate)
-        except _Untrusted as error:
+            chain = self._verified(a.certificate)
+        except Untrusted as error:
             return f"signer {a.signer}: {error}"
-        if known.signer != a.signer:
-            return f"signer {a.signer}: the certificate is that of {known.signer}"
-        why = _out_of_date(known, now_wall_s) or self._why_revoked(known)
+        if chain.identity.said != a.signer:
+            return f"signer {a.signer}: the certificate is that of {chain.identity.said}"
+        why = chain.out_of_date(a.signed_wall_s or now_wall_s) or self._revocations.why_not(chain, now_wall_s)
         if why:
             return f"signer {a.signer}: {why}"
-        try:
-            known.key.verify(
-                a.signature, said.statement(a.owner, a.spec_sha256, a.group, a.expires_wall_s, a.signer), _ALGORITHM
-            )
-        except InvalidSignature:
+        body = said.statement(a.owner, a.spec_sha256, a.group, a.expires_wall_s, a.signer, a.signed_wall_s)
+        if not _signed(chain, a.signature, body):
             return f"signer {a.signer}: the signature does not fit the authorisation of {a.group}"
         return ""
 
-    def distrust(self, certificate: bytes) -> str:
-        """Empty if the PEM certificate of a connection's other side is one of this VO, in date and not revoked; else
-        one line why not. TLS checks the first two once; this also serves channels that have been open for long."""
+    # --- statements of the VO's signers ---------------------------------------------------------
+
+    def sign_statement(self, payload: bytes) -> tuple[bytes, bytes]:
+        if self._signer is None:
+            raise errors.UsageError(
+                f"{self.signer} is no signer of VO {self.vo}; do this at a site that is (keys/signer.key)"
+            )
+        chain, key = self._signer
+        return chain, key.sign(_STATEMENT + payload, _ALGORITHM)
+
+    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
+        now_wall_s = self._wall_clock()
         try:
-            known = self._verified(certificate)
-        except _Untrusted as error:
+            chain = self._verified(chain_pem, signer=True)
+        except Untrusted as error:
             return str(error)
-        return _out_of_date(known, self._wall_clock()) or self._why_revoked(known)
+        who = f"signer {chain.identity.name}"
+        if signer not in ("", chain.identity.name):
+            return f"{who}: it says that it is signer {signer}"
+        why = chain.out_of_date(now_wall_s) or self._revocations.why_not(chain, now_wall_s)
+        if why:
+            return f"{who}: {why}"
+        return "" if _signed(chain, signature, _STATEMENT + payload) else f"{who}: the signature does not fit"
+
+    # --- connections ----------------------------------------------------------------------------
+
+    def distrust(self, certificate: bytes) -> str:
+        """Empty if the PEM chain of a connection's other side is one of this VO, in date and not revoked; else one line
+        why not. TLS asks once and less; this also serves connections that have been open for long."""
+        try:
+            chain = self._verified(certificate)
+        except Untrusted as error:
+            return str(error)
+        now_wall_s = self._wall_clock()
+        return chain.out_of_date(now_wall_s) or self._revocations.why_not(chain, now_wall_s)
+
+    def identify(self, certificate: bytes) -> Identity:
+        """Whom a PEM chain names; `errors.Denied` with the reason where `distrust` has one."""
+        if why := self.distrust(certificate):
+            raise errors.Denied(why)
+        return self._verified(certificate).identity
+
+    def distrust_site(self, site: str) -> str:
+        """Empty unless this site is revoked by name: for those we dialled, whose certificate gRPC hides from us."""
+        return self._revocations.names(f"site:{site}")
+
+    # --- revocations ----------------------------------------------------------------------------
 
     def reload_revoked(self) -> None:
         """At start and at SIGHUP. UsageError for a line that is none; then what was read before stays."""
-        try:
-            text = self._revoked_file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            self._revoked = frozenset()
-            return
-        except (OSError, UnicodeDecodeError) as error:
-            raise errors.UsageError(f"{self._revoked_file}: {error}; make it readable text") from None
-        lines = [line.partition("#")[0].strip() for line in text.splitlines()]
-        for number, line in enumerate(lines, 1):
-            kind, _, name = line.partition(":")
-            if line and (kind not in ("site", "user", "serial") or not name or (kind == "user") != ("@" in name)):
-                raise errors.UsageError(
-                    f"{self._revoked_file}: line {number}: {line!r}; write site:NAME, user:NAME@VO or serial:HEX"
-                )
-        self._revoked = frozenset(line.lower() if line.startswith("serial:") else line for line in lines if line)
+        with self._lock:
+            self._revocations.reload(self._wall_clock())
 
-    def _why_revoked(self, known: _Known) -> str:
-        if known.signer in self._revoked or f"serial:{known.serial}" in self._revoked:
-            return f"revoked at this site ({self._revoked_file})"
-        return ""
+    def set_revoked(self, revoked: frozenset[str], since: Mapping[str, float] | None = None) -> None:
+        """All that the VO's ledger names now (`trust/revocations.py`), and since when (seconds since 1970)."""
+        with self._lock:
+            self._revocations.set_ledger(revoked, since or {}, self._wall_clock())
 
-    def _verified(self, chain: bytes) -> _Known:
-        """Dates are not looked at: they are checked anew each time."""
-        known = self._known.get(chain)
+    def _verified(self, chain: bytes, *, signer: bool = False) -> Chain:
+        """Dates and revocations are not looked at: they are checked anew each time."""
+        known = self._known.get((signer, chain))
         if known is None:
-            if len(chain) > _MOST_CERTIFICATE_BYTES:
-                raise _Untrusted("the certificate is too large")
-            known = _verify(chain, self._root, self.vo)
+            known = verify(chain, self._root, self.vo, signer=signer)
             if len(self._known) >= _MOST_CHAINS:
                 self._known.clear()
-            self._known[chain] = known
+            self._known[signer, chain] = known
         return known
 
 
-class _Untrusted(Exception):
-    """One line why."""
-
-
-def _verify(chain: bytes, root: x509.Certificate, vo: str) -> _Known:
+def _signed(chain: Chain, signature: bytes, body: bytes) -> bool:
     try:
-        leaf = x509.load_pem_x509_certificate(chain)
-        leaf.verify_directly_issued_by(root)
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        limits = leaf.extensions.get_extension_for_class(x509.BasicConstraints).value
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound, x509.DuplicateExtension):
-        raise _Untrusted(f"the certificate is not one of VO {vo}") from None
-    key = leaf.public_key()
-    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
-    if limits.ca or len(uris) != 1 or not isinstance(key, ec.EllipticCurvePublicKey):
-        raise _Untrusted("the certificate names no site and no user")
-    return _Known(
-        key,
-        _signer(uris[0], vo),
-        f"{leaf.serial_number:x}",
-        leaf.not_valid_before_utc.timestamp(),
-        leaf.not_valid_after_utc.timestamp(),
-    )
-
-
-def _signer(uri: str, vo: str) -> str:
-    scheme, _, rest = uri.partition("://")
-    parts = rest.split("/")
-    if scheme == "spiffe" and len(parts) == 3 and parts[0] == vo and parts[2]:
-        if parts[1] == "site":
-            return said.site_signer(parts[2])
-        if parts[1] == "user":
-            return said.user_signer(parts[2], vo)
-    raise _Untrusted(f"the certificate names nobody of VO {vo}")
-
-
-def _out_of_date(known: _Known, now_wall_s: float) -> str:
-    if now_wall_s > known.until_s:
-        return f"the certificate expired {(now_wall_s - known.until_s) / 86400.0:.1f} days ago"
-    if now_wall_s < known.from_s:
-        return f"the certificate only holds in {(known.from_s - now_wall_s) / 86400.0:.1f} days; check the clocks"
-    return ""
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise errors.UsageError(f"{path}: {error.strerror}; restore the keys from a backup made with --keys") from None
-
-
-def _certificate(path: Path) -> x509.Certificate:
-    try:
-        return x509.load_pem_x509_certificate(_read(path))
-    except ValueError:
-        raise errors.UsageError(f"{path}: not a PEM certificate; restore it from a backup") from None
-
-
-def _private_key(path: Path, leaf: x509.Certificate) -> ec.EllipticCurvePrivateKey:
-    try:
-        key = load_pem_private_key(_read(path), password=None)
-    except (ValueError, TypeError):
-        raise errors.UsageError(f"{path}: not a readable private key; restore it from a backup") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != leaf.public_key():
-        raise errors.UsageError(f"{path}: not the key of the certificate beside it; restore both from a backup")
-    return key
-
-
-def _common_name(certificate: x509.Certificate) -> str:
-    for attribute in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME):
-        return str(attribute.value)
-    return ""
+        chain.key.verify(signature, body, _ALGORITHM)
+    except InvalidSignature:
+        return False
+    return True

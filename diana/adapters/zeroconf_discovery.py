@@ -1,17 +1,21 @@
-"""Finds peers on the LAN by DNS-SD (SPEC D9). A hint only: whoever is found still has to prove who it is.
+"""Finds peers on the LAN by DNS-SD (SPEC D9), and a member's or a standby's RootGrid. A hint only: whoever is found
+still has to prove who it is, and nothing is shown to it before it has (PROMISES 5.15).
 
 Network interfaces come and go, and with them multicast membership; a changed set of addresses therefore rebuilds
-the whole responder. A killed node leaves its record behind until it expires, which costs its finders some dials.
+the whole responder. A killed node leaves its record behind until it expires, which costs its finders some dials. A
+record says a digest of the VO's name and the site's name, no more: whoever listens learns nothing it could use.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
 import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import ifaddr
 from zeroconf import Error as ZeroconfError
@@ -21,15 +25,26 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 from diana.model.ids import SiteId, site_id
 
 SERVICE = "_diana._tcp.local."
+ROOT_GRID = "root"
+"""Role of the machine that leads its site; the only one that is announced."""
 LOOKUP_WAIT_MS = 3_000
 INTERFACES_EVERY_S = 10.0
-_LOOKUPS_AT_ONCE = 32
+LOOKUPS_AT_ONCE = 32
+MOST_WAITING = 1024
+"""Names that wait to be looked up; beyond it, records are passed over until they are announced again."""
+MOST_ADDRESSES = 4
+"""Taken from one record."""
 
 _log = logging.getLogger("diana.discovery")
 
 
+def vo_digest(vo: str) -> str:
+    """What a record says of the VO: enough to pass over those of others."""
+    return hashlib.sha256(f"diana VO {vo}".encode()).hexdigest()[:16]
+
+
 class ZeroconfDiscovery:
-    """Announces this site and reports addresses of others of the same VO, as `site@host:port`."""
+    """Announces this site's RootGrid and reports those of others of the same VO, as `site@host:port`."""
 
     def __init__(
         self,
@@ -38,20 +53,31 @@ class ZeroconfDiscovery:
         vo: str,
         port: int,
         found: Callable[[str], None],
+        found_root: Callable[[str], None] = lambda _: None,
         hosts: tuple[str, ...] = (),
         enabled: bool = True,
+        interfaces_every_s: float = INTERFACES_EVERY_S,
     ) -> None:
-        """`hosts`: the IP addresses we listen on; empty: every interface. Off, it neither announces nor looks."""
+        """`port` 0: nothing is announced (a member, or a site that can only dial out). `found_root` is told of this
+        very site's RootGrid. `hosts`: the IP addresses we listen on; empty: every interface. Off, it neither announces
+        nor looks."""
         self._site = site
-        self._vo = vo
+        self._vo = vo_digest(vo)
         self._port = port
         self._found = found
+        self._found_root = found_root
         self._hosts = hosts
         self._enabled = enabled
+        self._every_s = interfaces_every_s
         self._zeroconf: AsyncZeroconf | None = None
         self._browser: AsyncServiceBrowser | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._lookups: set[asyncio.Task[None]] = set()
+        self._names: dict[str, None] = {}
+        self.problem = ""
+        """Why nothing is announced or found; empty: all is well."""
+        self.announced = ""
+        """Under which name: another than our own where somebody here uses that already."""
 
     async def start(self) -> None:
         """Returns when the announcement is on its way. A machine without multicast only loses the hints."""
@@ -67,13 +93,19 @@ class ZeroconfDiscovery:
         await self._close()
 
     async def _open(self) -> None:
-        addresses = [a for a in self._hosts or _interfaces() if a != "0.0.0.0"]
+        addresses = [a for a in self._hosts or interfaces() if a != "0.0.0.0"]
         try:
             self._zeroconf = AsyncZeroconf(interfaces=addresses, ip_version=IPVersion.V4Only)
-            await self._zeroconf.async_register_service(self._info(addresses), allow_name_change=True)
+            if self._port:
+                # Another site of this name may be on the LAN: both are announced, certificates tell them apart.
+                info = self._info(addresses)
+                await self._zeroconf.async_register_service(info, allow_name_change=True)
+                self.announced = info.name.removesuffix(f".{SERVICE}")
             self._browser = AsyncServiceBrowser(self._zeroconf.zeroconf, SERVICE, handlers=[self._changed])
+            self.problem = ""
         except (OSError, ZeroconfError) as error:
             _log.warning("no discovery on %s: %s; name peers in the node's settings", ", ".join(addresses), error)
+            self.problem = str(error)
             await self._close()
 
     def _info(self, addresses: list[str]) -> AsyncServiceInfo:
@@ -82,11 +114,12 @@ class ZeroconfDiscovery:
             f"{self._site}.{SERVICE}",
             addresses=[socket.inet_aton(a) for a in addresses],
             port=self._port,
-            properties={"site": self._site, "vo": self._vo},
+            properties={"site": self._site, "vo": self._vo, "role": ROOT_GRID},
             server=f"{self._site}-{self._port}.local.",
         )
 
     async def _close(self) -> None:
+        self._names.clear()
         for task in self._lookups:
             task.cancel()
         await asyncio.gather(*self._lookups, return_exceptions=True)
@@ -103,43 +136,56 @@ class ZeroconfDiscovery:
                 await zeroconf.async_close()
 
     async def _watch(self) -> None:
-        before = _interfaces()
+        before = interfaces()
         while True:
-            await asyncio.sleep(INTERFACES_EVERY_S)
-            now = await asyncio.to_thread(_interfaces)
+            await asyncio.sleep(self._every_s)
+            now = await asyncio.to_thread(interfaces)
             if now != before or self._zeroconf is None:
+                _log.info("the addresses of this machine are now %s", ", ".join(now))
                 before = now
                 await self._close()
                 await self._open()
 
     def _changed(self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
-        if state_change is ServiceStateChange.Removed or len(self._lookups) >= _LOOKUPS_AT_ONCE:
-            return
-        task = asyncio.ensure_future(self._look_up(zeroconf, name))
-        self._lookups.add(task)
-        task.add_done_callback(self._lookups.discard)
+        if state_change is ServiceStateChange.Removed:
+            self._names.pop(name, None)
+        elif len(self._names) < MOST_WAITING:
+            self._names[name] = None
+            self._look_up_next(zeroconf)
+
+    def _look_up_next(self, zeroconf: Zeroconf) -> None:
+        while self._names and len(self._lookups) < LOOKUPS_AT_ONCE:
+            name = next(iter(self._names))
+            del self._names[name]
+            task = asyncio.ensure_future(self._look_up(zeroconf, name))
+            self._lookups.add(task)
+            task.add_done_callback(partial(self._looked_up, zeroconf))
+
+    def _looked_up(self, zeroconf: Zeroconf, task: asyncio.Task[None]) -> None:
+        self._lookups.discard(task)
+        self._look_up_next(zeroconf)
 
     async def _look_up(self, zeroconf: Zeroconf, name: str) -> None:
         info = AsyncServiceInfo(SERVICE, name)
         with suppress(OSError, ZeroconfError):
             if await info.async_request(zeroconf, LOOKUP_WAIT_MS):
-                for address in self._addresses(info):
-                    self._found(address)
+                self._tell(info)
 
-    def _addresses(self, info: AsyncServiceInfo) -> list[str]:
+    def _tell(self, info: AsyncServiceInfo) -> None:
         """What a record says, if it is of our VO and makes sense; anybody on the LAN can write one."""
         said = info.decoded_properties
         try:
             site = site_id(said.get("site") or "")
         except ValueError:
-            return []
-        if site == self._site or said.get("vo") != self._vo or not info.port:
-            return []
-        hosts = info.parsed_addresses(IPVersion.V4Only)[:4]
-        return [f"{site}@{host}:{info.port}" for host in hosts]
+            return
+        if said.get("vo") != self._vo or said.get("role") != ROOT_GRID or not info.port:
+            return
+        tell = self._found_root if site == self._site else self._found
+        for host in info.parsed_addresses(IPVersion.V4Only)[:MOST_ADDRESSES]:
+            tell(f"{site}@{host}:{info.port}")
 
 
-def _interfaces() -> tuple[str, ...]:
+def interfaces() -> tuple[str, ...]:
     """IPv4 addresses of this machine, loopback only when there is no other."""
     found = sorted(
         ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips if ip.is_IPv4 and isinstance(ip.ip, str)

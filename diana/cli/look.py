@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from diana.cli import output
@@ -12,7 +14,7 @@ from diana.cli.parsing import Command, add_json, add_node, client, duration_s
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client_messages import GroupStatus, SiteShare
+    from diana.wire.client_messages import GroupStatus, Site, SiteShare
 
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
@@ -129,14 +131,15 @@ def _show_shares(group: GroupStatus) -> None:
                     f"{share.failed:,}",
                     share.state,
                     _level(share),
-                    _heard(share.age_s),
+                    heard(share.age_s),
                 )
                 for share in group.shares
             ],
         )
 
 
-def _heard(age_s: float) -> str:
+def heard(age_s: float) -> str:
+    """An age as a table shows it."""
     return "now" if 0 <= age_s < SEEN_AGE_S else f"{output.seconds(age_s)} ago" if age_s >= 0 else "never"
 
 
@@ -180,40 +183,45 @@ def _sites(args: argparse.Namespace) -> int:
 
         output.print_json(SitesResponse(sites=sites))
         return 0
-    output.print_table(
-        (
-            "SITE",
-            "STATE",
-            ">HEARD",
-            ">SLOTS",
-            ">FREE",
-            ">RUNNING",
-            ">QUEUED",
-            ">AHEAD",
-            ">SPEED",
-            ">RTT",
-            ">RATE",
-            "DATASETS",
-        ),
-        [
-            (
-                f"{site.site} (here)" if site.home else site.site,
-                site.state,
-                _heard(site.age_s),
-                site.slots,
-                site.free_slots,
-                f"{site.running_jobs:,}",
-                f"{site.queued_jobs:,}",
-                output.seconds(site.work_ahead_s),
-                f"{site.speed:g}",
-                "-" if site.home else output.milliseconds(site.rtt_s),
-                "-" if site.home else output.rate(site.bytes_per_s),
-                _names(site.datasets),
-            )
-            for site in sites
-        ],
-    )
+    show_sites(sites, shutil.get_terminal_size((WIDE, 24)).columns if output.on_terminal() else WIDE)
     return 0
+
+
+_SITES = ("SITE", "STATE", ">HEARD", ">SLOTS", ">FREE", ">RUNNING", ">QUEUED", ">AHEAD")
+_SITES_MORE = (">MACHINES", ">SPEED", ">RTT", ">RATE", "DATASETS")
+WIDE = 110
+"""Columns of a terminal that take the whole table; narrower ones get what matters most."""
+
+
+def show_sites(sites: Sequence[Site], width: int = WIDE) -> None:
+    """This site first, the others by name."""
+    wide = width >= WIDE
+    rows = [_site_row(site, wide) for site in sorted(sites, key=lambda site: (not site.home, site.site))]
+    output.print_table(_SITES + _SITES_MORE if wide else _SITES, rows)
+    for site in sites:
+        if site.note:
+            print(output.clean(f"{site.site}: {site.note}"))
+
+
+def _site_row(site: Site, wide: bool) -> tuple[object, ...]:
+    first = (
+        f"{site.site} (here)" if site.home else site.site,
+        site.note.partition(":")[0] or site.state,
+        heard(site.age_s),
+        site.slots,
+        site.free_slots,
+        f"{site.running_jobs:,}",
+        f"{site.queued_jobs:,}",
+        output.seconds(site.work_ahead_s),
+    )
+    more = (
+        site.machines or "-",
+        f"{site.speed:g}",
+        "-" if site.home else output.milliseconds(site.rtt_s),
+        "-" if site.home else output.rate(site.bytes_per_s),
+        _names(site.datasets),
+    )
+    return first + more if wide else first
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -245,7 +253,9 @@ diana explain --json alpha-12
     "sites": Command(
         _sites_options,
         _sites,
-        "",
+        "A site that cannot be reached is shown with the age of what is known, never as an error;\n"
+        "a drained or banned one with the reason below the table. A narrow terminal gets the first columns;\n"
+        "--json has all.",
         """
 diana sites
 diana sites --json

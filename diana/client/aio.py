@@ -229,6 +229,33 @@ class AsyncClient:
     async def info(self) -> wire.InfoResponse:
         return cast("wire.InfoResponse", await self._wire.call("Info", wire.Empty()))
 
+    async def invite(
+        self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
+    ) -> wire.InviteResponse:
+        request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        return cast("wire.InviteResponse", await self._wire.call("Invite", request))
+
+    async def promote(self, *, force: bool = False, remove: bool = False) -> str:
+        request = wire.PromoteRequest(force=force, remove=remove)
+        return cast("wire.PromoteResponse", await self._wire.call("Promote", request)).text
+
+    async def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
+        """drain, undrain, ban, unban, remove-machine or set-policy; what was done. Operators only."""
+        request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
+        return cast("wire.OperateResponse", await self._wire.call("Operate", request)).text
+
+    async def ledger(self) -> wire.LedgerResponse:
+        """What the VO's signers decided: the policy, who is banned; and whether this site is drained."""
+        return cast("wire.LedgerResponse", await self._wire.call("Ledger", wire.Empty()))
+
+    async def peers(self) -> wire.PeersResponse:
+        """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
+        return cast("wire.PeersResponse", await self._wire.call("Peers", wire.Empty()))
+
+    async def doctor(self) -> tuple[wire.CheckResult, ...]:
+        """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
+        return cast("wire.DoctorResponse", await self._wire.call("Doctor", wire.Empty())).checks
+
     async def stop(self) -> None:
         await self._wire.call("Stop", wire.Empty())
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from diana.client import renewal
 from diana.client.credential import load_credential
 from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
+from diana.client.leading import leading
 from diana.client.where import answer_limit_s
+from diana.errors import DianaError, Unreachable
 
 if TYPE_CHECKING:
     from diana.client.where import StrPath
@@ -18,42 +23,60 @@ if TYPE_CHECKING:
 class AsyncRemoteWire:
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
+        self._used = False
         self._made: grpc.aio.Channel | None = None
 
-    @property
-    def _channel(self) -> grpc.aio.Channel:
-        """Made at first use: it belongs to the loop that runs then."""
+    async def _channel(self) -> grpc.aio.Channel:
+        """Made at first use: it belongs to the loop that runs then. To whichever of the site's machines leads; chosen
+        anew when that does not answer any more."""
         if self._made is None:
-            self._made = grpc.aio.secure_channel(
-                self._credential.address, credentials_of(self._credential), options_of(self._credential)
-            )
+            one = await asyncio.to_thread(leading, self._credential) if self._credential.others else self._credential
+            self._made = grpc.aio.secure_channel(one.address, credentials_of(one), options_of(one))
         return self._made
 
+    def _failed(self, error: grpc.aio.AioRpcError) -> DianaError:
+        failed = error_from(error, self._credential)
+        if isinstance(failed, Unreachable) and self._credential.others:
+            self._made = None
+        return failed
+
     async def call(self, method: str, request: Any) -> Any:
-        send = self._channel.unary_unary(path_of(method), write, Reader(method))
+        send = (await self._channel()).unary_unary(path_of(method), write, Reader(method))
         try:
-            return await send(request, timeout=answer_limit_s(method))
+            answer = await send(request, timeout=answer_limit_s(method))
+            self._used = True
+            return answer
         except grpc.aio.AioRpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
 
     async def upload(self, requests: AsyncIterator[Any]) -> None:
-        send = self._channel.stream_unary(path_of("Upload"), write, Reader("Upload"))
+        send = (await self._channel()).stream_unary(path_of("Upload"), write, Reader("Upload"))
         try:
             await send(requests)
         except grpc.aio.AioRpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
 
     async def stream(self, method: str, request: Any) -> AsyncIterator[Any]:
         """Closing the generator early cancels the call."""
-        call = self._channel.unary_stream(path_of(method), write, Reader(method))(request)
+        call = (await self._channel()).unary_stream(path_of(method), write, Reader(method))(request)
         try:
             async for response in call:
                 yield response
         except grpc.aio.AioRpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
         finally:
             call.cancel()
 
     async def close(self) -> None:
         if self._made is not None:
+            if self._used:
+                await self._renew(self._made)
             await self._made.close()
+
+    async def _renew(self, channel: grpc.aio.Channel) -> None:
+        request = renewal.due(self._credential)
+        if request is None:
+            return
+        ask = channel.unary_unary(renewal.SIGN, renewal.encode, renewal.decode)
+        with suppress(grpc.aio.AioRpcError):
+            renewal.keep(self._credential, await ask(request, timeout=renewal.WAIT_S))

@@ -239,6 +239,38 @@ class Client:
     def info(self) -> wire.InfoResponse:
         return cast("wire.InfoResponse", self._call("Info", wire.Empty()))
 
+    def invite(
+        self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
+    ) -> wire.InviteResponse:
+        """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
+        response: wire.InviteResponse = self._call(
+            "Invite", wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        )
+        return response
+
+    def promote(self, *, force: bool = False, remove: bool = False) -> str:
+        """To a site's leader: hand over to its standby. `force`, to a standby: lead, the other machine is dead for
+        good. `remove`, to a leader: lead alone. What was done; UsageError when it cannot be. Operators only."""
+        request = wire.PromoteRequest(force=force, remove=remove)
+        return cast("wire.PromoteResponse", self._call("Promote", request)).text
+
+    def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
+        """drain, undrain, ban, unban, remove-machine or set-policy; what was done. Operators only."""
+        request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
+        return cast("wire.OperateResponse", self._call("Operate", request)).text
+
+    def ledger(self) -> wire.LedgerResponse:
+        """What the VO's signers decided: the policy, who is banned; and whether this site is drained."""
+        return cast("wire.LedgerResponse", self._call("Ledger", wire.Empty()))
+
+    def peers(self) -> wire.PeersResponse:
+        """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
+        return cast("wire.PeersResponse", self._call("Peers", wire.Empty()))
+
+    def doctor(self) -> tuple[wire.CheckResult, ...]:
+        """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
+        return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
+
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""
         self._call("Stop", wire.Empty())

@@ -22,6 +22,10 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes
     certificate: bytes
     root: bytes
+    folder: str
+    """Where all this lies."""
+    others: tuple[str, ...] = ()
+    """host:port of the site's other machines that may lead it."""
 
 
 def load_credential(folder: StrPath | None, address: str | None) -> Credential:
@@ -33,17 +37,21 @@ def load_credential(folder: StrPath | None, address: str | None) -> Credential:
     try:
         table: dict[str, Any] = tomllib.loads(_read(name).decode())
         values = {key: str(table[key]) for key in ("user", "vo", "site")}
-        where = address or str(table["address"])
-    except (ValueError, KeyError) as error:
+        others = () if address else tuple(str(one) for one in table.get("addresses", ()))
+        where = address or str(table.get("address") or others[0])
+    except (ValueError, KeyError, IndexError) as error:
         raise UsageError(f"{name}: {error}; it wants user, vo, site and address; make the credential again") from None
-    host, _, port = where.rpartition(":")
-    if not host or not port.isdecimal():
-        raise UsageError(f"address {where!r}: want HOST:PORT, such as 127.0.0.1:7400")
+    for one in (where, *others):
+        host, _, port = one.rpartition(":")
+        if not host or not port.isdecimal():
+            raise UsageError(f"address {one!r}: want HOST:PORT, such as 127.0.0.1:7400")
     return Credential(
         address=where,
         key=_read(os.path.join(base, "user.key")),
         certificate=_read(os.path.join(base, "user.pem")),
         root=_read(os.path.join(base, "vo.pem")),
+        folder=base,
+        others=tuple(one for one in others if one != where),
         **values,
     )
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 
+from diana.client import renewal
 from diana.client.credential import load_credential
 from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
+from diana.client.leading import leading
 from diana.client.where import answer_limit_s
+from diana.errors import DianaError, Unreachable
 
 if TYPE_CHECKING:
     from diana.client.where import StrPath
@@ -20,23 +24,38 @@ class RemoteWire:
 
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
-        self._channel = grpc.secure_channel(
-            self._credential.address, credentials_of(self._credential), options_of(self._credential)
-        )
+        self._used = False
+        self._made: grpc.Channel | None = None
+
+    @property
+    def _channel(self) -> grpc.Channel:
+        """To whichever of the site's machines leads; chosen anew when that does not answer any more."""
+        if self._made is None:
+            one = leading(self._credential)
+            self._made = grpc.secure_channel(one.address, credentials_of(one), options_of(one))
+        return self._made
+
+    def _failed(self, error: Any) -> DianaError:
+        failed = error_from(error, self._credential)
+        if isinstance(failed, Unreachable) and self._credential.others:
+            self._made = None
+        return failed
 
     def call(self, method: str, request: Any) -> Any:
         send = self._channel.unary_unary(path_of(method), write, Reader(method))
         try:
-            return send(request, timeout=answer_limit_s(method))
+            answer = send(request, timeout=answer_limit_s(method))
+            self._used = True
+            return answer
         except grpc.RpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
 
     def upload(self, requests: Iterable[Any]) -> None:
         send = self._channel.stream_unary(path_of("Upload"), write, Reader("Upload"))
         try:
             send(iter(requests))
         except grpc.RpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
 
     def stream(self, method: str, request: Any) -> Iterator[Any]:
         """Closing the generator early cancels the call."""
@@ -44,9 +63,20 @@ class RemoteWire:
         try:
             yield from call
         except grpc.RpcError as error:
-            raise error_from(error, self._credential) from None
+            raise self._failed(error) from None
         finally:
             call.cancel()
 
     def close(self) -> None:
-        self._channel.close()
+        if self._used:
+            self._renew()
+        if self._made is not None:
+            self._made.close()
+
+    def _renew(self) -> None:
+        request = renewal.due(self._credential)
+        if request is None:
+            return
+        ask = self._channel.unary_unary(renewal.SIGN, renewal.encode, renewal.decode)
+        with suppress(grpc.RpcError):
+            renewal.keep(self._credential, ask(request, timeout=renewal.WAIT_S))

@@ -24,7 +24,7 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
         return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
-    if event.spec.outputs.merge and core.state.settings.slots < 1:
+    if event.spec.outputs.merge and core.workers.slots() < 1:
         return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
     shared = outputs.shared(core, event.spec)
     if shared:
@@ -86,7 +86,7 @@ def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     asks_more = spec.resources.gpus or spec.resources.memory_bytes
     if asks_more:
         return False
-    if allowed(spec, core.site) and core.state.settings.slots >= processors:
+    if allowed(spec, core.site) and core.workers.widest() >= processors:
         return True
     if len(core.view.peers) > MANY_PEERS and not spec.sites and not spec.not_sites:
         return core.roster.has_processors(processors)

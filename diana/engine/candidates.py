@@ -115,8 +115,10 @@ def _candidate(
     if not allowed(draft.spec, site):
         return Candidate(site=site, rejected=NOT_ALLOWED)
     peer = core.view.peers.get(site)
+    if site in core.banned:
+        return Candidate(site=site, rejected="banned by the VO", alive=False)
     if heard is None:
-        silent = peer is not None and not peer.up
+        silent = peer is not None and not peer.here
         why = f"no answer for {core.now - peer.last_heard_s:.0f} s" if peer and silent else "gave no quote in time"
         return Candidate(site=site, rejected=why, alive=not silent)
     quote, at_s = heard

@@ -9,6 +9,7 @@ from diana.engine import fold, learning
 from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.events import LookedUp
 from diana.engine.littles import Line
+from diana.engine.membership.table import Members
 from diana.engine.messages import Message, Progress
 from diana.engine.parties import Parties
 from diana.engine.predictions import Predictions
@@ -20,6 +21,7 @@ from diana.engine.stagebook import StageBook
 from diana.engine.state import CustodyKey, SiteState
 from diana.engine.timers import TimerKey, Timers
 from diana.engine.view import View
+from diana.engine.workers import Workers
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.urls import DEFAULT_ALLOWED
@@ -52,6 +54,7 @@ class Context:
         self.now = now
         self.view = View(state.links, lambda: self.now)
         self.roster = Roster(site, self.view, lambda: self.state.settings.default_bytes_per_s)
+        self.members = Members(site)
         self.timers = Timers()
         self.queues = Queues(state.settings, state.service)
         self.line = Line(now)
@@ -69,14 +72,21 @@ class Context:
         self.totals = Totals(state, lambda custody: learning.expected_s(self, custody), now)
         self.parties = Parties(site, state)
         self.effects: list[Effect] = []
-        self.lrm_session: int | None = None
-        """None: no LRM to give jobs to."""
+        self.workers = Workers(self.totals.runs, state, now)
+        self.term = 0
+        """Of the site's leadership, which all orders carry."""
+        self.merges: set[CustodyKey] = set()
+        """Waiting merge commands, which run on this very machine."""
         self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
         """Beginnings of the URLs that jobs may read here."""
+        self.own_settings = state.settings
+        """As the site's operator set them, before the VO's policy."""
+        self.policy_changed = False
+        self.banned: frozenset[SiteId] = frozenset()
+        self.ledger_told_s: dict[SiteId, float] = {}
+        """When a peer was last told what is in the ledger here."""
         self.low_room = ""
         """Why no new work is taken just now; what runs still lands."""
-        self.lrm_load = 0
-        """Processors of the jobs the LRM holds, as far as it has told."""
         self.ended: dict[CustodyKey, Ended] = {}
         self.progress: dict[SubgroupId, Progress] = {}
         """What destinations say they are doing."""

@@ -12,11 +12,14 @@ from diana.engine import (
     datasets,
     dependencies,
     dispatching,
+    draining,
     execution,
     fold,
     gossip,
     handover,
+    ledger,
     links,
+    machines,
     outputs,
     queries,
     quoting,
@@ -25,14 +28,16 @@ from diana.engine import (
     retrying,
     staging,
     submitting,
+    witness,
 )
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.context import Context
+from diana.engine.membership import learning
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.engine.timers import TimerKey
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.urls import DEFAULT_ALLOWED
 
 if TYPE_CHECKING:
@@ -70,10 +75,16 @@ class Engine:
         db_uuid: str,
         restored: bool = False,
         urls: tuple[str, ...] = DEFAULT_ALLOWED,
+        machine: str = MAIN_MACHINE,
+        term: int = 0,
+        address: str = "",
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
-        `urls`: beginnings of those that jobs may read here."""
+        `urls`: beginnings of those that jobs may read here. `machine`: the one this node runs on, whose slots the
+        settings tell. `term`: of the site's leadership, 0 without a standby. `address`: where peers reach it; empty: it
+        can only dial out."""
         core = self.core
+        core.term = term
         core.allowed_urls = urls
         core.persist(
             records.Opened(
@@ -81,7 +92,9 @@ class Engine:
             )
         )
         self._settings(settings)
-        core.after(("summary",), 0.0)
+        ledger.apply(core)
+        machines.begin(core, machine)
+        gossip.begin(core, address)
         core.after(("housekeeping",), HOUSEKEEPING_S)
         for key in sorted(core.state.custodies):
             held = core.state.custodies[key]
@@ -151,17 +164,27 @@ class Engine:
                 datasets.remove(core, event)
             case ev.Ask():
                 reads.ask(core, event)
+            case ev.Leaving():
+                gossip.leave(core)
             case ev.PeerUp():
                 gossip.on_peer_up(core, event.hello)
             case ev.PeerDown():
                 gossip.on_peer_down(core, event.site)
                 queries.on_peer_down(core, event.site)
+            case ev.SayStatement():
+                ledger.say(core, event)
+            case ev.DrainSite():
+                draining.drain(core, event)
+            case ev.RegisterAsked():
+                witness.asked(core, event)
             case ev.LinkMeasured():
                 links.on_measured(core, event)
             case ev.LrmReady():
-                execution.on_lrm_ready(core, event)
+                machines.on_ready(core, event)
             case ev.LrmLost():
-                core.lrm_session = None
+                machines.on_lost(core, event)
+            case ev.MachineRemoved():
+                machines.remove(core, event)
             case ev.SettingsLoaded():
                 core.allowed_urls = event.urls
                 self._settings(event.settings)
@@ -174,6 +197,8 @@ class Engine:
     def _done(self) -> list[fx.Effect]:
         """What every event ends with: groups to price, groups that may be complete, room to fill."""
         core = self.core
+        if core.policy_changed:
+            self._settings(core.own_settings)
         while core.to_place or core.to_check:
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
@@ -192,6 +217,10 @@ class Engine:
         match message:
             case ms.Summary():
                 gossip.on_summary(core, sender, message)
+            case ms.Gossip():
+                learning.on_gossip(core, sender, message)
+            case ms.LedgerNews():
+                ledger.on_news(core, sender, message)
             case ms.QuoteRequest():
                 quoting.answer_quote(core, sender, message)
             case ms.Quote():
@@ -232,6 +261,8 @@ class Engine:
         match key:
             case ("summary",):
                 gossip.tell_all(core)
+            case ("contacts",):
+                learning.save_contacts(core)
             case ("links",):
                 links.record(core)
             case ("housekeeping",):
@@ -250,6 +281,8 @@ class Engine:
                 custody.remind(core, SubgroupId(part), epoch)
             case ("result", part, epoch, batch):
                 custody.result_due(core, SubgroupId(part), epoch, batch)
+            case ("machine", name):
+                machines.not_expected(core, name)
             case ("flush", part, epoch):
                 execution.flush_due(core, SubgroupId(part), epoch)
             case ("stage", part, epoch, number):
@@ -260,9 +293,12 @@ class Engine:
                 raise AssertionError(f"no such timer: {key}")
 
     def _settings(self, settings: Settings) -> None:
+        """`settings`: the operator's own."""
+        self.core.own_settings, self.core.policy_changed = settings, False
+        settings = ledger.effective(self.core, settings)
         if settings != self.core.state.settings:
             self.core.persist(records.SettingsChanged(settings=settings))
-        self.core.queues.configure(settings, self.core.now)
+        machines.configured(self.core)
 
     def _housekeeping(self) -> None:
         core = self.core

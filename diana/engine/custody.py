@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from diana.engine import columns, execution, load, staging
+from diana.engine import columns, execution, load, machines, staging
 from diana.engine.context import Context
 from diana.engine.effects import DropOutputs
 from diana.engine.messages import (
@@ -328,6 +328,6 @@ def _tell(core: Context, custody: Custody) -> None:
             held=held,
             level=level,
             priority=priority,
-            note=staging.note(core, custody.key),
+            note=staging.note(core, custody.key) or machines.note(core, custody.key),
         ),
     )

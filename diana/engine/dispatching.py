@@ -1,6 +1,8 @@
-"""Which waiting jobs the LRM is given, and when (SPEC D3, D4; paper sections VI and X)."""
+"""Which waiting jobs the machines are given, and when (SPEC D3, D4, D8; paper sections VI and X)."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from diana.engine import forecast, load
 from diana.engine.context import Context
@@ -8,7 +10,9 @@ from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
+from diana.engine.workers import Want, Worker
 from diana.model.ids import group_of
+from diana.model.indexset import IndexSet
 from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
 
@@ -25,7 +29,10 @@ def recount(core: Context) -> None:
             core.queues.remove(key)
             core.line.note(key, 0, core.now)
             core.predictions.forget(key)
+            core.merges.discard(key)
             continue
+        if _merge_directory(core, custody):
+            core.merges.add(key)
         waiting, blocked = custody.startable(), core.staging.blocked(key)
         core.queues.put(
             Entry(
@@ -56,43 +63,95 @@ def _is_bound(core: Context, custody: Custody) -> bool:
 
 
 def dispatch(core: Context) -> None:
-    """Give the LRM what it has room for, best first.
+    """Give the machines what they have room for, best first.
 
     Jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
-    Wider ones are given when they fit; the best one that does not fit gets a reservation, and from then on only what
-    does not delay it may pass (EASY backfilling).
+    Wider ones are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
+    machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
     """
     recount(core)
-    settings = core.state.settings
-    if core.lrm_session is None or not len(core.queues):
+    if core.merges:
+        _merge_without_slots(core)
+    if not len(core.queues) or not core.workers.hungry():
         return
-    room, free = settings.feed() - core.lrm_load, settings.slots - core.lrm_load
-    # Refilling in batches, not one by one, is what keeps the cost of a start low.
-    if room <= 0 or (free <= 0 and room < (settings.feed() - settings.slots + 1) // 2):
-        return
-    kept: Reservation | None = None
+    _fill(core)
+    core.workers.round_over()
+
+
+def _fill(core: Context) -> None:
+    settings, workers = core.state.settings, core.workers
+    kept: _Kept | None = None
     looks = LOOK_PAST
     running = load.running_of(core) if settings.user_max_running else {}
     for entry, jobs in core.queues.order(core.now):
         custody = core.state.custodies[entry.key]
-        width = entry.processors
-        jobs = min(jobs, _parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
-        if kept is None:
-            fits = room if width == 1 else max(0, free) // width
-        else:
-            fits = kept.lets_pass(width, load.expected_s(core, custody), max(0, free), core.now)
-        starting = min(jobs, fits)
-        if starting > 0:
+        want = Want(entry.processors, custody.spec.resources.memory_bytes)
+        most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
+        behind = max(0, min(most, entry.ready) - jobs)
+        jobs = min(jobs, most)
+        starting = _start(core, custody, _shares(core, custody, want, jobs, behind, kept))
+        if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
-            taken = _start(core, custody, starting) * width
-            room, free = room - taken, free - taken
-            if kept is not None:
-                kept.passed(taken, load.expected_s(core, custody), core.now)
-        if kept is None and jobs > starting and 1 < width <= settings.slots:
-            ends = sorted((core.now + left_s, running) for _, _, left_s, running in load.given(core))
-            kept = reserve(width, free, ends, core.now)
+        if kept is None and jobs > starting and want.processors > 1 and entry.key not in core.merges:
+            kept = _keep(core, want)
         looks -= kept is not None
-        if room <= 0 or looks == 0 or (kept is not None and free <= 0):
+        beside = kept.worker.name if kept is not None else ""
+        if looks == 0 or not (workers.hungry(beside) or (kept is not None and kept.free() > 0)):
+            return
+
+
+class _Kept(NamedTuple):
+    """The machine on which the best job that fits nowhere has its place."""
+
+    worker: Worker
+    reservation: Reservation
+
+    def free(self) -> int:
+        return self.worker.lane.slots - self.worker.lane.load
+
+
+def _keep(core: Context, want: Want) -> _Kept | None:
+    """Where such a job can start first, of equals where most is left beside it, then by name."""
+    best: tuple[float, int, _Kept] | None = None
+    for worker in core.workers.present():
+        if core.workers.suits(worker, want):
+            lane = worker.lane
+            found = reserve(want.processors, lane.slots - lane.load, load.ends(core, lane), core.now)
+            if best is None or (found.start_s, -found.spare) < best[:2]:
+                best = (found.start_s, -found.spare, _Kept(worker, found))
+    return best[2] if best else None
+
+
+def _shares(core: Context, custody: Custody, want: Want, jobs: int, behind: int, kept: _Kept | None) -> dict[str, int]:
+    """Machine -> how many of the jobs it gets now."""
+    if jobs <= 0:
+        return {}
+    workers = core.workers
+    if custody.key in core.merges:
+        own = workers.find(workers.own)
+        return {own.name: 1} if own and own.counted[2] and (kept is None or kept.worker is not own) else {}
+    if kept is None:
+        return workers.share_out(want, jobs, behind=behind)
+    shares = workers.share_out(want, jobs, spared=kept.worker.name)
+    left = jobs - sum(shares.values())
+    if left and workers.suits(kept.worker, want):
+        run_s = load.expected_s(core, custody)
+        passing = min(left, kept.reservation.lets_pass(want.processors, run_s, max(0, kept.free()), core.now))
+        if passing:
+            kept.reservation.passed(passing * want.processors, run_s, core.now)
+            workers.took((kept.worker.name,))
+            shares[kept.worker.name] = passing
+    return shares
+
+
+def _merge_without_slots(core: Context) -> None:
+    """A merge command runs here even where all slots are other machines': one at a time."""
+    own = core.workers.find(core.workers.own)
+    if own is None or own.session is None or own.lane.slots or own.lane.load:
+        return
+    for key in sorted(core.merges):
+        if core.state.custodies[key].startable():
+            _start(core, core.state.custodies[key], {own.name: 1})
             return
 
 
@@ -101,36 +160,50 @@ def _parallel(core: Context, custody: Custody) -> int:
     return custody.max_parallel - len(custody.running) if custody.max_parallel else len(custody.pending)
 
 
-def _start(core: Context, custody: Custody, jobs: int) -> int:
-    """Start that many ready jobs of the custody; how many there were."""
+def _start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
+    """Start that many ready jobs of the custody on each machine; how many there were."""
+    if not shares:
+        return 0
     blocked = core.staging.blocked(custody.key)
     waiting = custody.startable()
-    indices, _ = (waiting - blocked if blocked else waiting).take(jobs)
-    core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
-    core.queues.took(custody.key, len(indices))
+    ready = waiting - blocked if blocked else waiting
+    first, started = ready.bounds[:1], 0
+    for machine, jobs in shares.items():
+        indices, ready = ready.take(jobs)
+        if indices:
+            _give(core, custody, machine, indices)
+            started += len(indices)
+    if not started:
+        return 0
+    core.queues.took(custody.key, started)
     core.line.note(custody.key, len(custody.startable()), core.now)
-    core.predictions.given(custody.key, next(iter(indices)))
+    core.predictions.given(custody.key, first[0])
+    if custody.origin != core.site:
+        core.moved.add(custody.key)
+    else:
+        core.notify(group_of(custody.subgroup))
+    return started
+
+
+def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> None:
+    worker = core.workers.find(machine)
+    assert worker is not None and worker.session is not None
+    core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices, worker=machine))
     core.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
-    again = tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1)
-    assert core.lrm_session is not None
     core.emit(
         Start(
-            session=core.lrm_session,
+            worker=machine,
+            session=worker.session,
+            term=core.term,
             subgroup=custody.subgroup,
             epoch=custody.epoch,
             owner=custody.owner,
             spec=custody.spec,
             indices=indices,
-            attempts=again,
+            attempts=tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1),
             directory=_merge_directory(core, custody),
         )
     )
-    core.lrm_load += len(indices) * custody.spec.resources.processors
-    if custody.origin != core.site:
-        core.moved.add(custody.key)
-    else:
-        core.notify(group_of(custody.subgroup))
-    return len(indices)
 
 
 def _merge_directory(core: Context, custody: Custody) -> str:

@@ -14,8 +14,9 @@ from diana.engine.records import Record
 from diana.model.data import Fetch
 from diana.model.decision import Decision
 from diana.model.facts import Facts, FactsKey
-from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.register import Register
 from diana.model.spec import GroupSpec
 from diana.model.views import Answer
 
@@ -49,6 +50,30 @@ class SendResult(msgspec.Struct, frozen=True):
     bytes_staged: int = 0
 
 
+class Contact(msgspec.Struct, frozen=True, kw_only=True):
+    """How a site is reached; told anew, whole, when anything of it changes."""
+
+    site: SiteId
+    address: str
+    """host:port; empty: it can only dial out, or nobody knows."""
+    via: tuple[SiteId, ...] = ()
+    """Sites that have streams to it, one of which may relay."""
+    keep: bool = False
+    """A stream to it is held, and had again when it falls; else one is made when something is sent there."""
+
+
+class TrustChanged(msgspec.Struct, frozen=True):
+    """Whom the VO has revoked, whole: (who, since when in seconds since 1970, why). Streams of these end."""
+
+    revoked: tuple[tuple[str, float, str], ...]
+
+
+class ForgetContact(msgspec.Struct, frozen=True):
+    """No stream to it is wanted, nor will anything be sent there."""
+
+    site: SiteId
+
+
 class GroupAccepted(msgspec.Struct, frozen=True):
     group: GroupId
     jobs: int
@@ -72,9 +97,15 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_s: float = 0.0
 
 
+class RegisterIs(msgspec.Struct, frozen=True):
+    """Of a site this one is the witness of; None: nothing was recorded yet."""
+
+    register: Register | None
+
+
 class Reply(msgspec.Struct, frozen=True):
     request: int
-    body: GroupAccepted | GroupsAccepted | DecisionMade | Answer | Refusal
+    body: GroupAccepted | GroupsAccepted | DecisionMade | Answer | RegisterIs | Refusal
 
 
 class Notify(msgspec.Struct, frozen=True):
@@ -90,8 +121,12 @@ GATHERED = "@gathered"
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Run these jobs, in order, as slots come free. Durable as STARTING before this leaves."""
 
+    worker: str = MAIN_MACHINE
+    """The machine that is to run them."""
     session: int
-    """Of the `LrmReady` this order relies on; the adapter drops it when another session stands."""
+    """Of the worker's `LrmReady` this order relies on; the adapter drops it when another session stands."""
+    term: int = 0
+    """Of the site's leader that gives the order; who saw a higher one refuses it. 0: a site without a standby."""
     subgroup: SubgroupId
     epoch: int
     owner: str
@@ -106,13 +141,17 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
     """End these runs (TERM, grace, KILL) or drop them unstarted; each still reports JobsEnded, CANCELLED."""
 
+    worker: str = MAIN_MACHINE
+    """The machine that was given them. While it is away the order need not be kept: it is given again when the machine
+    is ready."""
     subgroup: SubgroupId
     epoch: int
     indices: IndexSet
 
 
 class ForgetRuns(msgspec.Struct, frozen=True):
-    """Their end is durable here; the LRM need not tell it again."""
+    """Their end is durable here; the worker that told it need not tell it again. A run's attempt was given to one
+    worker only, so that others may be told too."""
 
     runs: tuple[Run, ...]
 
@@ -195,6 +234,9 @@ Effect = (
     | KeepFacts
     | Send
     | SendResult
+    | Contact
+    | ForgetContact
+    | TrustChanged
     | Reply
     | Notify
     | Start

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import msgspec
 
 from diana.engine.messages import Hello, Message
 from diana.model.data import DataFile, Dataset
 from diana.model.facts import Facts
-from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
+from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
 from diana.model.urls import DEFAULT_ALLOWED
@@ -137,6 +140,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """For queue: another site's."""
 
 
+class Leaving(msgspec.Struct, frozen=True):
+    """The node is about to stop in good order: say goodbye."""
+
+
 # --- peers -------------------------------------------------------------------------------------------
 
 
@@ -155,6 +162,40 @@ class Received(msgspec.Struct, frozen=True):
 
     sender: SiteId
     message: Message
+
+
+class SayStatement(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator decides something for the whole VO (`model/ledger.py`). Answered by `Reply(Ok | Refusal)`."""
+
+    request: int
+    principal: Principal
+    kind: Literal["revoke", "lift", "policy"]
+    about: str
+    reason: str = ""
+    values: dict[str, Any] = {}
+    wall_s: float
+
+
+class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator has the site take no new work, or again. Answered by `Reply(Ok | Refusal)`."""
+
+    request: int
+    principal: Principal
+    on: bool
+    reason: str = ""
+
+
+class RegisterAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine of `site` reads its register here, or changes it by compare-and-set. Answered by
+    `Reply(RegisterIs | Refusal)`."""
+
+    request: int
+    by: SiteId
+    """Whose certificate was shown."""
+    site: SiteId
+    expect_term: int = 0
+    register: Register | None = None
+    """None: only read."""
 
 
 class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,18 +223,32 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
-    """The LRM can be used, now or again. `known`: every run it has claimed and not been told to forget,
-    running or finished. A run the engine started that is not among them was never claimed and never will be:
-    the adapter drops every `Start` whose `session` is not this one."""
+    """A worker (one machine's spawner) can be used, now or again. `known`: every run it has claimed and not been told
+    to forget, running or finished. A run the engine gave to this worker that is not among them was never claimed and
+    never will be: the adapter drops every `Start` for it whose `session` is not this one."""
 
+    worker: str = MAIN_MACHINE
+    """The machine's name within its site."""
     session: int
-    """Rises with every LrmReady of one adapter."""
+    """Rises with every LrmReady of this worker."""
     slots: int
     known: tuple[Run, ...]
+    memory_bytes: int = 0
+    """The most one job may want there; 0: as the settings say."""
 
 
 class LrmLost(msgspec.Struct, frozen=True):
-    """The LRM does not answer; `LrmReady` follows when it does. Nothing is concluded about its runs."""
+    """The worker does not answer; its `LrmReady` follows when it does. Nothing is concluded about its runs."""
+
+    worker: str = MAIN_MACHINE
+
+
+class MachineRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator gives a member machine up: what it was given counts as interrupted, and `on_crash` decides."""
+
+    request: int
+    principal: Principal
+    machine: str
 
 
 class JobsEnded(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,12 +307,17 @@ Event = (
     | AddDataset
     | RemoveDataset
     | Ask
+    | Leaving
     | PeerUp
     | PeerDown
     | Received
+    | RegisterAsked
+    | SayStatement
+    | DrainSite
     | LinkMeasured
     | LrmReady
     | LrmLost
+    | MachineRemoved
     | JobsEnded
     | StageDone
     | OutputsInCatalogue

@@ -1,14 +1,14 @@
-"""What the LRM tells becomes results, and what it has is reconciled (PROMISES section 2, steps 5 and 7)."""
+"""What the machines tell of their jobs becomes results (PROMISES section 2, step 7)."""
 
 from __future__ import annotations
 
 from diana.engine import columns, learning, links, results
 from diana.engine.context import Context, Ended
 from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
-from diana.engine.events import JobsEnded, LrmReady, Run
+from diana.engine.events import JobsEnded, Run
 from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsVoided, facts_key
 from diana.engine.state import Custody, CustodyKey
-from diana.model.facts import Facts, Outcome
+from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SubgroupId, group_of
 from diana.model.indexset import IndexSet
 
@@ -16,35 +16,6 @@ _UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
 
 
 # --- the LRM -----------------------------------------------------------------------------------------------
-
-
-def on_lrm_ready(core: Context, event: LrmReady) -> None:
-    """Reconcile: what was started but never claimed is pending again; what is over but not forgotten is forgotten."""
-    core.lrm_session = event.session
-    known: dict[CustodyKey, set[tuple[int, int]]] = {}
-    stray: list[Run] = []
-    for run in event.known:
-        custody = core.state.custodies.get((run.subgroup, run.epoch))
-        if custody is None or custody.running.get(run.index) != run.attempt:
-            stray.append(run)
-        else:
-            known.setdefault(custody.key, set()).add((run.index, run.attempt))
-    core.lrm_load = 0
-    for key in sorted(core.state.custodies):
-        custody = core.state.custodies[key]
-        told = core.ended[key].indices if key in core.ended else set()
-        here = known.get(key, set())
-        void = IndexSet.of(i for i, a in custody.running.items() if (i, a) not in here and i not in told)
-        if void:
-            core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=void))
-            core.requeue.add(key)
-            _cancel_pending(core, custody, custody.cancelled & void)
-        core.lrm_load += (len(custody.running) - len(told)) * custody.spec.resources.processors
-        dying = custody.cancelled & IndexSet.of(custody.running)
-        if dying:
-            core.emit(Kill(subgroup=key[0], epoch=key[1], indices=dying))
-    if stray:
-        core.emit(ForgetRuns(tuple(stray)))
 
 
 def on_jobs_ended(core: Context, event: JobsEnded) -> None:
@@ -69,10 +40,40 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     if fresh:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
-        core.lrm_load -= len(fresh) * custody.spec.resources.processors
         core.totals.runs.told(key, [facts.indices[at] for at in fresh])
         _learn(core, custody, facts, fresh)
         _flush_soon(core, custody, buffer)
+
+
+def void(core: Context, custody: Custody, indices: IndexSet) -> None:
+    """Given to a machine and never claimed there: pending again."""
+    core.persist(RunsVoided(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    core.requeue.add(custody.key)
+    _cancel_pending(core, custody, custody.cancelled & indices)
+
+
+def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> None:
+    """Their machine is gone for good: nobody will tell how they ended."""
+    began, attempts = core.started_s.get(custody.key, {}), [custody.running[index] for index in indices]
+    for index in indices:
+        began.pop(index, None)
+    outcomes = [int(Outcome.CANCELLED if i in custody.cancelled else Outcome.INTERRUPTED) for i in indices]
+    errors = [JobError(index, error) for index in indices if index not in custody.cancelled]
+    facts = columns.never_ran(core.site, indices, attempts, outcomes, 0, errors, core.now)
+    rows = list(range(len(indices)))
+    if custody.spec.on_crash == "rerun":
+        rows = _repeat_unsure(core, custody, facts, rows)
+    if rows:
+        buffer = core.ended.setdefault(custody.key, Ended())
+        buffer.facts.append(columns.pick(facts, rows))
+        buffer.indices.update(indices[at] for at in rows)
+        core.totals.runs.told(custody.key, [indices[at] for at in rows])
+        flush(core, custody.key)
+
+
+def kill(core: Context, custody: Custody, running: IndexSet) -> None:
+    for machine, indices in custody.by_machine(running).items():
+        core.emit(Kill(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(indices)))
 
 
 def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> None:
@@ -95,7 +96,6 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
     picked = columns.pick(facts, again)
     core.persist(RunsRepeated(subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(picked.indices)))
     core.emit(ForgetRuns(_runs(custody.key, picked)))
-    core.lrm_load -= len(again) * custody.spec.resources.processors
     core.requeue.add(custody.key)
     repeated = set(again)
     return [at for at in fresh if at not in repeated]
@@ -154,7 +154,7 @@ def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
     """Pending ones are over at once; running ones are killed and report their end. Recorded as cancelled already."""
     running = indices & IndexSet.of(custody.running)
     if running:
-        core.emit(Kill(subgroup=custody.subgroup, epoch=custody.epoch, indices=running))
+        kill(core, custody, running)
     _cancel_pending(core, custody, indices & custody.pending)
 
 
@@ -197,6 +197,7 @@ def close_if_over(core: Context, custody: Custody) -> None:
     if not custody.over() or custody.outgoing or key not in core.state.custodies:
         return
     core.queues.remove(key)
+    core.merges.discard(key)
     core.started_s.pop(key, None)
     core.run_s.pop(key, None)
     core.predictions.forget(key)

@@ -11,6 +11,7 @@ from diana.engine.state import (
     Custody,
     CustodyKey,
     Group,
+    Machine,
     Outgoing,
     Past,
     PeerMemory,
@@ -20,7 +21,7 @@ from diana.engine.state import (
     Tombstone,
 )
 from diana.model.decision import Decision
-from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.link import MOST_LINKS, LinkHistory
 
@@ -40,6 +41,12 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             _opened(state, record)
         case r.SettingsChanged():
             state.settings = record.settings
+        case r.StatementKept():
+            state.ledger[record.signed.statement.about] = record.signed
+        case r.DrainChanged():
+            state.drained = (record.reason or "drained") if record.on else ""
+        case r.RegisterChanged():
+            state.registers[record.site] = record.register
         case r.DatasetAdded():
             state.datasets[record.dataset.name] = record.dataset
         case r.DatasetRemoved():
@@ -49,6 +56,11 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq)
         case r.LinksRecorded():
             _links_recorded(state, record)
+        case r.ContactsLearned():
+            for one in record.contacts:
+                state.contacts[one.site] = one
+            for site in record.gone:
+                state.contacts.pop(site, None)
         case r.GroupSubmitted():
             _group_submitted(state, record)
         case r.GroupPlaced():
@@ -61,6 +73,10 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.unplaced = group.unplaced - record.indices
             group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
+        case r.MachineKnown():
+            state.machines[record.machine] = Machine(record.slots, record.memory_bytes)
+        case r.MachineGone():
+            state.machines[record.machine] = Machine(0, 0, gone=True)
         case r.HoldingChanged():
             state.groups[record.group].holding = record.holding
         case r.JobsRetried():
@@ -382,10 +398,17 @@ def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
             custody.control_seq = record.control_seq
             custody.cancelled, custody.held = record.cancel, record.hold
         case r.RunsStarted():
+            if record.worker != MAIN_MACHINE or record.worker in custody.given:
+                # Swept while at it: what ended stays in the set until then.
+                mine = custody.given.get(record.worker, IndexSet())
+                still = IndexSet.of(index for index in mine if index in custody.running)
+                custody.given[record.worker] = still | record.indices
             custody.pending = custody.pending - record.indices
             for index in record.indices:
                 custody.running[index] = custody.attempts.pop(index, custody.attempt_base) + 1
         case r.RunsVoided() | r.RunsRepeated():
+            for machine, mine in custody.given.items():
+                custody.given[machine] = mine - record.indices
             for index in record.indices:
                 custody.attempts[index] = custody.running.pop(index)
             custody.pending = custody.pending | record.indices

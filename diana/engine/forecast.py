@@ -30,19 +30,18 @@ NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
 
 
 def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
-    """For `asked.jobs` jobs that run `run_s` each, wanting no more processors than the site has.
+    """For `asked.jobs` jobs that run `run_s` each, wanting no more processors than a machine here has.
 
     Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
     when its own is through, and its first job starts when there is room for it.
     """
-    settings = core.state.settings
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs)
     slots, given_s = _slots(core)
     ahead_s = given_s + place.work_ahead_s
-    lanes = settings.slots // asked.processors
+    lanes = core.workers.lanes(asked.processors)
     # Processors left over beside the last lane serve nobody of this group.
-    work_s = asked.jobs * run_s * settings.slots / lanes
+    work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
     end_s = max(first_s + run_s, slots.starts_s(1, ahead_s + work_s))
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
@@ -57,9 +56,10 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     came; inf: not foreseen. Every one that is to come is kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = _slots(core)
+    there = core.workers.there()
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        wait_s = slots.starts_s(entry.processors, ahead_s) if core.lrm_session is not None else inf
+        wait_s = slots.starts_s(entry.processors, ahead_s) if there else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
@@ -70,7 +70,7 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
 def learn(core: Context, arrived: CustodyKey) -> None:
     """Now and then, predict for what just came: behind all that has no lower priority."""
     entry = core.queues.entries.get(arrived)
-    if entry is None or not entry.ready or core.lrm_session is None:
+    if entry is None or not entry.ready or not core.workers.there():
         return
     if not core.predictions.sample_due(arrived, core.now):
         return
@@ -83,5 +83,5 @@ def learn(core: Context, arrived: CustodyKey) -> None:
 def _slots(core: Context) -> tuple[forecast.Slots, float]:
     """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
     held = load.held(core)
-    free = core.state.settings.slots - sum(width for _, width in held.ends)
+    free = core.workers.slots() - sum(width for _, width in held.ends)
     return forecast.Slots(max(0, free), held.ends), held.ahead_s

@@ -1,13 +1,14 @@
-"""What the local resource manager has been given, in that order: which jobs stand on slots, which wait there."""
+"""What the site's workers have been given, in that order: which jobs stand on slots, which wait there."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from diana.engine.state import CustodyKey
+from diana.model.ids import MAIN_MACHINE
 
 _Name = tuple[CustodyKey, int]
 """(custody, index)."""
@@ -20,18 +21,37 @@ class Run(NamedTuple):
     processors: int
 
 
+class Lane:
+    """One worker's: it starts jobs in the order it is given them, so that on its slots are as many of the first as
+    fit."""
+
+    __slots__ = ("ahead", "away", "load", "name", "on", "slots", "used")
+
+    def __init__(self, name: str, slots: int) -> None:
+        self.name = name
+        self.slots = slots
+        self.used = 0
+        self.load = 0
+        """Processors of all it holds, as far as it has told."""
+        self.on: OrderedDict[_Name, Run] = OrderedDict()
+        self.ahead: OrderedDict[_Name, Run] = OrderedDict()
+        self.away = False
+        """For so long that nothing is expected of it."""
+
+
 class GivenRuns:
     """Volatile; kept in step run by run, so that nothing is counted anew at a question.
 
-    The LRM starts jobs in the order it is given them: on slots are as many of the first as fit. A run whose end was
-    told holds no slot, but counts as running until its end is durable.
+    A run whose end was told holds no slot, but counts as running until its end is durable.
     """
 
     def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._used = 0
-        self._on: OrderedDict[_Name, Run] = OrderedDict()
-        self._ahead: OrderedDict[_Name, Run] = OrderedDict()
+        self.main = Lane(MAIN_MACHINE, slots)
+        self.lanes: dict[str, Lane] = {MAIN_MACHINE: self.main}
+        self.touched: dict[str, None] = {MAIN_MACHINE: None}
+        """Workers whose load or slots changed since somebody looked."""
+        self._elsewhere: dict[_Name, Lane] = {}
+        """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
         self._told: dict[CustodyKey, set[int]] = {}
         self._running: dict[CustodyKey, int] = {}
         self.running = 0
@@ -45,78 +65,119 @@ class GivenRuns:
         """`running_of` of every custody that has any."""
         return dict(self._running)
 
-    def configure(self, slots: int) -> None:
-        """The site has another number of slots."""
-        if slots == self._slots:
+    def lane(self, worker: str) -> Lane:
+        lane = self.lanes.get(worker)
+        if lane is None:
+            lane = self.lanes[worker] = Lane(worker, 0)
+        return lane
+
+    def configure(self, slots: int, worker: str = MAIN_MACHINE) -> None:
+        """The worker has another number of slots."""
+        lane = self.lane(worker)
+        self.touched[worker] = None
+        if slots == lane.slots:
             return
-        every = OrderedDict([*self._on.items(), *self._ahead.items()])
-        for run in self._on.values():
+        every = OrderedDict([*lane.on.items(), *lane.ahead.items()])
+        for run in lane.on.values():
             self._count(run.key, -1)
-        self._slots, self._used, self._on, self._ahead = slots, 0, OrderedDict(), every
-        self._advance()
+        lane.slots, lane.used, lane.on, lane.ahead = slots, 0, OrderedDict(), every
+        self._advance(lane)
 
     # --- what happens to runs ------------------------------------------------------------------------
 
-    def give(self, key: CustodyKey, indices: Iterable[int], processors: int, now: float) -> None:
+    def give(
+        self, key: CustodyKey, indices: Iterable[int], processors: int, now: float, worker: str = MAIN_MACHINE
+    ) -> None:
+        lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         for index in indices:
-            self._ahead[(key, index)] = Run(key, now, processors)
-        self._advance()
+            lane.ahead[(key, index)] = Run(key, now, processors)
+            lane.load += processors
+            if lane is not self.main:
+                self._elsewhere[(key, index)] = lane
+        self._advance(lane)
 
     def told(self, key: CustodyKey, indices: Iterable[int]) -> None:
         """Their end is known, and not durable yet."""
         mine = self._told.setdefault(key, set())
+        lanes: dict[str, Lane] = {}
         for index in indices:
-            if self._leave((key, index)):
+            if self._leave((key, index), lanes):
                 mine.add(index)
                 self._count(key, 1)
-        self._advance()
+        for lane in lanes.values():
+            self._advance(lane)
 
     def forget(self, key: CustodyKey, indices: Iterable[int]) -> None:
         """Their end is durable, or they never started."""
         mine = self._told.get(key, set())
+        lanes: dict[str, Lane] = {}
         for index in indices:
             if index in mine:
                 mine.discard(index)
                 self._count(key, -1)
             else:
-                self._leave((key, index))
+                self._leave((key, index), lanes)
         if not mine:
             self._told.pop(key, None)
-        self._advance()
+        for lane in lanes.values():
+            self._advance(lane)
 
     # --- questions -----------------------------------------------------------------------------------
 
     def all(self) -> Iterator[Run]:
-        """What the LRM holds and has not told the end of, in the order it was given."""
-        yield from self._on.values()
-        yield from self._ahead.values()
+        """What the workers hold and have not told the end of, each in the order it was given."""
+        for lane in self.lanes.values():
+            yield from self.of(lane)
+
+    @staticmethod
+    def of(lane: Lane) -> Iterator[Run]:
+        yield from lane.on.values()
+        yield from lane.ahead.values()
+
+    def held_by(self, worker: str) -> dict[CustodyKey, list[int]]:
+        """What the worker holds and has not told the end of; custodies in order."""
+        lane, out = self.lane(worker), dict[CustodyKey, list[int]]()
+        for key, index in (*lane.on, *lane.ahead):
+            out.setdefault(key, []).append(index)
+        return {key: out[key] for key in sorted(out)}
 
     def sample(self, most: int) -> tuple[list[Run], int, list[Run], int]:
         """(some on slots, each standing for so many, some given ahead, each standing for so many): all of them, or at
-        most `most` of each, evenly taken."""
-        every, other = -(-len(self._on) // most) or 1, -(-len(self._ahead) // most) or 1
-        on = list(islice(self._on.values(), every // 2, None, every))
-        return on, every, list(islice(self._ahead.values(), other // 2, None, other)), other
+        most `most` of each, evenly taken. What is with workers that are away is left out."""
+        lanes = [lane for lane in self.lanes.values() if not lane.away]
+        every = -(-sum(len(lane.on) for lane in lanes) // most) or 1
+        other = -(-sum(len(lane.ahead) for lane in lanes) // most) or 1
+        on = chain.from_iterable(lane.on.values() for lane in lanes)
+        ahead = chain.from_iterable(lane.ahead.values() for lane in lanes)
+        return list(islice(on, every // 2, None, every)), every, list(islice(ahead, other // 2, None, other)), other
 
     # --- inside --------------------------------------------------------------------------------------
 
-    def _leave(self, name: _Name) -> bool:
-        run = self._on.pop(name, None)
+    def _leave(self, name: _Name, lanes: dict[str, Lane]) -> bool:
+        """`lanes`: gets the lane it left."""
+        lane = self._elsewhere.pop(name, self.main) if self._elsewhere else self.main
+        run = lane.on.pop(name, None)
         if run is not None:
-            self._used -= run.processors
+            lane.used -= run.processors
             self._count(run.key, -1)
-            return True
-        return self._ahead.pop(name, None) is not None
+        else:
+            run = lane.ahead.pop(name, None)
+            if run is None:
+                return False
+        lane.load -= run.processors
+        lanes[lane.name] = lane
+        return True
 
-    def _advance(self) -> None:
-        while self._ahead:
-            name = next(iter(self._ahead))
-            run = self._ahead[name]
-            if self._used + run.processors > self._slots:
+    def _advance(self, lane: Lane) -> None:
+        self.touched[lane.name] = None
+        while lane.ahead:
+            name = next(iter(lane.ahead))
+            run = lane.ahead[name]
+            if lane.used + run.processors > lane.slots:
                 return
-            del self._ahead[name]
-            self._on[name] = run
-            self._used += run.processors
+            del lane.ahead[name]
+            lane.on[name] = run
+            lane.used += run.processors
             self._count(run.key, 1)
 
     def _count(self, key: CustodyKey, by: int) -> None:

@@ -1,19 +1,26 @@
 """Who is there: peers coming and going, their summaries, what they tell of their links. Work is priced on what this
-learns."""
+learns; `membership/` spreads it beyond the streams at hand."""
 
 from __future__ import annotations
 
-import msgspec
-
-from diana.engine import custody, handover, links, littles, load
+from diana import __version__
+from diana.engine import custody, handover, ledger, links, littles, load, machines
 from diana.engine.context import Context
+from diana.engine.membership import active, learning, spreading, suspicion
+from diana.engine.membership.learning import MAX_NAMED_DATASETS
 from diana.engine.messages import Hello, LinkEstimate, Summary
 from diana.engine.records import PeerSeen
 from diana.engine.state import Step
 from diana.model.ids import SiteId
 
-MAX_NAMED_DATASETS = 256
-"""In a summary; more are found by asking for a quote."""
+__all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up", "on_summary", "summary", "tell_all"]
+
+
+def begin(core: Context, address: str) -> None:
+    """At start. `address`: where this site is reached; empty: it can only dial out."""
+    core.members.address, core.members.incarnation = address, core.state.generation
+    active.begin(core)
+    core.after(("summary",), 0.0)
 
 
 def on_peer_up(core: Context, hello: Hello) -> None:
@@ -22,10 +29,18 @@ def on_peer_up(core: Context, hello: Hello) -> None:
         core.warn("a peer calls itself by this site's name")
         return
     _remember(core, hello)
+    members = core.members
+    if site not in core.view.peers:
+        learning.joined(core, site)
     peer = core.view.met(hello)
-    peer.up, peer.last_heard_s = True, core.now
+    peer.up, peer.loose_there, peer.last_heard_s = True, False, core.now
+    members.linked[site] = None
+    members.detours.pop(site, None)
+    members.meeting.add(site)
+    suspicion.alive_again(core, peer)
+    active.met(core, site)
     core.roster.touch(hello.site)
-    core.send(site, summary(core, links.told_always(core)))
+    core.send(site, summary(core, links.told_always(core), loose=peer.loose))
     handover.resend_all(core, site)
     custody.say_again(core, site)
     core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
@@ -58,14 +73,16 @@ def _remember(core: Context, hello: Hello) -> None:
 def _heard_seq(core: Context, hello: Hello) -> int:
     """What the peer's last summary said of its journal, if it was the same database."""
     peer = core.view.peers.get(hello.site)
-    same = peer is not None and peer.hello.db_uuid == hello.db_uuid
-    return peer.summary.seq if peer is not None and same and peer.summary is not None else 0
+    if peer is None or peer.summary is None or peer.hello is None:
+        return 0
+    return peer.summary.seq if peer.hello.db_uuid == hello.db_uuid else 0
 
 
 def _distrust(core: Context, site: SiteId, reason: str) -> None:
     if site in core.view.peers:
         # Counted by generations that are no longer its own.
         core.view.peers[site].summary = None
+        core.members.standing.pop(site, None)
     for group, subgroup in core.parties.handed_to(site):
         if subgroup.unreachable:
             continue
@@ -79,7 +96,12 @@ def on_peer_down(core: Context, site: SiteId) -> None:
     peer = core.view.peers.get(site)
     if peer is None:
         return
+    was_tied = peer.tied
     peer.up = False
+    core.members.linked.pop(site, None)
+    core.members.hears_all.pop(site, None)
+    if was_tied:
+        suspicion.fell(core, site)
     core.roster.touch(site)
     for draft in list(core.drafts.values()):
         if site in draft.waiting:
@@ -90,27 +112,33 @@ def on_peer_down(core: Context, site: SiteId) -> None:
 
 
 def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
-    peer = core.view.peers.get(sender)
+    peer, members = core.view.peers.get(sender), core.members
     if peer is None or message.site != sender:
         core.warn(f"{sender} sent a summary of {message.site}")
         return
-    old = peer.summary
-    if old is None or (old.generation, old.counter) < (message.generation, message.counter):
-        # Cut: what a peer names is kept by name, and found again by asking it.
-        named = message.datasets[:MAX_NAMED_DATASETS]
-        peer.summary = msgspec.structs.replace(message, datasets=named)
-        core.roster.touch(sender)
-        if message.links:
-            links.heard(core, sender, message.links)
+    if not learning.first_hand(core, peer, message):
+        return
+    if message.complete:
+        members.hears_all[sender] = message.members
+    else:
+        members.hears_all.pop(sender, None)
+    ledger.compare(core, sender, message.ledger)
+    if message.links:
+        links.heard(core, sender, message.links)
+    if sender in members.meeting:
+        members.meeting.discard(sender)
+        spreading.meet(core, peer, message)
 
 
-def summary(core: Context, told: tuple[LinkEstimate, ...] = ()) -> Summary:
-    settings = core.state.settings
+def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool = False, left: bool = False) -> Summary:
+    settings, members = core.state.settings, core.members
     core.summary_counter += 1
-    names = sorted(core.state.datasets)
+    names = tuple(sorted(core.state.datasets)[:MAX_NAMED_DATASETS])
+    if names != members.names:
+        members.names, members.named_at = names, core.summary_counter
     return Summary(
         site=core.site,
-        generation=core.state.generation,
+        generation=max(members.incarnation, core.state.generation),
         counter=core.summary_counter,
         seq=core.state.seq,
         slots=settings.slots,
@@ -119,18 +147,40 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = ()) -> Summary:
         queued_jobs=load.queued_jobs(core),
         running_jobs=load.running_jobs(core),
         work_ahead_s=load.work_ahead_s(core),
-        datasets=tuple(names[:MAX_NAMED_DATASETS]),
-        accepting=settings.accept_remote and not core.low_room,
+        datasets=names,
+        accepting=settings.accept_remote and not core.low_room and not core.state.drained,
         links=told,
+        address=members.address,
+        via=spreading.via(core),
+        release=__version__,
+        protocol=1,
+        named_at=members.named_at,
+        left=left,
+        loose=loose,
+        known=members.alive,
+        members=members.marks,
+        complete=len(members.linked) + 1 >= members.alive,
+        ledger=ledger.digest(core),
+        drained=core.state.drained,
+        machines=machines.count(core),
     )
 
 
 def tell_all(core: Context) -> None:
-    """Every `summary_every_s`, to every peer a stream stands to."""
+    """One turn, every `summary_every_s`: silence is judged, streams are chosen, this site and others are told of."""
+    if core.members.leaving:
+        return
     core.after(("summary",), core.state.settings.summary_every_s)
-    mine = summary(core, links.told_now(core))
-    for site in sorted(core.view.peers):
-        if core.view.peers[site].up:
-            core.send(site, mine)
+    core.members.turn += 1
+    suspicion.look(core)
+    active.look(core)
+    spreading.tell_own(core, summary(core, links.told_now(core)))
+    spreading.others(core)
     custody.tell_progress(core)
     littles.export(core)
+
+
+def leave(core: Context) -> None:
+    """The last word of this run: nobody waits for it or wonders."""
+    core.members.leaving = True
+    spreading.tell_own(core, summary(core, left=True))

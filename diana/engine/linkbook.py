@@ -131,6 +131,10 @@ class LinkBook:
                 insort(self._remembered, (-last_s, site))
         return found
 
+    def knows(self, site: SiteId) -> bool:
+        """Whether anything was ever measured of it: asking for a link makes one."""
+        return site in self._links or site in self._histories
+
     def sites(self) -> list[SiteId]:
         """Every site a link to which was ever measured, as far as it is remembered."""
         return sorted(self._links.keys() | self._histories.keys())

@@ -7,6 +7,7 @@ from diana.engine.effects import Gather, StageIn
 from diana.engine.events import LinkMeasured
 from diana.engine.messages import LinkEstimate
 from diana.engine.records import LinksRecorded
+from diana.engine.view import Told
 from diana.model.ids import SiteId
 
 MOST_TOLD = 16
@@ -50,8 +51,7 @@ def told_always(core: Context) -> tuple[LinkEstimate, ...]:
 def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None:
     """A peer's map: a claim, kept as such and never trusted over an own measurement."""
     peer = core.view.peers[sender]
-    peer.told_links = tuple(one for one in told[:MOST_TOLD] if one.site != sender)
-    peer.told_links_s = core.now
+    peer.told = Told(tuple(one for one in told[:MOST_TOLD] if one.site != sender), core.now)
 
 
 def ordered(core: Context, order: StageIn | Gather, size_bytes: int = 0) -> None:

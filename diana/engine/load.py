@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from diana.engine import learning
 from diana.engine.context import Context
+from diana.engine.given import Lane
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
+from diana.engine.workers import Want
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.policy import limits
 
@@ -41,17 +43,17 @@ def held(core: Context) -> Given:
     return Given(ends, sum(expected[r.key] * r.processors for r in ahead) * other)
 
 
-def given(core: Context) -> list[tuple[float, float, float, int]]:
-    """(given at, expected run time, of that expected still to come, processors) of each job the LRM holds, in the order
-    it was given; what is overdue is expected to end now."""
+def ends(core: Context, lane: Lane) -> list[tuple[float, int]]:
+    """(expected end, processors) of each job the machine holds, the first to end first; what is overdue is expected to
+    end now."""
     expected: dict[CustodyKey, float] = {}
-    out: list[tuple[float, float, float, int]] = []
-    for run in core.totals.runs.all():
+    out: list[tuple[float, int]] = []
+    for run in core.totals.runs.of(lane):
         run_s = expected.get(run.key)
         if run_s is None:
             run_s = expected[run.key] = expected_s(core, core.state.custodies[run.key])
-        out.append((run.given_s, run_s, max(0.0, run.given_s + run_s - core.now), run.processors))
-    return out
+        out.append((max(core.now, run.given_s + run_s), run.processors))
+    return sorted(out)
 
 
 def queued_jobs(core: Context) -> int:
@@ -101,7 +103,7 @@ def work_ahead_s(core: Context) -> float:
 
 def free_slots(core: Context) -> int:
     """Slots nothing running or claimed ahead wants."""
-    return max(0, core.state.settings.slots - core.lrm_load)
+    return core.workers.free_slots()
 
 
 class Obstacle(NamedTuple):
@@ -131,19 +133,25 @@ def room(core: Context, asked: QuoteRequest) -> int:
 def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
     """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
     settings = core.state.settings
-    if settings.slots == 0:
+    widest, memory_bytes = core.workers.widest(), core.workers.memory_bytes()
+    if widest == 0:
         return [Obstacle("has no slots", "")]
     found = []
+    if core.state.drained:
+        found.append(Obstacle(f"{core.site} is drained: {core.state.drained}", ""))
     if core.low_room:
         found.append(Obstacle(core.low_room, ""))
-    if asked.processors > settings.slots:
-        why = f"has {settings.slots} of the {asked.processors} processors a job needs"
-        found.append(Obstacle(why, f"processors <= {settings.slots}"))
+    if asked.processors > widest:
+        why = f"has {widest} of the {asked.processors} processors a job needs"
+        found.append(Obstacle(why, f"processors <= {widest}"))
     if asked.gpus:
         found.append(Obstacle(f"hands out no GPUs, a job needs {asked.gpus}", "gpus = 0"))
-    if settings.memory_bytes and asked.memory_bytes > settings.memory_bytes:
-        had = _gib(settings.memory_bytes)
+    if memory_bytes and asked.memory_bytes > memory_bytes:
+        had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
+    if not found and asked.memory_bytes and not core.workers.suits_any(Want(asked.processors, asked.memory_bytes)):
+        both = f"{asked.processors} processors and {_gib(asked.memory_bytes)} of memory"
+        found.append(Obstacle(f"has no machine with {both}, which a job needs", ""))
     if for_peer and not settings.accept_remote:
         found.append(Obstacle("takes no work from other sites", ""))
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]

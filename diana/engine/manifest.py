@@ -54,7 +54,7 @@ class Manifest:
         lacking = [unit for unit in (draft.held.cached if draft.held else ()) if unit.ref not in units]
         if not lacking:
             return
-        away = (peer.summary for peer in core.view.peers.values() if not peer.up)
+        away = (peer.summary for peer in core.view.peers.values() if not peer.here)
         names = {name for told in away if told is not None for name in told.datasets}
         units.update((unit.ref, unit) for unit in lacking if dataset_of(unit.ref) in names)
 

@@ -13,6 +13,7 @@ from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.ledger import Signed
 from diana.model.queue import QueueView, Waiting
 
 
@@ -59,6 +60,70 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     accepting: bool
     links: tuple[LinkEstimate, ...] = ()
     """Its links measured last, at most 16; only in some summaries, and what was told stands until told anew."""
+    address: str = ""
+    """host:port where it is reached; empty: it can only dial out."""
+    via: tuple[SiteId, ...] = ()
+    """Sites it has streams to, at most 4: one of them may relay."""
+    release: str = ""
+    protocol: int = 0
+    named_at: int = 0
+    """Of its generation: the counter at which `datasets` last changed."""
+    unnamed: bool = False
+    """`datasets` is left out here: whoever has those of the same `named_at` keeps them, others ask."""
+    left: bool = False
+    """Goodbye: it stopped, and comes back with a later generation if at all."""
+    loose: bool = False
+    """First hand: the sender does not hold the stream this comes over."""
+    known: int = 0
+    """First hand: sites it knows of that are not lost, itself included."""
+    members: int = 0
+    """First hand: which those are, as `policy.membership.mark` combines them."""
+    complete: bool = False
+    """First hand: it has streams to all of them."""
+    ledger: str = ""
+    """First hand: digest of the VO's ledger as the site has it."""
+    drained: str = ""
+    """Why it takes no new work, if its operator said so."""
+    machines: int = 0
+    """Of the site; 0: its release does not say."""
+
+
+class Rumour(msgspec.Struct, frozen=True, array_like=True):
+    """How a site stands at this version of its summary, by the word of others."""
+
+    site: SiteId
+    generation: int
+    counter: int
+    state: int
+    """`policy.membership.State`."""
+    by: SiteId
+    """Who missed it first-hand; in a digest its sender."""
+
+
+class LedgerNews(msgspec.Struct, frozen=True, kw_only=True):
+    """Statements of the VO's ledger, between peers whose digests differ, or as soon as one is made. Idempotent."""
+
+    statements: tuple[Signed, ...] = ()
+    asks: tuple[str, ...] = ()
+    """Statements wanted, by `Signed.ident`."""
+    told: bool = False
+    """`has` is all that the sender knows: what it lacks is to be sent."""
+    has: tuple[str, ...] = ()
+
+
+class Gossip(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sender knows of others, in part: idempotent, in any order."""
+
+    entries: tuple[Summary, ...] = ()
+    ages_s: tuple[float, ...] = ()
+    """Per entry: since its site said so, as far as those it passed through know."""
+    rumours: tuple[Rumour, ...] = ()
+    digest: tuple[Rumour, ...] = ()
+    """How some sites stand here: who knows newer says so, who knows less asks."""
+    asks: tuple[SiteId, ...] = ()
+    """Wanted whole."""
+    asks_all: bool = False
+    """The sender is new: it wants everything, a part at a time."""
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +223,8 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     certificate: bytes
     """PEM chain of the signer."""
     signature: bytes
+    signed_wall_s: float = 0.0
+    """When: the certificate must have been in date then. 0: not said, it must be in date when it is checked."""
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True):
@@ -320,6 +387,8 @@ class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
 
 Message = (
     Summary
+    | Gossip
+    | LedgerNews
     | QuoteRequest
     | Quote
     | Prepare

@@ -138,7 +138,7 @@ def _timer(key: FactsKey) -> tuple[str, str, str, str]:
 def _in_reach(core: Context, source: SiteId) -> bool:
     """A site that is away for a while has not lost its files."""
     peer = core.view.peers.get(source)
-    return source == core.site or (peer is not None and peer.up)
+    return source == core.site or (peer is not None and peer.here)
 
 
 def gather_again(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:

@@ -65,6 +65,10 @@ class Parties:
         """What is held here for that site, in order; None: for any other site."""
         return sorted(_of(self._taken, site))
 
+    def sites(self) -> set[SiteId]:
+        """Those with open work of this site's, or that this site has work of."""
+        return self._handed.keys() | self._taken.keys()
+
     def _look_at(self, part: SubgroupId) -> None:
         group = self._state.groups.get(group_of(part))
         subgroup = group.subgroups.get(part) if group else None

@@ -58,7 +58,7 @@ def _send(core: Context, query: Query, asked: dict[SiteId, QueueRequest]) -> Non
     number = core.ticket()
     core.queries[number] = query
     for site in sorted(asked):
-        if site in core.view.peers and core.view.peers[site].up:
+        if site in core.view.peers and core.view.peers[site].here:
             core.send(site, QueueRequest(query=number, whole=asked[site].whole, parts=asked[site].parts))
         else:
             query.waiting.discard(site)

@@ -7,7 +7,7 @@ from math import floor, inf
 
 import msgspec
 
-from diana.engine import forecast, load
+from diana.engine import forecast, load, machines
 from diana.engine.context import Context
 from diana.engine.littles import check
 from diana.engine.queues import Standing
@@ -49,7 +49,7 @@ def view(core: Context) -> QueueView:
     return QueueView(
         site=core.site,
         mode=settings.priority_mode,
-        slots=settings.slots,
+        slots=core.workers.slots(),
         running=running,
         claimed=load.claimed_jobs(core),
         queued=core.line.flow.queued,
@@ -143,8 +143,10 @@ def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
     on_slots = load.on_slots(core)
     for key in sorted(key for key in core.state.custodies if key[0] in wanted):
         custody = core.state.custodies[key]
-        claimed = len(custody.running) - on_slots.get(key, 0)
-        for jobs, note in ((claimed, CLAIMED), (_held(core, custody), _held_by(custody))):
+        absent = machines.absent(core, custody)
+        claimed = len(custody.running) - on_slots.get(key, 0) - sum(one.claimed for one in absent)
+        notes = [(one.jobs, one.note) for one in absent]
+        for jobs, note in ((claimed, CLAIMED), *notes, (_held(core, custody), _held_by(custody))):
             if jobs:
                 out.append(unranked(core.site, key[0], custody.owner, jobs, note))
     return out
@@ -206,7 +208,7 @@ def _queued_for(core: Context, user: str, demand: float) -> float:
     settings, service = core.state.settings, core.state.service
     served = service.total_jobs()
     if settings.priority_mode != "paper" and served > 0:
-        weight = priority.served_weight(served, settings.slots, settings.service_half_life)
+        weight = priority.served_weight(served, core.workers.slots(), settings.service_half_life)
         total = core.queues.classes.sizes.last_totals[0]
         had = weight * total * service.jobs.get(user, 0.0) / service.processors
         demand = (demand - had) / (1.0 - weight)
@@ -217,10 +219,11 @@ def _queued_for(core: Context, user: str, demand: float) -> float:
 def _blocked(core: Context, custody: Custody, one: Standing) -> str:
     """Why none of them would start even in a free slot; empty: they would."""
     settings = core.state.settings
-    if core.lrm_session is None:
+    if not core.workers.there():
         return "the local resource manager does not answer"
-    if one.entry.processors > settings.slots:
-        return f"needs {one.entry.processors} processors, the site has {settings.slots}"
+    widest = core.workers.widest()
+    if one.entry.processors > widest:
+        return f"needs {one.entry.processors} processors, the site has {widest}"
     if not _ready(one):
         return "its inputs are on their way"
     if custody.max_parallel and len(custody.running) >= custody.max_parallel:

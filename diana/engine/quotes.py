@@ -32,16 +32,16 @@ def quote(
     them, besides those whose summaries name it."""
     settings = core.state.settings
     obstacles = load.obstacles(core, asked, for_peer=for_peer, in_part=True)
-    room = load.room(core, asked)
+    room, slots = load.room(core, asked), core.workers.slots()
     run = learned(core, asked)
-    sane = settings.slots >= asked.processors >= 1 and asked.jobs >= 1
+    sane = core.workers.widest() >= asked.processors >= 1 and asked.jobs >= 1
     wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
     return Quote(
         quote=asked.quote,
         part=asked.part,
         rejected=obstacles[0].why if obstacles else "",
         near_miss=obstacles[0].mend if len(obstacles) == 1 else "",
-        slots=settings.slots,
+        slots=slots,
         free_slots=load.free_slots(core),
         speed=settings.speed,
         work_ahead_s=load.work_ahead_s(core),
@@ -60,7 +60,7 @@ def quote(
         jobs_ahead=wait.jobs_ahead,
         priority=wait.priority,
         queued_jobs=load.queued_jobs(core),
-        busy_fraction=1.0 - load.free_slots(core) / settings.slots if settings.slots else 1.0,
+        busy_fraction=1.0 - load.free_slots(core) / slots if slots else 1.0,
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
@@ -80,8 +80,10 @@ def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tup
 
 
 def _reach(core: Context) -> tuple[SiteId, ...]:
-    up = [site for site, peer in core.view.peers.items() if peer.up]
-    return tuple(sorted(up)) if len(up) <= MOST_REACHED else ()
+    if len(core.view.peers) > MOST_REACHED:
+        return ()
+    peers, detours = core.view.peers, core.members.detours
+    return tuple(sorted(site for site, peer in peers.items() if peer.up or (peer.here and site not in detours)))
 
 
 def learned(core: Context, asked: QuoteRequest) -> Quantiles:

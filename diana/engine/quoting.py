@@ -78,8 +78,7 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
 
     def answers(site: SiteId) -> bool:
         peer = core.view.peers.get(site)
-        fresh_s = core.now - core.state.settings.suspect_after_s
-        return peer is not None and peer.up and peer.last_heard_s >= fresh_s
+        return peer is not None and peer.answers(core.now, core.state.settings.suspect_after_s)
 
     demand = draft.demand(core.state.settings)
     best = core.roster.best(demand, SHORT_LIST, lambda site: allowed(draft.spec, site) and answers(site))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import dependencies, link_reads, load, queries, staging
+from diana.engine import dependencies, ledger, link_reads, load, machines, peer_reads, queries, staging
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
 from diana.engine.fold import group_ids
+from diana.engine.messages import Summary
 from diana.engine.state import Group, Step, Subgroup
+from diana.engine.view import PeerView
 from diana.model import views
 from diana.model.ids import GroupId, SiteId
 from diana.model.principal import Role
 from diana.policy.authorise import Action, authorise
+from diana.policy.membership import State
 from diana.policy.priority import Level
 
 _ACTION = {
@@ -22,6 +25,8 @@ _ACTION = {
     "paths": Action.READ_SITES,
     "datasets": Action.READ_DATASETS,
     "info": Action.READ_INFO,
+    "ledger": Action.READ_SITES,
+    "peers": Action.READ_SITES,
     "queue": Action.READ_QUEUE,
     "may-upload": Action.UPLOAD,
     "may-add-dataset": Action.ADD_DATASET,
@@ -57,7 +62,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             seen = event.principal.role is Role.OPERATOR
             return views.Groups(tuple(group_view(core, g) for g in mine if seen or g.owner == event.principal.name))
         case "sites":
-            return views.Sites((_home(core), *(_peer(core, s) for s in sorted(core.view.peers))))
+            return views.Sites((_home(core), *(peer_view(core, s) for s in sorted(core.view.peers))))
         case "links" | "paths":
             return link_reads.links(core, event)
         case "datasets":
@@ -65,6 +70,10 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         case "queue":
             queries.ask_queue(core, event)
             return None
+        case "ledger":
+            return ledger.view(core)
+        case "peers":
+            return peer_reads.peers(core)
         case "info":
             return views.Info(
                 site=core.site,
@@ -160,7 +169,7 @@ def _staging_note(core: Context, group: Group) -> str:
         if not subgroup.open_jobs():
             continue
         if subgroup.site == core.site:
-            note = staging.note(core, (part, subgroup.epoch))
+            note = staging.note(core, (part, subgroup.epoch)) or machines.note(core, (part, subgroup.epoch))
         else:
             told = core.progress.get(part)
             # From a peer: one line, whatever it sent.
@@ -231,7 +240,7 @@ def _home(core: Context) -> views.SiteView:
         home=True,
         state="alive",
         age_s=0.0,
-        slots=settings.slots,
+        slots=core.workers.slots(),
         free_slots=load.free_slots(core),
         speed=settings.speed,
         queued_jobs=load.queued_jobs(core),
@@ -241,14 +250,23 @@ def _home(core: Context) -> views.SiteView:
         bytes_per_s=-1.0,
         release=__version__,
         datasets=tuple(sorted(core.state.datasets)),
+        note=f"drained: {core.state.drained}" if core.state.drained else "",
+        machines=machines.count(core),
     )
 
 
-def _peer(core: Context, site: SiteId) -> views.SiteView:
+def _note(core: Context, site: SiteId, told: Summary | None) -> str:
+    if site in core.banned:
+        return f"banned: {ledger.why_banned(core, site)}"
+    return f"drained: {told.drained}" if told and told.drained else ""
+
+
+def peer_view(core: Context, site: SiteId) -> views.SiteView:
+    """A site by its newest summary, with the age of the last word: never an error (PROMISES section 6)."""
     peer = core.view.peers[site]
     told = peer.summary
     age = max(0.0, core.now - peer.last_heard_s)
-    state = "unreachable" if not peer.up else "suspect" if age > core.state.settings.suspect_after_s else "alive"
+    state = _standing(peer, age, core.state.settings.suspect_after_s)
     return views.SiteView(
         site=site,
         home=False,
@@ -262,9 +280,19 @@ def _peer(core: Context, site: SiteId) -> views.SiteView:
         work_ahead_s=told.work_ahead_s if told else 0.0,
         rtt_s=-1.0 if peer.rtt_s is None else peer.rtt_s,
         bytes_per_s=peer.bytes_per_s or -1.0,
-        release=peer.hello.release,
+        release=peer.release,
         datasets=told.datasets if told else (),
+        note=_note(core, site, told),
+        machines=told.machines if told else 0,
     )
+
+
+def _standing(peer: PeerView, age_s: float, suspect_after_s: float) -> str:
+    if peer.state >= State.LOST and not (peer.up and peer.state is State.LOST):
+        return peer.state.name.lower()
+    if not peer.here and peer.doubted:
+        return "unreachable"
+    return "suspect" if peer.state is State.SUSPECT or (peer.tied and age_s > suspect_after_s) else "alive"
 
 
 def _datasets(core: Context) -> views.Datasets:

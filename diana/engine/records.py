@@ -12,12 +12,15 @@ import msgspec
 
 from diana.engine.messages import Authorisation
 from diana.errors import StoreNewer
+from diana.model.contact import KnownAt
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
 from diana.model.facts import FactsKey
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.ledger import Signed
 from diana.model.link import LinkSamples
+from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.sketch import Batch
 
@@ -260,6 +263,22 @@ class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
     """D, step 5: STARTING. Each index's attempt rises by one."""
 
     indices: IndexSet
+    worker: str = MAIN_MACHINE
+    """The machine they are given to."""
+
+
+class MachineKnown(_Record, frozen=True, kw_only=True):
+    """D: a machine of this site is ready, for the first time or otherwise than before."""
+
+    machine: str
+    slots: int
+    memory_bytes: int = 0
+
+
+class MachineGone(_Record, frozen=True, kw_only=True):
+    """D: an operator gave the machine up; what it still runs is told to end should it come back."""
+
+    machine: str
 
 
 class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
@@ -322,8 +341,36 @@ class LinksRecorded(_Record, frozen=True, kw_only=True):
     links: tuple[LinkSamples, ...]
 
 
+class RegisterChanged(_Record, frozen=True, kw_only=True):
+    """This site is the witness of `site`, whose register is now this one."""
+
+    site: SiteId
+    register: Register
+
+
+class StatementKept(_Record, frozen=True, kw_only=True):
+    """Of the VO's ledger: the newest about its subject."""
+
+    signed: Signed
+
+
+class DrainChanged(_Record, frozen=True, kw_only=True):
+    """The operator's word: the site takes no new work, or again."""
+
+    on: bool
+    reason: str = ""
+
+
+class ContactsLearned(_Record, frozen=True, kw_only=True):
+    """Where sites are reached, so that a restart finds the VO again whoever else is gone; some of many sites."""
+
+    contacts: tuple[KnownAt, ...] = ()
+    gone: tuple[SiteId, ...] = ()
+
+
 Record = (
-    Opened
+    RegisterChanged
+    | Opened
     | SettingsChanged
     | GroupSubmitted
     | GroupPlaced
@@ -350,6 +397,8 @@ Record = (
     | TombstoneExpired
     | ControlTaken
     | RunsStarted
+    | MachineKnown
+    | MachineGone
     | RunsVoided
     | RunsRepeated
     | RunsEnded
@@ -358,6 +407,9 @@ Record = (
     | DatasetRemoved
     | PeerSeen
     | LinksRecorded
+    | ContactsLearned
+    | StatementKept
+    | DrainChanged
 )
 
 _encoder = msgspec.msgpack.Encoder()

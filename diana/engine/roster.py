@@ -24,12 +24,15 @@ class Roster:
         self._default_bytes_per_s = default_bytes_per_s
         self._table = SiteTable(home)
         self._touched: dict[SiteId, None] = {}
+        self._made = False
+        """The table is made when it is first asked, and kept in step from then on."""
         self._datasets: dict[SiteId, tuple[str, ...]] = {}
         self._holders: dict[str, set[SiteId]] = {}
 
     def touch(self, site: SiteId) -> None:
         """It came, left, or told something new."""
-        self._touched[site] = None
+        if self._made:
+            self._touched[site] = None
 
     def best(self, demand: Demand, count: int, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
         """At most `count` sites that are wanted, those first where the whole group would end first by the summaries."""
@@ -48,6 +51,9 @@ class Roster:
         return bool((self._table.slots >= processors).any()) if len(self._table) else False
 
     def _settle(self) -> None:
+        if not self._made:
+            self._made = True
+            self._touched = dict.fromkeys(self._view.peers)
         while self._touched:
             site, _ = self._touched.popitem()
             peer = self._view.peers.get(site)
@@ -55,7 +61,7 @@ class Roster:
                 self._table.remove(site)
             else:
                 self._table.add(_row(site, peer, self._default_bytes_per_s()))
-            self._name(site, peer.summary.datasets if peer and peer.up and peer.summary else ())
+            self._name(site, peer.summary.datasets if peer and peer.here and peer.summary else ())
 
     def _name(self, site: SiteId, datasets: tuple[str, ...]) -> None:
         old = self._datasets.get(site, ())
@@ -74,8 +80,8 @@ def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:
     told, rtt_s = peer.summary, peer.rtt_s or 0.0
     link = Link(bytes_per_s=peer.bytes_per_s or default_bytes_per_s, rtt_s=rtt_s)
     sane = told is not None and 0 < told.speed < inf and 0 <= told.work_ahead_s < inf and told.slots > 0
-    if told is None or not sane or not told.accepting or not peer.up:
-        return Candidate(site=site, alive=peer.up, rejected="takes nothing", link=link)
+    if told is None or not sane or not told.accepting or not peer.here:
+        return Candidate(site=site, alive=peer.here, rejected="takes nothing", link=link)
     return Candidate(
         site=site, slots=told.slots, speed=told.speed, work_ahead_s=told.work_ahead_s, rtt_s=rtt_s, link=link
     )

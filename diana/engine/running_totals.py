@@ -51,7 +51,9 @@ class Totals:
         self._of_template: dict[str, set[CustodyKey]] = {}
         for key in sorted(state.custodies):
             custody = state.custodies[key]
-            self.runs.give(key, sorted(custody.running), custody.spec.resources.processors, now)
+            width = custody.spec.resources.processors
+            for machine, indices in custody.by_machine(sorted(custody.running)).items():
+                self.runs.give(key, indices, width, now, machine)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -59,7 +61,6 @@ class Totals:
         """`record` was folded into the state just now."""
         match record:
             case r.SettingsChanged():
-                self.runs.configure(record.settings.slots)
                 self._custodies |= dict.fromkeys(self._state.custodies)
                 return
             case r.GroupPlaced():
@@ -69,9 +70,15 @@ class Totals:
             case r.RunsStarted():
                 key = (record.subgroup, record.epoch)
                 width = self._state.custodies[key].spec.resources.processors
-                self.runs.give(key, record.indices, width, now)
+                self.runs.give(key, record.indices, width, now, record.worker)
             case r.RunsEnded():
                 self.runs.forget((record.subgroup, record.epoch), record.ended)
+            case r.MachineKnown():
+                self.runs.configure(record.slots, record.machine)
+                return
+            case r.MachineGone():
+                self.runs.configure(0, record.machine)
+                return
             case r.RunsVoided() | r.RunsRepeated():
                 self.runs.forget((record.subgroup, record.epoch), record.indices)
         part, group = getattr(record, "subgroup", None), getattr(record, "group", None)

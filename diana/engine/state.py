@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -10,13 +11,16 @@ import msgspec
 
 from diana.engine.messages import Authorisation
 from diana.errors import StoreNewer
+from diana.model.contact import KnownAt
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
 from diana.model.facts import FactsKey
 from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
-from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.ledger import Signed
 from diana.model.link import LinkHistory
+from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec, decode_spec
 
@@ -199,6 +203,9 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     pending: IndexSet = IndexSet()
     running: dict[int, int] = {}
     """index -> attempt, from STARTING until its end is durable."""
+    given: dict[str, IndexSet] = {}
+    """Machine -> jobs it was given; those of them that run are with it, all other running ones are with the machine
+    called `main`."""
     attempts: dict[int, int] = {}
     """Attempts used, for pending indices that were started before."""
     next_batch: int = 0
@@ -226,6 +233,19 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
 
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running
+
+    def by_machine(self, indices: Iterable[int]) -> dict[str, list[int]]:
+        """Which machine has which of these running jobs; machines in order of their names."""
+        left = set(indices)
+        out: dict[str, list[int]] = {}
+        for machine, mine in self.given.items():
+            taken = [index for index in mine if index in left]
+            if taken:
+                out[machine] = taken
+                left.difference_update(taken)
+        if left:
+            out[MAIN_MACHINE] = sorted((*left, *out.get(MAIN_MACHINE, ())))
+        return {machine: out[machine] for machine in sorted(out)}
 
 
 class Service(msgspec.Struct, kw_only=True):
@@ -273,6 +293,15 @@ class PeerMemory(msgspec.Struct, frozen=True):
     """The longest journal heard of."""
 
 
+class Machine(msgspec.Struct, frozen=True):
+    """D: a machine of this site that was ready once."""
+
+    slots: int
+    memory_bytes: int = 0
+    gone: bool = False
+    """Given up by an operator, and not back since."""
+
+
 class SiteState(msgspec.Struct, kw_only=True):
     seq: int = 0
     """Records folded into this: the journal's own count."""
@@ -285,6 +314,8 @@ class SiteState(msgspec.Struct, kw_only=True):
     keys: dict[str, GroupId] = {}
     """`OWNER KEY` -> group."""
     custodies: dict[CustodyKey, Custody] = {}
+    machines: dict[str, Machine] = {}
+    """Member machines of this site; its own is not among them."""
     service: Service = msgspec.field(default_factory=Service)
     tombstones: dict[CustodyKey, Tombstone] = {}
     datasets: dict[str, Dataset] = {}
@@ -293,6 +324,8 @@ class SiteState(msgspec.Struct, kw_only=True):
     peers: dict[SiteId, PeerMemory] = {}
     links: dict[SiteId, LinkHistory] = {}
     """What was measured of this site's links."""
+    contacts: dict[SiteId, KnownAt] = {}
+    """Where sites were reached; not all of a large VO."""
     run_times: RunTimes = msgspec.field(default_factory=RunTimes)
     """D: of jobs that ended here."""
     work_times: RunTimes = msgspec.field(default_factory=RunTimes)
@@ -301,6 +334,12 @@ class SiteState(msgspec.Struct, kw_only=True):
     """O: of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
     """O: of predicted ends."""
+    registers: dict[SiteId, Register] = {}
+    """Of the sites this one is the witness of (`witness.py`)."""
+    ledger: dict[str, Signed] = {}
+    """What the VO's signers said, by what it is about: the newest."""
+    drained: str = ""
+    """Why the site takes no new work, by its operator's word; empty: it does."""
 
 
 SNAPSHOT_VERSION = 1

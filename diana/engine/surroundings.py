@@ -26,10 +26,19 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keyring(Protocol):
-    """Signs and checks authorisations. Pure computation over keys read at start."""
+    """Signs and checks authorisations, and statements of the VO's signers. Pure computation over keys read at start."""
 
     def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation: ...
 
     def check(self, authorisation: Authorisation, spec: bytes) -> str:
         """Empty: good. Else one line why not: wrong hash, expired, unknown signer, signer may not speak for owner."""
+        ...
+
+    def sign_statement(self, payload: bytes) -> tuple[bytes, bytes]:
+        """(chain, signature) by this site's signer key. `errors.UsageError` where this site is no signer."""
+        ...
+
+    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
+        """Empty: by a signer of this VO that is not revoked, and by that of site `signer` where one is named. Else one
+        line why not."""
         ...

@@ -3,41 +3,115 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from diana.engine.linkbook import Link, LinkBook
 from diana.engine.messages import Hello, LinkEstimate, Summary
 from diana.model.ids import SiteId
 from diana.model.link import LinkHistory
+from diana.policy.membership import State
+
+
+class Told(NamedTuple):
+    """A peer's own links, as it last told them."""
+
+    links: tuple[LinkEstimate, ...] = ()
+    at_s: float = 0.0
 
 
 class PeerView:
-    __slots__ = ("hello", "last_heard_s", "link", "summary", "told_links", "told_links_s", "up")
+    """A site, met or only heard of. Kept small: a site of a large VO knows thousands."""
 
-    def __init__(self, hello: Hello, link: Link) -> None:
-        self.hello = hello
-        self.link = link
+    __slots__ = (
+        "_book",
+        "doubted",
+        "hello",
+        "last_heard_s",
+        "loose",
+        "loose_there",
+        "site",
+        "state",
+        "summary",
+        "summary_s",
+        "told",
+        "up",
+    )
+
+    def __init__(self, site: SiteId, book: LinkBook) -> None:
+        self.site = site
+        self._book = book
+        self.hello: Hello | None = None
+        """None: never met."""
         self.up = False
+        """A stream to it stands."""
+        self.state = State.ALIVE
+        """By what is told of it."""
+        self.doubted = False
+        """Its stream fell, or never came, and nobody has heard of it since."""
+        self.loose = False
+        """Its stream, if any, is not held from here."""
+        self.loose_there = True
+        """Nor from there."""
         self.summary: Summary | None = None
+        self.summary_s = 0.0
+        """When that was said, as far as is known."""
         self.last_heard_s = 0.0
-        self.told_links: tuple[LinkEstimate, ...] = ()
-        """Its own links, as it last told them."""
-        self.told_links_s = 0.0
+        """When it last said something, as far as that is known: of what came through others, less its age."""
+        self.told: Told | None = None
+
+    @property
+    def link(self) -> Link:
+        return self._book.link(self.site)
+
+    @property
+    def told_links(self) -> tuple[LinkEstimate, ...]:
+        return self.told.links if self.told else ()
+
+    @property
+    def told_links_s(self) -> float:
+        return self.told.at_s if self.told else 0.0
 
     @property
     def rtt_s(self) -> float | None:
         """Forecast; None: never measured."""
-        found = self.link.rtt.forecast()
+        found = self.link.rtt.forecast() if self._book.knows(self.site) else None
         return None if found is None else found.value
 
     @property
     def bytes_per_s(self) -> float | None:
         """Forecast, from there to here; None: never measured."""
-        found = self.link.rate.forecast()
+        found = self.link.rate.forecast() if self._book.knows(self.site) else None
         return None if found is None else found.value
+
+    @property
+    def release(self) -> str:
+        return self.hello.release if self.hello else self.summary.release if self.summary else ""
+
+    @property
+    def address(self) -> str:
+        """Empty: it can only dial out, or nobody said."""
+        said = self.summary.address if self.summary else ""
+        return said or (self.hello.data_address if self.hello else "")
+
+    @property
+    def tied(self) -> bool:
+        """A stream stands that one of the two holds, so it is heard of at every turn."""
+        return self.up and not (self.loose and self.loose_there)
+
+    @property
+    def here(self) -> bool:
+        """Nothing speaks against its being alive and in reach."""
+        return self.state is not State.LEFT and (self.up or (self.state is State.ALIVE and not self.doubted))
+
+    def answers(self, now: float, suspect_after_s: float) -> bool:
+        """Whether it is worth asking: its stream speaks, or others hear it."""
+        if self.tied:
+            return now - self.last_heard_s <= suspect_after_s and self.state is not State.LEFT
+        return self.state is State.ALIVE and not self.doubted
 
 
 class View:
-    """Peers by id. Iterate `alive` for decisions: it is in order of the id, so no decision hangs on hashing."""
+    """Sites by id. Iterate `alive` for decisions: it is in order of the id, so no decision hangs on hashing."""
 
     def __init__(self, histories: dict[SiteId, LinkHistory], now: Callable[[], float]) -> None:
         self.peers: dict[SiteId, PeerView] = {}
@@ -46,15 +120,19 @@ class View:
         """When a summary carries links again."""
 
     def met(self, hello: Hello) -> PeerView:
-        """The peer as it is known, made at its first Hello."""
-        peer = self.peers.get(hello.site)
-        if peer is None:
-            peer = self.peers[hello.site] = PeerView(hello, self.book.link(hello.site))
+        """The peer as it is known, made at its first Hello or the first word of it."""
+        peer = self.entry(hello.site)
         peer.hello = hello
         return peer
 
+    def entry(self, site: SiteId) -> PeerView:
+        peer = self.peers.get(site)
+        if peer is None:
+            peer = self.peers[site] = PeerView(site, self.book)
+        return peer
+
     def alive(self, now: float, suspect_after_s: float) -> list[SiteId]:
-        return sorted(s for s, p in self.peers.items() if p.up and now - p.last_heard_s <= suspect_after_s)
+        return sorted(s for s, p in self.peers.items() if p.answers(now, suspect_after_s))
 
     def heard(self, site: SiteId, now: float) -> None:
         peer = self.peers.get(site)

@@ -14,6 +14,9 @@ GroupId = NewType("GroupId", str)
 SubgroupId = NewType("SubgroupId", str)
 """`GROUP/NUMBER`, the number counted within its group by the origin: `alpha-12/0`."""
 
+MAIN_MACHINE = "main"
+"""What a site's machine is called unless somebody named it; a site of one machine has no other."""
+
 _SITE = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _GROUP = re.compile(r"(?P<site>[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?)-(?P<number>[1-9][0-9]{0,17})\Z")
 

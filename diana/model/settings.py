@@ -79,6 +79,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summary_every_s: float = 1.0
     suspect_after_s: float = 6.0
     """A peer whose summary is older is no candidate."""
+    network: Literal["lan", "wan"] = "lan"
+    """How patient this site is with a peer that fell silent, before it tells the others."""
+    active_peers: int = 16
+    """Streams held to other sites, about; those that are dialled when there is work count extra."""
+    gossip_peers: int = 3
+    """So many of them are told of the other sites in each `summary_every_s`."""
+    gossip_bytes: int = 4096
+    """What each of those is told, at most, but for newcomers."""
     keep_s: float = 30 * 86400.0
     """Finished groups expire after this; their outputs are never deleted unasked."""
     tombstone_s: float = 30 * 86400.0
@@ -113,6 +121,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("result_batch_s", 0.0, 60),
             ("summary_every_s", 0.05, 3600),
             ("suspect_after_s", 0.1, 86400),
+            ("active_peers", 2, 1000),
+            ("gossip_peers", 1, 100),
+            ("gossip_bytes", 512, 2**20),
             ("keep_s", 0, 1e10),
             ("tombstone_s", 0, 1e10),
         )
@@ -122,6 +133,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
         if self.cost_model not in ("turnaround", "paper"):
             raise ValueError(f"cost_model = {self.cost_model!r}: want turnaround or paper")
+        if self.network not in ("lan", "wan"):
+            raise ValueError(f"network = {self.network!r}: want lan or wan")
         for name, weight in self.cost_weights.items():
             if name not in COST_WEIGHTS:
                 raise ValueError(f"cost_weights.{name}: no such weight; want one of {', '.join(COST_WEIGHTS)}")
@@ -138,4 +151,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def feed(self) -> int:
         """How many processors' worth of jobs the LRM may hold, running and claimed ahead."""
-        return self.slots + (self.claim_ahead or 2 * self.slots)
+        return self.slots + self.ahead_of(self.slots)
+
+    def ahead_of(self, slots: int) -> int:
+        """How many processors' worth of jobs a machine of so many slots may claim ahead of them."""
+        return self.claim_ahead or 2 * slots

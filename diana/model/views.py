@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.link import LinkMap
+from diana.model.peers import Peers
 from diana.model.queue import QueueView, Waiting
 
 
@@ -82,7 +85,7 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     home: bool
     state: str
-    """alive, suspect or unreachable."""
+    """alive, suspect (missed, others are asked), unreachable (from here), lost (by everybody), left (said goodbye)."""
     age_s: float
     slots: int
     free_slots: int
@@ -96,6 +99,10 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """Negative: not measured."""
     release: str
     datasets: tuple[str, ...]
+    note: str = ""
+    """Why it takes no work: drained or banned, and the reason."""
+    machines: int = 0
+    """Of the site; 0: it has not said."""
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +168,26 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     running_jobs: int
 
 
+class BannedView(msgspec.Struct, frozen=True, kw_only=True):
+    who: str
+    since_wall_s: float
+    reason: str
+    by: SiteId
+
+
+class LedgerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the VO's signers decided, as this site knows it."""
+
+    values: dict[str, Any] = {}
+    """Of the policy: settings by name."""
+    by: str = ""
+    since_wall_s: float = 0.0
+    here: tuple[str, ...] = ()
+    """Of those, settings this site's operator set otherwise, which count here."""
+    banned: tuple[BannedView, ...] = ()
+    drained: str = ""
+
+
 class Ok(msgspec.Struct, frozen=True):
     """Done. `count`: jobs concerned, where that means something."""
 
@@ -169,4 +196,4 @@ class Ok(msgspec.Struct, frozen=True):
     """Hold: jobs that had started already, and run on."""
 
 
-Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | LinkMap | QueueView | Ok
+Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | LinkMap | QueueView | Ok | LedgerView | Peers

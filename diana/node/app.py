@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import uuid
 from collections.abc import Mapping
@@ -23,11 +22,16 @@ from diana.engine import events as ev
 from diana.engine.core import Engine
 from diana.engine.messages import Hello
 from diana.errors import DianaError, UsageError
+from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig, limits_of, load_config
+from diana.node.follower import Leadership, is_paired, serve_pair
+from diana.node.running_as import check_jobs_accounts
+from diana.node.starting_anew import AGAIN, again
 
 if TYPE_CHECKING:
+    from diana.node.linking import Links
     from diana.node.runner import Runner
 
 ROOM_EVERY_S = 10.0
@@ -50,10 +54,16 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     opened = OpenDataDir(data)
     try:
         _log_to(paths.node_log)
+        check_jobs_accounts(config, paths)
         LocalLrm.launch(paths)
-        return asyncio.run(_serve(opened, config, overrides or {}))
+        if config.role == "member":
+            from diana.node.member import serve_member
+
+            return asyncio.run(serve_member(opened, config, overrides or {}))
+        code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
     finally:
         opened.close()
+    return again() if code == AGAIN else code
 
 
 def _with(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:
@@ -75,14 +85,20 @@ def _log_to(path: Path) -> None:
     root.addHandler(handler)
 
 
-async def _serve(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
+async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
+    if not is_paired(opened.paths, config):
+        return await _serve(opened, config, overrides)
+    return await serve_pair(opened, config, lambda lead: _serve(opened, config, overrides, lead))
+
+
+async def _serve(
+    opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Leadership | None = None
+) -> int:
     async with AsyncExitStack() as stack:
-        node = _Node(opened, config, overrides)
+        node = _Node(opened, config, overrides, lead)
         await node.start(stack)
         print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
         _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
-        if os.getuid() == 0:
-            _log.warning("this node runs as root, and so do its jobs; give it an account of its own")
         code = await node.serve()
         _log.info("site %s stops; jobs that run, run on", config.site)
         return code
@@ -91,7 +107,12 @@ async def _serve(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str
 class _Node:
     """One run of a node: what was built, in the order it is taken down again (by the exit stack)."""
 
-    def __init__(self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> None:
+    def __init__(
+        self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Leadership | None
+    ) -> None:
+        self.pair = lead.replication if lead else None
+        self.lead = lead
+        self.again = False
         self.opened = opened
         self.paths = opened.paths
         self.config = config
@@ -101,34 +122,52 @@ class _Node:
         self.runner: Runner
 
     async def start(self, stack: AsyncExitStack) -> None:
-        from diana.adapters.grpc_server import make_server
         from diana.adapters.keyring import FileKeyring
-        from diana.adapters.sqlite_store import SqliteStore
+        from diana.node.enrol.wiring import Enrolling
+        from diana.node.ground import Ground, attach_witness, note_blobs
+        from diana.node.linking import Links, told_address
         from diana.node.release import Release
         from diana.node.runner import Runner
-        from diana.node.store_thread import StoreThread
+        from diana.node.trusting import Refusals
 
         paths, config = self.paths, self.config
-        keyring = self.keyring = FileKeyring(paths.keys)
+        self.enrolling = Enrolling(paths, config)
+        keyring, self.refusals = FileKeyring(paths.keys), Refusals()
+        self.keyring = keyring
         # Bound first: a taken port must show before anything else happens.
-        server, port = make_server(config.listen, paths.keys, keyring.distrust)
-        stack.push_async_callback(server.stop, 2.0)
-        host = config.listen.rpartition(":")[0]
-        self.address = config.advertise or f"{host}:{port}"
-        store = self.store = SqliteStore(paths.journal)
-        stack.callback(store.close)
-        thread = self.thread = StoreThread(store)
-        stack.callback(thread.close)
+        ground = Ground(
+            stack,
+            paths,
+            config.listen,
+            keyring,
+            self.lead,
+            extra_roots=self.enrolling.roots,
+            invited=self.enrolling.why_not_invited,
+            refused=self.refusals.note,
+        )
+        server, port, thread = ground.server, ground.port, ground.thread
+        told = told_address(config, port)
+        self.address = told or f"{config.listen.rpartition(':')[0]}:{port}"
+        store, self.thread = thread.store, thread
+        self.store = store
         journal = store.load()
         clock = SiteClock(journal.at_s)
         engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())
         nonce, restored = uuid.uuid4().hex, bool(store.meta("restored_from"))
         db_uuid = store.meta("db_uuid")
         effects = engine.start(
-            config.settings, boot_nonce=nonce, db_uuid=db_uuid, restored=restored, urls=config.staging.urls
+            config.settings,
+            boot_nonce=nonce,
+            db_uuid=db_uuid,
+            restored=restored,
+            urls=config.staging.urls,
+            address=told,
+            machine=config.machine,
+            term=self.term(),
         )
         release = Release(config.site, paths, thread)
-        self.runner = Runner(engine, thread, clock, release, journal.records)
+        release.trust = lambda rows: keyring.set_revoked(frozenset(r[0] for r in rows), {r[0]: r[1] for r in rows})
+        self.runner = Runner(engine, thread, clock, release, journal.records, self.pair)
         stack.push_async_callback(self.runner.close)
         hello = Hello(
             site=config.site,
@@ -139,33 +178,61 @@ class _Node:
             generation=engine.generation,
             boot_nonce=nonce,
             seq=engine.boot_seq,
-            term=0,
-            data_address=self.address,
+            term=self.term(),
+            data_address=told,
         )
-        await self._adapters(stack, server, hello, release, clock)
+        links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
+        await self._adapters(stack, server, links, release, clock)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
         for event in datasets.missed(engine.core, await self.stager.registered()):
             self.runner.emit_own(event)
         await self.runner.open(effects)
         if restored:
             store.set_meta("restored_from", "")
+        attach_witness(server, config, self.runner)
+        if self.pair is None:
+            self._pairing(server)
+        else:
+            await note_blobs(engine, self.stager)
+            self.pair.taken_up, self.pair.hold = self._term_rose, self.runner.hold
+            # Nobody hears of this boot before it is on both disks.
+            await self.pair.open(self.runner.seq)
         await self._clients(stack, server, port)
 
-    async def _adapters(self, stack: AsyncExitStack, server: Any, hello: Hello, release: Any, clock: SiteClock) -> None:
+    def term(self) -> int:
+        """Under which this machine leads its site; 0 where no other ever could."""
+        return self.pair.replica.term if self.pair else 0
+
+    def _term_rose(self, term: int) -> None:
+        self.runner.term_rose(term)
+        self.subgrid.local.set_term(term)
+        self.subgrid.lrm.greet_anew()
+
+    def _pairing(self, server: Any) -> None:
+        """A standby that shows itself makes this node start anew, as one of two."""
+        from diana.node.pairing import Pairing
+
+        def paired() -> None:
+            self.again = True
+            self._stop.set()
+
+        def peers() -> dict[SiteId, str]:
+            return {site: hello.data_address for site, hello in self.transport.peers().items()}
+
+        Pairing(self.config, self.paths, self.address, peers, paired).attach(server)
+
+    async def _adapters(self, stack: AsyncExitStack, server: Any, links: Links, release: Any, clock: SiteClock) -> None:
         from diana.adapters.grpc_server import peer_identity
-        from diana.adapters.grpc_transport import GrpcTransport
         from diana.adapters.link_probe import LinkProbe, ProbeService
         from diana.adapters.stager import FileStager
         from diana.adapters.staging.holdings import Reader
+        from diana.node.subgrid import SubGrid
         from diana.wire.pb import data_pb2_grpc
 
         paths, config, runner = self.paths, self.config, self.runner
-        try:
-            self.transport = GrpcTransport(hello=hello, keys=paths.keys, emit=runner.emit_peer, peers=config.peers)
-        except ValueError as error:
-            raise UsageError(f"{paths.config}: peers: {error}") from None
-        transport = self.transport
-        transport.attach(server)
+        self.links = links
+        transport = self.transport = links.transport
+        links.attach(server)
         probe = LinkProbe(channel_for=transport.channel_for, peers=transport.peers, emit=runner.emit_own)
         probe.configure(config.settings)
         ProbeService(config.site).attach(server)
@@ -186,19 +253,32 @@ class _Node:
 
         serve_data: Any = data_pb2_grpc.add_DataServicer_to_server
         serve_data(self.stager.service(reader), server)
-        self.lrm = LocalLrm(paths, config.site, config.settings.slots, runner.emit_own, clock=clock.now_s)
-        release.transport, release.stager, release.lrm = transport, self.stager, self.lrm
-        stack.push_async_callback(transport.stop)
+        self.subgrid = SubGrid(
+            paths,
+            config,
+            runner.emit_own,
+            clock.now_s,
+            term=self.term,
+            alive=runner.subgroups,
+            needed=runner.executes,
+            given_up=runner.given_up,
+        )
+        self.subgrid.attach(server)
+        self.stager.holdings.member_may_read = self.subgrid.lrm.may_read
+        release.transport, release.stager, release.lrm = transport, self.stager, self.subgrid.lrm
+        release.heed = self.subgrid.lrm.heed
+        stack.push_async_callback(links.stop)
         stack.push_async_callback(probe.stop)
         self.probe = probe
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
-        from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
         from diana.node.api import Api
         from diana.node.audit import open_audit
         from diana.node.client_service import add_client_service
         from diana.node.control import ControlServer
         from diana.node.door import About
+        from diana.node.insight import Insight
+        from diana.node.trusting import watch_links
         from diana.node.users import Users
 
         config, paths = self.config, self.paths
@@ -206,17 +286,37 @@ class _Node:
         about = About(site=config.site, vo=config.vo, release=__version__, address=self.address)
         self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
         stack.callback(self.audit.close)
-        api = Api(door=self.runner, stager=self.stager, data=paths, about=about, stop=self._stop.set, audit=self.audit)
+        self.refusals.audit = self.audit
+        inviter = await self.enrolling.open(
+            stack,
+            server,
+            port=port,
+            transport=self.transport,
+            door=self.runner,
+            keyring=self.keyring,
+            note=self.audit.note,
+        )
+        api = Api(
+            door=self.runner,
+            stager=self.stager,
+            data=paths,
+            about=about,
+            stop=self._stop.set,
+            audit=self.audit,
+            inviter=inviter,
+            insight=Insight(paths, config, self.links, self.pair, self.keyring.distrust_site),
+            pair=self.pair,
+            machine=config.machine,
+        )
         add_client_service(server, api, users)
         control = ControlServer(paths.socket, api, users)
-        discovery = ZeroconfDiscovery(
-            site=config.site, vo=config.vo, port=port, found=self.transport.add_address, enabled=config.zeroconf
-        )
+        discovery = self.links.discovery
         await server.start()
-        await self.transport.start()
+        await self.links.start()
+        watch_links(stack, self.transport, self.keyring.distrust_site)
         self.probe.start()
-        await self.lrm.connect()
-        stack.push_async_callback(self.lrm.close, stop_spawner=True)
+        stack.push_async_callback(self.subgrid.stop)
+        await self.subgrid.start()
         await control.start()
         stack.push_async_callback(control.stop)
         await discovery.start()
@@ -234,10 +334,13 @@ class _Node:
         stopping.cancel()
         watching.cancel()
         if not running.done():
+            self.runner.emit_own(ev.Leaving())
             await self.runner.drain()
             running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        return 0 if running.cancelled() else _report(running.exception())
+        if running.cancelled():
+            return AGAIN if self.again else 0
+        return _report(running.exception())
 
     async def _watch_room(self) -> None:
         """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room. The
@@ -262,7 +365,7 @@ class _Node:
             _log.error("settings kept as they were: %s", error)
             return
         self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls))
-        self.lrm.set_slots(config.settings.slots)
+        self.subgrid.local.set_slots(config.settings.slots)
         self.stager.allow_urls(config.staging.urls)
         self.stager.set_rate(config.staging.rate_bytes_per_s)
         self.probe.configure(config.settings)

@@ -17,13 +17,18 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from diana import errors
+from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.staging.limits import StagingLimits
+from diana.model.identity import MACHINE
 from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
+DIAL_OUT_ONLY = "none"
+"""`advertise` of a site that others cannot dial."""
+LEAST_VALID_DAYS, MOST_VALID_DAYS = 1e-4, 3650.0
 
 
 class Staging(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,23 +42,52 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     """Fetched data kept when no job needs them; 0: 10 GiB or half of the free space, whichever is less."""
 
 
+class Trust(msgspec.Struct, frozen=True, kw_only=True):
+    """How long certificates hold that this site signs; the nodes renew them at half of it."""
+
+    leaf_days: float = 7.0
+    """Of sites and their machines."""
+    user_days: float = 90.0
+
+    def __post_init__(self) -> None:
+        for key in ("leaf_days", "user_days"):
+            value = getattr(self, key)
+            if not LEAST_VALID_DAYS <= value <= MOST_VALID_DAYS:
+                raise ValueError(f"{key} = {value}: want {LEAST_VALID_DAYS:g} to {MOST_VALID_DAYS:g}")
+
+
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     vo: str
     listen: str = DEFAULT_LISTEN
     """host:port the node binds; port 0: any free one."""
     advertise: str = ""
-    """host:port told to others; empty: `listen`."""
+    """host:port told to others; empty: `listen`; "none": others cannot dial this site, it dials them."""
     peers: tuple[str, ...] = ()
     """host:port of other sites; always dialled."""
     zeroconf: bool = True
     """Find peers of the VO on the local network too."""
+    role: Literal["site", "member", "standby"] = "site"
+    """What this machine is to its site: the site's own node, a machine that only runs jobs, or the standby."""
+    machine: str = "main"
+    """Name of this machine within its site."""
+    root: tuple[str, ...] = ()
+    """host:port of the site's machines that may lead it; a member or standby dials them."""
+    witness: str = ""
+    """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
     """Local account name or uid -> VO principal; empty text: that account may not submit."""
+    run_as: dict[str, str] = {}
+    """VO principal, or "*" for all others -> local account their jobs run as; empty: all run as the node's account."""
+    run_as_program: str = PROGRAM
+    """The root program that becomes those accounts."""
+    root_jobs: bool = False
+    """Jobs may run as root, where the node does and no `run_as` says otherwise."""
     settings: Settings = Settings()
     staging: Staging = Staging()
+    trust: Trust = Trust()
 
     def owner_of(self, uid: int, account: str) -> str:
         """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
@@ -91,7 +125,8 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     staging = _staging(values.pop("staging", {}), name)
-    return SiteConfig(settings=_within_rate(settings, staging), staging=staging, **values)
+    trust = _trust(values.pop("trust", {}), name)
+    return SiteConfig(settings=_within_rate(settings, staging), staging=staging, trust=trust, **values)
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
@@ -114,6 +149,13 @@ def _staging(table: dict[str, Any], name: str) -> Staging:
     except ValueError as error:
         raise errors.UsageError(f"{name}:staging.{_range_line(str(error))}") from None
     return staging
+
+
+def _trust(table: dict[str, Any], name: str) -> Trust:
+    try:
+        return Trust(**_checked(Trust, table, name, "trust."))
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:trust.{_range_line(str(error))}") from None
 
 
 def limits_of(staging: Staging) -> StagingLimits:
@@ -167,7 +209,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        wanted = dict[str, Any] if fields[key] in (Settings, Staging) else fields[key]
+        wanted = dict[str, Any] if fields[key] in (Settings, Staging, Trust) else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)
         except msgspec.ValidationError:
@@ -231,6 +273,11 @@ def _check_names(values: dict[str, Any], name: str) -> None:
         except ValueError as error:
             text = str(error).removeprefix("site id ")
             raise errors.UsageError(f"{name}:{key}: {text.replace(': want', ' is no name; want')}") from None
+    if not MACHINE.match(values.get("machine", "main")):
+        raise errors.UsageError(
+            f"{name}:machine: {values['machine']!r} is no name; "
+            "want 1 to 40 lower-case letters, digits and inner hyphens"
+        )
     for account, owner in values.get("users", {}).items():
         user, _, vo = owner.rpartition("@")
         if owner and (not user or vo != values["vo"]):
@@ -238,6 +285,20 @@ def _check_names(values: dict[str, Any], name: str) -> None:
                 f'{name}:users.{account}: {owner!r} is no principal of this VO; write "NAME@{values["vo"]}" '
                 'or "" for nobody'
             )
+    _check_run_as(values, name)
+
+
+def _check_run_as(values: dict[str, Any], name: str) -> None:
+    for owner, account in values.get("run_as", {}).items():
+        user, _, vo = owner.rpartition("@")
+        if owner != ANYBODY and (not user or vo != values["vo"]):
+            raise errors.UsageError(
+                f'{name}:run_as.{owner}: no principal of this VO; write "NAME@{values["vo"]}", or "*" for all others'
+            )
+        if account in ("", "root", "0"):
+            raise errors.UsageError(f"{name}:run_as.{owner}: {account!r} never runs jobs; name an account of a person")
+    if not values.get("run_as_program", PROGRAM).startswith("/"):
+        raise errors.UsageError(f"{name}:run_as_program: {values['run_as_program']!r}: want an absolute path")
 
 
 def _check_addresses(values: dict[str, Any], name: str) -> None:
@@ -251,7 +312,10 @@ def _check_addresses(values: dict[str, Any], name: str) -> None:
 
     if "listen" in values:
         check("listen", values["listen"], lambda port: port >= 0)
-    if values.get("advertise"):
+    if values.get("advertise", "") not in ("", DIAL_OUT_ONLY):
         check("advertise", values["advertise"], lambda port: port > 0)
-    for peer in values.get("peers", ()):
-        check("peers", peer, lambda port: port > 0)
+    for key in ("peers", "root"):
+        for address in values.get(key, ()):
+            check(key, address, lambda port: port > 0)
+    if values.get("role", "site") != "site" and not values.get("root"):
+        raise errors.UsageError(f'{name}:root: missing; a {values["role"]} dials its site: add root = ["HOST:PORT"]')

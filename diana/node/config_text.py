@@ -17,10 +17,27 @@ _NODE = {
     "site": "Name of this site; peers know it by its certificate.",
     "vo": "The virtual organisation it belongs to.",
     "listen": "host:port the node binds. Anything but loopback wants the keys beside this file.",
-    "advertise": "host:port others reach it by, if that differs from listen.",
+    "advertise": "host:port others reach it by, if that differs from listen; none: others cannot dial this site.",
     "peers": "Sites to dial always: host:port.",
     "zeroconf": "Look for sites of the VO on the local network too.",
     "operators": "Local accounts that may act on every group here, and on the site.",
+}
+
+_MACHINE = {
+    "role": "What this machine is to its site: site (its own node), member (runs jobs only) or standby.",
+    "machine": "Name of this machine within its site.",
+    "root": "Machines of the site that may lead it: host:port. A member or standby dials them.",
+    "witness": "The site that arbitrates between this site and its standby; empty: chosen by itself.",
+}
+
+_JOBS = {
+    "root_jobs": "Jobs may run as root, where the node does and [run_as] is empty.",
+    "run_as_program": "The root program that becomes the accounts of [run_as]; `diana site run-as install` makes it.",
+}
+
+_TRUST = {
+    "leaf_days": "Certificates of sites and machines that this site signs hold this long, days; renewed at half of it.",
+    "user_days": "Certificates of users that this site signs hold this long, days.",
 }
 
 _STAGING = {
@@ -64,6 +81,10 @@ _SETTINGS = {
     "result_batch_s": "Results gathered this long leave in one message, seconds.",
     "summary_every_s": "How often this site tells the others how it is, seconds.",
     "suspect_after_s": "A site not heard of for this long gets no new work, seconds.",
+    "network": "lan or wan: how patient this site is with a peer that fell silent.",
+    "active_peers": "Streams held to other sites, about; those it works with count extra.",
+    "gossip_peers": "So many of them are told of the other sites each summary_every_s.",
+    "gossip_bytes": "What each of those is told, at most, bytes.",
     "keep_s": "Finished groups are forgotten after this, seconds; outputs are never deleted unasked.",
     "tombstone_s": "How long old hand-overs are remembered so that they stay void, seconds.",
 }
@@ -90,15 +111,24 @@ def config_text(config: SiteConfig) -> str:
     parts = [_HEAD]
     default = SiteConfig(site=config.site, vo=config.vo)
     parts += _lines(_NODE, config, default, {"site", "vo", "listen", "peers", "zeroconf", "operators"})
+    parts += _lines(_MACHINE, config, default, set())
+    parts += _lines(_JOBS, config, default, set())
     parts.append("# Processors, limits and waits.\n[settings]\n")
     parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
     parts.append("# Inputs and outputs by URL, with the node's own credentials.\n[staging]\n")
     parts += _lines(_STAGING, config.staging, default.staging, set())
+    parts.append("# Certificates this site signs.\n[trust]\n")
+    parts += _lines(_TRUST, config.trust, default.trust, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'
     )
     parts += [f"{_quoted(account)} = {_quoted(owner)}\n" for account, owner in sorted(config.users.items())]
+    parts.append(
+        '# Local account that runs the jobs of a VO principal, "*" of all others. Empty: the node runs them itself.\n'
+        "[run_as]\n"
+    )
+    parts += [f"{_quoted(owner)} = {_quoted(account)}\n" for owner, account in sorted(config.run_as.items())]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

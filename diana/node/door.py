@@ -12,14 +12,16 @@ from typing import Protocol
 
 import msgspec
 
-from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted, Refusal
+from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted, Refusal, RegisterIs
 from diana.engine.events import Event
 from diana.model.data import Checked, DataFile, Dataset, HeldDataset
 from diana.model.ids import GroupId, SiteId
+from diana.model.peers import Peers
 from diana.model.views import Answer
 from diana.ports import Store
+from diana.wire.client_messages import CheckResult, InviteRequest, InviteResponse, PeersResponse
 
-ReplyBody = GroupAccepted | GroupsAccepted | DecisionMade | Answer | Refusal
+ReplyBody = GroupAccepted | GroupsAccepted | DecisionMade | RegisterIs | Answer | Refusal
 
 
 class GroupWatch(Protocol):
@@ -105,6 +107,22 @@ class ClientStager(Protocol):
 
     def read(self, site: SiteId, ref: str, offset: int = 0, length: int = 0) -> AsyncIterator[bytes]:
         """`log:SEGMENT` of another site (length 0: to its end). `errors.Unreachable` when the site does not answer."""
+        ...
+
+
+class Inviter(Protocol):
+    async def invite(self, caller: str, request: InviteRequest) -> InviteResponse:
+        """`errors.UsageError` for what cannot be invited from here."""
+        ...
+
+
+class Insight(Protocol):
+    def describe(self, found: Peers) -> PeersResponse:
+        """The engine's view of sites and machines, with what the node's links add."""
+        ...
+
+    async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
+        """What is wrong, as far as the running node alone can say it; within about 3 s."""
         ...
 
 

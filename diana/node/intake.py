@@ -40,8 +40,12 @@ class Intake:
         self._limit = limit_bytes
         self._bytes = 0
         self._waiting: asyncio.Event = asyncio.Event()
+        self.closed = ""
+        """Why nothing is taken from outside just now."""
 
     def put(self, event: ev.Event) -> None:
+        if self.closed:
+            raise Overloaded(f"{self.closed}; try again in {RETRY_S:g} s", RETRY_S)
         if self._bytes > self._limit or len(self._events) > LIMIT_EVENTS:
             raise Overloaded(f"the node is behind; try again in {RETRY_S:g} s", RETRY_S)
         self.push(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import assert_never
@@ -50,6 +50,10 @@ class Release:
         self.transport: Transport | None = None
         self.lrm: LocalResourceManager | None = None
         self.stager: Stager | None = None
+        self.heed: Callable[[fx.StageIn | fx.DropSubgroup], None] | None = None
+        """Told before the stager: what the site's other machines have to know of its inputs."""
+        self.trust: Callable[[tuple[tuple[str, float, str], ...]], None] | None = None
+        """Told whom the VO has revoked: the keyring's to refuse."""
         self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
         self._watches: dict[GroupId, set[_Watch]] = {}
         self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
@@ -97,6 +101,15 @@ class Release:
             case fx.Send(to, message):
                 if self.transport:
                     self.transport.send(to, message)
+            case fx.Contact():
+                if self.transport:
+                    self.transport.contact(effect)
+            case fx.ForgetContact(site):
+                if self.transport:
+                    self.transport.forget_contact(site)
+            case fx.TrustChanged(revoked):
+                if self.trust:
+                    self.trust(revoked)
             case fx.Reply(request, body):
                 future = self._answers.get(request)
                 if future is not None and not future.done():
@@ -133,6 +146,8 @@ class Release:
                 self.lrm.forget(runs)
 
     def _to_stager(self, effect: fx.StageIn | fx.LookUp | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
+        if self.heed is not None and isinstance(effect, fx.StageIn | fx.DropSubgroup):
+            self.heed(effect)
         if self.stager is None:
             return
         match effect:

@@ -11,12 +11,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import records
 from diana.engine.core import Engine
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, SubgroupId
 from diana.node.clock import SiteClock
 from diana.node.door import GroupWatch, ReplyBody
 from diana.node.intake import Intake
@@ -28,6 +29,8 @@ MOST_EVENTS = 512
 """Handled before their records are committed."""
 MOST_BATCHES = 4
 """Handled batches that wait for the disk."""
+MOST_GATED = 64
+"""Transactions that wait for the standby."""
 SNAPSHOT_RECORDS = 20_000
 SNAPSHOT_BYTES = 4 << 20
 """Of records since the last snapshot, or read at start, before the next is taken: bounds the time a restart takes."""
@@ -48,13 +51,36 @@ class _Turn:
         self.snapshot: bytes | None = None
 
 
+class Gate(Protocol):
+    """Of a site with a standby: its machine of replicas decides what may leave."""
+
+    def appending(self, batch: Batch) -> Batch:
+        """The batch as it is to be written now, under the leader's term."""
+        ...
+
+    def written(self, seq: int) -> None:
+        """It is durable here."""
+        ...
+
+    async def open(self, seq: int) -> None:
+        """Returns when what rests on the records up to `seq` may leave, at that very moment."""
+        ...
+
+
 class Runner:
     """Drives one engine over one store. `node/door.py` says what the client service sees of it."""
 
     def __init__(
-        self, engine: Engine, store: StoreThread, clock: SiteClock, release: Release, replayed: Sequence[bytes] = ()
+        self,
+        engine: Engine,
+        store: StoreThread,
+        clock: SiteClock,
+        release: Release,
+        replayed: Sequence[bytes] = (),
+        gate: Gate | None = None,
     ) -> None:
-        """`replayed`: the records the engine was restored from, besides a snapshot."""
+        """`replayed`: the records the engine was restored from, besides a snapshot. `gate`: where the site has a
+        standby."""
         self._engine = engine
         self._store = store
         self._clock = clock
@@ -63,14 +89,29 @@ class Runner:
         self._turns: asyncio.Queue[_Turn] = asyncio.Queue(MOST_BATCHES)
         self._next_request = 1
         self._since_snapshot = [len(replayed), sum(map(len, replayed))]
-        self._handled = self._committed = 0
-        self._seq = 0
+        self._gate = gate
+        self._gated: asyncio.Queue[tuple[list[_Turn], int]] = asyncio.Queue(MOST_GATED)
+        """Committed here, waiting for the standby: further transactions are shipped meanwhile."""
+        self._handled = self._committed = self._released = 0
+        self._seq = store.store.log_end().seq
 
     # --- the door --------------------------------------------------------------------------------
 
     @property
     def store(self) -> Store:
         return self._store.store
+
+    def subgroups(self) -> list[SubgroupId]:
+        """Those this site executes, and whose files are therefore needed."""
+        return [subgroup for subgroup, _ in self._engine.core.state.custodies]
+
+    def executes(self, subgroup: SubgroupId, epoch: int) -> bool:
+        return (subgroup, epoch) in self._engine.core.state.custodies
+
+    def given_up(self, machine: str) -> bool:
+        """Whether an operator removed that machine of this site."""
+        known = self._engine.core.state.machines.get(machine)
+        return known is not None and known.gone
 
     def now_s(self) -> float:
         return self._clock.now_s()
@@ -88,6 +129,19 @@ class Runner:
     async def watch(self, group: GroupId) -> AsyncIterator[GroupWatch]:
         with self._release.watching(group) as watch:
             yield watch
+
+    @property
+    def seq(self) -> int:
+        """Of the last record written."""
+        return self._seq
+
+    def hold(self, on: bool) -> None:
+        """Take nothing new from outside while the site is handed over to its standby."""
+        self._intake.closed = "the site is handed over to its standby" if on else ""
+
+    def term_rose(self, term: int) -> None:
+        """The site goes on under another term: what is ordered from now on carries it."""
+        self._engine.core.term = term
 
     # --- adapters ----------------------------------------------------------------------------------
 
@@ -107,17 +161,23 @@ class Runner:
         self._handled += 1
         self._count(turn)
         await self._commit([turn])
+        if self._gate is None:
+            await self._leave([turn], self._seq)
+        else:
+            await self._gated.put(([turn], self._seq))
 
     async def run(self) -> None:
         """Until cancelled, or until the store or the engine fails (then the error is raised)."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._handle())
             group.create_task(self._finish())
+            if self._gate is not None:
+                group.create_task(self._pass(self._gate))
 
     async def drain(self, grace_s: float = 2.0) -> None:
         """Wait, not for long, until all that was handled is durable and released."""
         waited = 0.0
-        while (self._handled != self._committed or len(self._intake)) and waited < grace_s:
+        while (self._handled != self._released or len(self._intake)) and waited < grace_s:
             await asyncio.sleep(0.01)
             waited += 0.01
 
@@ -166,16 +226,35 @@ class Runner:
             while turns[-1].snapshot is None and not self._turns.empty():
                 turns.append(self._turns.get_nowait())
             await self._commit(turns)
+            if self._gate is None:
+                await self._leave(turns, self._seq)
+            else:
+                await self._gated.put((turns, self._seq))
+
+    async def _pass(self, gate: Gate) -> None:
+        """What rests on a transaction leaves once the gate is open for it."""
+        while True:
+            turns, seq = await self._gated.get()
+            for turn in turns:
+                await gate.open(seq)
+                await self._leave([turn], seq)
 
     async def _commit(self, turns: list[_Turn]) -> None:
         stored = tuple(r for turn in turns for r in turn.records)
         facts = tuple(f for turn in turns for f in turn.facts)
         if stored or facts:
             batch = Batch(at_s=turns[-1].at_s, records=stored, facts=facts)
+            if self._gate is not None:
+                batch = self._gate.appending(batch)
             self._seq = await self._store.call(self._store.store.commit, batch)
+            if self._gate is not None:
+                self._gate.written(self._seq)
         self._committed += len(turns)
-        snapshot = turns[-1].snapshot
+
+    async def _leave(self, turns: list[_Turn], seq: int) -> None:
         for turn in turns:
             await self._release.all(turn.effects)
+        self._released += len(turns)
+        snapshot = turns[-1].snapshot
         if snapshot is not None:
-            await self._store.call(self._store.store.snapshot, snapshot, self._seq)
+            await self._store.call(self._store.store.snapshot, snapshot, seq)

@@ -10,7 +10,8 @@ import json
 import os
 import pwd
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from diana import errors
@@ -20,6 +21,7 @@ from diana.model.layout import DataDir
 from diana.model.settings import Settings
 from diana.node.config import DEFAULT_LISTEN, SiteConfig, load_config, parse_config
 from diana.node.config_text import config_text, write_config
+from diana.node.enrol.signers import SignerBook
 
 
 def init_site(
@@ -41,7 +43,7 @@ def init_site(
         site_id(site)
     except ValueError as error:
         raise errors.UsageError(str(error)) from None
-    _refuse_initialised(paths)
+    refuse_initialised(paths)
     vo_name = _vo_name(site, vo, vo_from)
     listen = listen or DEFAULT_LISTEN
     _refuse_clashes(site, listen, vo_from, peers)
@@ -50,14 +52,28 @@ def init_site(
         vo=vo_name,
         listen=listen,
         peers=tuple(peers),
-        operators=(_account(),),
-        settings=_settings(slots),
+        operators=(own_account(),),
+        root_jobs=os.getuid() == 0,
+        settings=own_settings(slots),
     )
     # The same checks as at start, so that what is written can be read.
     config = parse_config(config_text(config), "init")
+    with making(data):
+        _write_site(paths, config, vo_from)
+    return config
+
+
+@contextmanager
+def making(data: Path) -> Iterator[None]:
+    """Around what fills a new data directory, which is made (0700): when it fails, nothing is left of it. UsageError
+    for a directory that is initialised or cannot be written."""
+    paths = DataDir(data)
+    refuse_initialised(paths)
     made = _missing_parents(data)
     try:
-        _write_site(paths, config, vo_from)
+        paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        paths.keys.mkdir(mode=0o700, exist_ok=True)
+        yield
     except BaseException as error:
         _undo(paths, made)
         if isinstance(error, OSError):
@@ -65,22 +81,17 @@ def init_site(
                 f"{error.filename or data}: {error.strerror}; name a directory this account can write"
             ) from error
         raise
-    return config
 
 
-def init_user(data_of_vo: Path, name: str, out: Path) -> None:
-    """Make a user's credential folder `out` (0700): `user.pem`, `user.key`, `vo.pem`, and `credential.toml` with
-    user, vo, site and address for a remote client. `data_of_vo` is the data directory of the site that made the VO.
-    """
-    certificates.user_name(name)
-    config = load_config(DataDir(data_of_vo).config)
-    if out.exists() and any(out.iterdir()):
+@contextmanager
+def making_credential(out: Path) -> Iterator[None]:
+    """The same around a user's credential folder. UsageError for one that is not empty or cannot be written."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise errors.UsageError(f"{out}: not empty; name a new folder for the credential")
     existed = out.exists()
     try:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        certificates.issue_user(DataDir(data_of_vo).keys, name, out)
-        _write_credential(out / "credential.toml", config, name)
+        yield
     except BaseException as error:
         shutil.rmtree(out, ignore_errors=True)
         if existed:
@@ -92,8 +103,19 @@ def init_user(data_of_vo: Path, name: str, out: Path) -> None:
         raise
 
 
-def _refuse_initialised(paths: DataDir) -> None:
-    for path in (paths.config, paths.journal, paths.keys / "site.key"):
+def init_user(data_of_vo: Path, name: str, out: Path) -> None:
+    """Make a user's credential folder `out` (0700): `user.pem`, `user.key`, `vo.pem`, and `credential.toml` with
+    user, vo, site and address for a remote client. `data_of_vo` is the data directory of the site that made the VO.
+    """
+    certificates.user_name(name)
+    config = load_config(DataDir(data_of_vo).config)
+    with making_credential(out):
+        certificates.issue_user(DataDir(data_of_vo).keys, name, out, valid_days=config.trust.user_days)
+        write_credential(out / "credential.toml", name, config.vo, config.site, config.advertise or config.listen)
+
+
+def refuse_initialised(paths: DataDir) -> None:
+    for path in (paths.config, paths.journal, paths.keys / "site.key", paths.keys / "member.key"):
         if path.exists():
             raise errors.UsageError(f"{paths.root}: initialised already ({path.name} is there); name another directory")
     if paths.root.exists() and not paths.root.is_dir():
@@ -128,7 +150,7 @@ def _vo_name(site: str, vo: str | None, vo_from: Path | None) -> str:
     return found
 
 
-def _settings(slots: int | None) -> Settings:
+def own_settings(slots: int | None) -> Settings:
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return Settings(slots=len(os.sched_getaffinity(0)) if slots is None else slots, memory_bytes=memory)
@@ -136,7 +158,7 @@ def _settings(slots: int | None) -> Settings:
         raise errors.UsageError(str(error)) from None
 
 
-def _account() -> str:
+def own_account() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -144,11 +166,12 @@ def _account() -> str:
 
 
 def _write_site(paths: DataDir, config: SiteConfig, vo_from: Path | None) -> None:
-    paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    paths.keys.mkdir(mode=0o700, exist_ok=True)
     if vo_from is None:
-        certificates.make_vo(config.vo, paths.keys)
+        certificates.make_vo(config.vo, paths.keys, site=config.site)
     certificates.issue_site(DataDir(vo_from).keys if vo_from else paths.keys, config.site, paths.keys)
+    if vo_from is not None:
+        first = load_config(DataDir(vo_from).config)
+        SignerBook(paths.signers).learn({first.site: first.advertise or first.listen})
     write_config(paths.config, config)
 
 
@@ -167,11 +190,13 @@ def _undo(paths: DataDir, made: Path | None) -> None:
         shutil.rmtree(made, ignore_errors=True)
         return
     shutil.rmtree(paths.keys, ignore_errors=True)
-    paths.config.unlink(missing_ok=True)
+    for path in (paths.config, paths.signers):
+        path.unlink(missing_ok=True)
 
 
-def _write_credential(path: Path, config: SiteConfig, name: str) -> None:
-    values = {"user": name, "vo": config.vo, "site": config.site, "address": config.advertise or config.listen}
+def write_credential(path: Path, user: str, vo: str, site: str, address: str) -> None:
+    """`credential.toml` (0600). `address`: host:port of the site the client talks to."""
+    values = {"user": user, "vo": vo, "site": site, "address": address}
     text = "# Who you are in the VO, and the site your client talks to.\n" + "".join(
         f"{key} = {json.dumps(value)}\n" for key, value in values.items()
     )

@@ -23,6 +23,18 @@ class Action(StrEnum):
     READ_INFO = "read-info"
     READ_QUEUE = "read-queue"
     STOP = "stop"
+    PROMOTE = "promote"
+    """Change which of a site's two machines leads."""
+    REMOVE_MACHINE = "remove-machine"
+    """Give up a machine of the site with what it runs."""
+    DRAIN = "drain"
+    """Have the site take no new work."""
+    RULE_VO = "rule-vo"
+    """Ban, lift a ban, set the VO's policy: where the site is a signer."""
+    DIAGNOSE = "diagnose"
+    """Have the node look at what is wrong with itself."""
+    INVITE = "invite"
+    """Let a site, machine or user into the VO."""
     QUOTE = "quote"
     """Ask for and give quotes, summaries and how the queues stand."""
     OFFER = "offer"
@@ -31,6 +43,13 @@ class Action(StrEnum):
     """Answer for work handed over: Prepared, Refused, Committed, Aborted, Lost, Progress, Result, ControlAck."""
     ACKNOWLEDGE = "acknowledge"
     """ResultAck."""
+    WITNESS = "witness"
+    """Read and change the register of the two machines that keep a site's journal; the site's own only."""
+
+    ATTACH = "attach"
+    """Take orders as a machine of this site, deliver what its jobs left."""
+    FETCH_INPUT = "fetch-input"
+    """Read what the orders given to that machine name."""
 
 
 class Scope(StrEnum):
@@ -57,14 +76,28 @@ _USER = {
 
 TABLE: dict[Role, dict[Action, Scope]] = {
     Role.USER: _USER,
-    Role.OPERATOR: {action: Scope.ANY for action in (*_USER, Action.ADD_DATASET, Action.STOP)},
+    Role.OPERATOR: {
+        action: Scope.ANY
+        for action in (
+            *_USER,
+            Action.ADD_DATASET,
+            Action.STOP,
+            Action.PROMOTE,
+            Action.REMOVE_MACHINE,
+            Action.DRAIN,
+            Action.RULE_VO,
+            Action.DIAGNOSE,
+            Action.INVITE,
+        )
+    },
     Role.PEER: {
         Action.QUOTE: Scope.ANY,
         Action.OFFER: Scope.OWN,
         Action.REPORT: Scope.OWN,
         Action.ACKNOWLEDGE: Scope.OWN,
+        Action.WITNESS: Scope.OWN,
     },
-    Role.MEMBER: {},
+    Role.MEMBER: {Action.ATTACH: Scope.OWN, Action.FETCH_INPUT: Scope.OWN},
     Role.NOBODY: {},
 }
 

@@ -8,15 +8,25 @@ import json
 DEFAULT_VALID_S = 30 * 86400.0
 """How long an authorisation holds, wall-clock seconds: as long as a finished group is kept."""
 
+MOST_VALID_S = 30 * 86400.0
+"""No authorisation may claim to hold longer: its certificate is judged by when it was signed."""
+
+CLOCK_SKEW_S = 300.0
+"""How far ahead the clock of whoever signed may be."""
+
 
 def spec_hash(spec: bytes) -> str:
     return hashlib.sha256(spec).hexdigest()
 
 
-def statement(owner: str, spec_sha256: str, group: str, expires_wall_s: float, signer: str) -> bytes:
+def statement(
+    owner: str, spec_sha256: str, group: str, expires_wall_s: float, signer: str, signed_wall_s: float = 0.0
+) -> bytes:
     """The canonical bytes that are signed. A JSON array: no two different statements share their bytes, and the
-    leading text keeps the signature from meaning anything elsewhere."""
+    leading text keeps the signature from meaning anything elsewhere. `signed_wall_s` 0: the first form, without it."""
     parts = ["diana-authorisation-1", owner, spec_sha256, group, repr(float(expires_wall_s)), signer]
+    if signed_wall_s:
+        parts = ["diana-authorisation-2", *parts[1:], repr(float(signed_wall_s))]
     return json.dumps(parts, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
@@ -46,3 +56,15 @@ def outdated(expires_wall_s: float, now_wall_s: float) -> str:
     if now_wall_s < expires_wall_s:
         return ""
     return f"the authorisation expired {now_wall_s - expires_wall_s:.0f} s ago; submit the group again"
+
+
+def misdated(signed_wall_s: float, expires_wall_s: float, now_wall_s: float) -> str:
+    """Empty unless the statement claims to be of the future, or to hold longer than any may. 0: it says no date of
+    signing, and its certificate must be in date now."""
+    if not signed_wall_s:
+        return ""
+    if not signed_wall_s <= now_wall_s + CLOCK_SKEW_S:
+        return f"the authorisation is dated {signed_wall_s - now_wall_s:.0f} s ahead; check this machine's clock"
+    if not expires_wall_s <= signed_wall_s + MOST_VALID_S:
+        return f"the authorisation claims to hold longer than {MOST_VALID_S / 86400.0:.0f} days; submit the group again"
+    return ""

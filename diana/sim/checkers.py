@@ -2,7 +2,7 @@
 
 They watch what became durable (records at their commit), what was really run (the LRM) and what was told to users.
 Each check costs what the event costs, never what the jobs number; `recount` at crash, heal and end is the exception.
-I6 (one leader per term) waits for the standby; I8 is judged by the runner at the end.
+I6 (one leader per term) is judged in `replicas.py`; I8 is judged by the runner at the end.
 """
 
 from __future__ import annotations
@@ -13,87 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from diana.engine import records as r
 from diana.engine.events import Run
 from diana.engine.state import SiteState
 from diana.model.facts import FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
-from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of, origin_of
+from diana.model.indexset import IndexSet
 from diana.sim.clock import Clock
 from diana.sim.lrm import Watcher
 from diana.sim.order import Order
-
-_UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
-Transfer = tuple[SubgroupId, int]
-
-
-class Violation(msgspec.Struct, frozen=True):
-    rule: str
-    """I1 ... I9, J4 (`order.py`), or `assert` when something raised."""
-    at_s: float
-    site: SiteId
-    group: GroupId
-    index: int
-    """-1: the group as a whole."""
-    text: str
-
-    def __str__(self) -> str:
-        job = f"{self.group}.{self.index}" if self.index >= 0 else self.group
-        return f"{self.rule} at {self.at_s:.6f} s, {self.site}, {job}: {self.text}"
-
-
-class _Life:
-    """What really happened to one started job."""
-
-    __slots__ = ("outcome", "run", "site")
-
-    def __init__(self, site: SiteId, run: Run) -> None:
-        self.site = site
-        self.run = run
-        self.outcome: Outcome | None = None
-
-
-class _Transfer:
-    """One (subgroup, epoch) as both sides have made it durable."""
-
-    __slots__ = (
-        "attempts",
-        "base",
-        "batches",
-        "committed",
-        "dropped",
-        "held",
-        "indices",
-        "runnable",
-        "site",
-        "taken",
-        "taken_back",
-    )
-
-    def __init__(self, part: r.Part, home: bool) -> None:
-        self.site = part.site
-        self.indices = part.indices
-        self.base = part.attempt_base
-        self.held = IndexSet()
-        self.committed = self.taken = self.runnable = home
-        self.taken_back = self.dropped = False
-        self.attempts: dict[int, int] = {}
-        self.batches: set[int] = set()
-
-
-class _Group:
-    __slots__ = ("accepted", "acknowledged", "epoch", "jobs", "lives", "unplaced", "unreachable")
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-        self.unplaced = IndexSet.span(0, jobs)
-        self.accepted = FinishedSet()
-        self.lives: dict[int, _Life] = {}
-        self.epoch = 0
-        self.acknowledged = False
-        self.unreachable = False
+from diana.sim.stories import UNSURE, GroupStory, Life, Transfer, TransferStory, Violation
 
 
 class Checkers(Watcher):
@@ -105,6 +34,7 @@ class Checkers(Watcher):
         "_clock",
         "_feeds",
         "_generation",
+        "_given_up",
         "_groups",
         "_keys",
         "_order",
@@ -114,13 +44,15 @@ class Checkers(Watcher):
         "found",
     )
 
-    def __init__(self, clock: Clock, feeds: dict[SiteId, int]) -> None:
+    def __init__(self, clock: Clock, feeds: dict[tuple[SiteId, str], int]) -> None:
         self._clock = clock
         self._feeds = feeds
-        self._groups: dict[GroupId, _Group] = {}
-        self._transfers: dict[Transfer, _Transfer] = {}
+        self._groups: dict[GroupId, GroupStory] = {}
+        self._transfers: dict[Transfer, TransferStory] = {}
         self._void: set[Run] = set()
-        self._claimed: defaultdict[SiteId, int] = defaultdict(int)
+        self._given_up: set[Run] = set()
+        """With machines that an operator removed: nobody will know how they ended."""
+        self._claimed: defaultdict[tuple[SiteId, str], int] = defaultdict(int)
         self._generation: dict[SiteId, int] = {}
         self._keys: dict[str, GroupId] = {}
         self._order = Order()
@@ -147,6 +79,8 @@ class Checkers(Watcher):
             r.RunsStarted: self._runs_started,
             r.RunsVoided: self._runs_voided,
             r.RunsRepeated: self._runs_repeated,
+            r.RunsEnded: self._runs_ended,
+            r.MachineGone: self._machine_gone,
             r.BatchAcked: self._batch_acked,
         }
 
@@ -164,11 +98,11 @@ class Checkers(Watcher):
         if wrong:
             self._fail("J4", site, wrong[0], -1, wrong[1])
 
-    def _group(self, site: SiteId, name: GroupId) -> _Group:
+    def _group(self, site: SiteId, name: GroupId) -> GroupStory:
         group = self._groups.get(name)
         if group is None:
             self._fail("I3", site, name, -1, "work of a group that was never made durable")
-            group = self._groups[name] = _Group(0)
+            group = self._groups[name] = GroupStory(0)
         return group
 
     # --- what users are told ---------------------------------------------------------------------------
@@ -194,7 +128,7 @@ class Checkers(Watcher):
     def _submitted(self, site: SiteId, record: r.GroupSubmitted) -> None:
         if record.group in self._groups:
             self._fail("I3", site, record.group, -1, "submitted twice")
-        self._groups[record.group] = _Group(record.jobs)
+        self._groups[record.group] = GroupStory(record.jobs)
 
     def _placed(self, site: SiteId, record: r.GroupPlaced) -> None:
         for part in record.parts:
@@ -209,14 +143,14 @@ class Checkers(Watcher):
             self._fail("I5", site, name, -1, f"{part.subgroup} placed with epoch {part.epoch} after {group.epoch}")
         group.epoch = max(group.epoch, part.epoch)
         group.unplaced = group.unplaced - part.indices
-        self._transfers[(part.subgroup, part.epoch)] = _Transfer(part, part.site == site)
+        self._transfers[(part.subgroup, part.epoch)] = TransferStory(part, part.site == site)
 
     def _merge_started(self, site: SiteId, record: r.MergeStarted) -> None:
         group = self._group(site, record.group)
         group.unplaced = group.unplaced | record.part.indices
         self._place(site, record.group, record.part)
 
-    def _transfer(self, site: SiteId, record: Any) -> _Transfer | None:
+    def _transfer(self, site: SiteId, record: Any) -> TransferStory | None:
         found = self._transfers.get((record.subgroup, record.epoch))
         if found is None:
             text = f"{type(record).__name__} of {record.subgroup} epoch {record.epoch}, which nobody placed"
@@ -353,6 +287,30 @@ class Checkers(Watcher):
         attempts = transfer.attempts
         for index in record.indices:
             attempts[index] = attempts.get(index, transfer.base) + 1
+            if record.worker != MAIN_MACHINE:
+                transfer.machines[index] = record.worker
+            else:
+                transfer.machines.pop(index, None)
+
+    def _runs_ended(self, site: SiteId, record: r.RunsEnded) -> None:
+        transfer = self._transfer(site, record)
+        if transfer is not None:
+            transfer.ended.update(record.ended)
+
+    def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:
+        """Whatever really became of its jobs, they count as interrupted from here on."""
+        for (subgroup, epoch), transfer in self._transfers.items():
+            if transfer.site != site or group_of(subgroup) not in self._groups:
+                continue
+            lives = self._groups[group_of(subgroup)].lives
+            for index, machine in transfer.machines.items():
+                run = Run(subgroup, epoch, index, transfer.attempts[index])
+                if machine != record.machine or index in transfer.ended or run in self._void:
+                    continue
+                self._given_up.add(run)
+                life = lives.get(index)
+                if life is not None and life.run == run:
+                    life.outcome = Outcome.INTERRUPTED
 
     def _runs_voided(self, site: SiteId, record: r.RunsVoided) -> None:
         transfer = self._transfer(site, record)
@@ -370,7 +328,10 @@ class Checkers(Watcher):
         lives = self._group(site, group_of(record.subgroup)).lives
         for index in record.indices:
             life = lives.get(index)
-            if life is None or life.outcome not in _UNSURE:
+            transfer = self._transfers.get((record.subgroup, record.epoch))
+            attempt = transfer.attempts.get(index, 0) if transfer is not None else 0
+            unsure = life is not None and life.outcome in UNSURE
+            if not unsure and Run(record.subgroup, record.epoch, index, attempt) not in self._given_up:
                 self._fail("I1", site, group_of(record.subgroup), index, "repeated, though its outcome is known")
 
     def _batch_acked(self, site: SiteId, record: r.BatchAcked) -> None:
@@ -382,18 +343,20 @@ class Checkers(Watcher):
 
     # --- what really runs ------------------------------------------------------------------------------
 
-    def claimed(self, site: SiteId, run: Run, processors: int) -> None:
+    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
         transfer = self._transfers.get((run.subgroup, run.epoch))
         if transfer is None or transfer.attempts.get(run.index, 0) != run.attempt:
             text = f"attempt {run.attempt} given to the LRM before it was durable as starting"
             self._fail("I1", site, group_of(run.subgroup), run.index, text)
-        self._claimed[site] += processors
-        if self._claimed[site] >= self._feeds[site] + processors:
-            text = f"the LRM holds {self._claimed[site]} processors' work, its cap is {self._feeds[site]}"
+        at = (site, worker)
+        self._claimed[at] += processors
+        # A merge command runs even where all slots are other machines'.
+        if self._claimed[at] >= max(1, self._feeds[at]) + processors:
+            text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {self._feeds[at]}"
             self._fail("I7", site, group_of(run.subgroup), run.index, text)
 
-    def void(self, site: SiteId, run: Run, processors: int) -> None:
-        self._claimed[site] -= processors
+    def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
+        self._claimed[site, worker] -= processors
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
         name = group_of(run.subgroup)
@@ -401,15 +364,15 @@ class Checkers(Watcher):
         before = lives.get(run.index)
         if run in self._void:
             self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
-        if before is not None and not (before.outcome in _UNSURE and on_crash == "rerun"):
+        if before is not None and not (before.outcome in UNSURE and on_crash == "rerun"):
             text = f"second start (attempt {run.attempt}); attempt {before.run.attempt} ran at {before.site}"
             self._fail("I1", site, name, run.index, text)
-        lives[run.index] = _Life(site, run)
+        lives[run.index] = Life(site, run)
 
-    def ended(self, site: SiteId, run: Run, processors: int, outcome: Outcome) -> None:
-        self._claimed[site] -= processors
+    def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
+        self._claimed[site, worker] -= processors
         life = self._group(site, group_of(run.subgroup)).lives.get(run.index)
-        if life is not None and life.run == run:
+        if life is not None and life.run == run and run not in self._given_up:
             life.outcome = outcome
 
     # --- full recount ----------------------------------------------------------------------------------
@@ -445,6 +408,10 @@ class Checkers(Watcher):
         frames = traceback.extract_tb(error.__traceback__)[-3:]
         where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
         self._fail("assert", SiteId("-"), GroupId("-"), -1, f"{type(error).__name__}: {error} ({where})")
+
+    def broken(self, rule: str, site: SiteId, text: str) -> None:
+        """What another judge found (`replicas.py`)."""
+        self._fail(rule, site, GroupId("-"), -1, text)
 
     def stuck(self, site: SiteId, group: GroupId, text: str) -> None:
         self._fail("I8", site, group, -1, text)

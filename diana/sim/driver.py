@@ -10,6 +10,7 @@ from diana.engine.effects import Effect
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
+from diana.replica.machine import Replica
 
 PROTOCOL = 1
 
@@ -21,23 +22,26 @@ class EngineType(Protocol):
 
 
 class Boot:
-    """Makes the engines of a simulation; `engine` may be a subclass that breaks a rule on purpose."""
+    """Makes the engines of a simulation; `engine` and `replica` may be subclasses that break a rule on purpose."""
 
-    __slots__ = ("_engine",)
+    __slots__ = ("_engine", "replica")
 
-    def __init__(self, engine: EngineType = Engine) -> None:
+    def __init__(self, engine: EngineType = Engine, replica: type[Replica] = Replica) -> None:
         self._engine = engine
+        self.replica = replica
 
     def restored(self, site: SiteId, store: ports.Store, keyring: ports.Keyring, now: float) -> Engine:
         """What the store holds, not started yet."""
         return self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
 
-    def start(self, engine: Engine, settings: Settings, store: ports.Store, boot: int) -> list[Effect]:
+    def start(
+        self, engine: Engine, settings: Settings, store: ports.Store, boot: int, address: str = ""
+    ) -> list[Effect]:
         """Open the next generation; the nonce names the boot, so it differs at every start."""
         db_uuid = store.meta("db_uuid")
-        return engine.start(settings, boot_nonce=f"{db_uuid}-{boot}", db_uuid=db_uuid)
+        return engine.start(settings, boot_nonce=f"{db_uuid}-{boot}", db_uuid=db_uuid, address=address)
 
-    def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int) -> Hello:
+    def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int, address: str = "") -> Hello:
         db_uuid = store.meta("db_uuid")
         return Hello(
             site=site,
@@ -49,5 +53,5 @@ class Boot:
             boot_nonce=f"{db_uuid}-{boot}",
             seq=engine.boot_seq,
             term=0,
-            data_address="",
+            data_address=address,
         )

@@ -11,7 +11,17 @@ from diana.sim import chance
 from diana.sim.scenario import FaultsSpec
 
 _RATES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
-_INTERVALS = ("spawner_crash_every_s", "machine_crash_every_s", "cut_every_s")
+_INTERVALS = (
+    "spawner_crash_every_s",
+    "machine_crash_every_s",
+    "cut_every_s",
+    "machine_away_every_s",
+    "machine_removed_every_s",
+    "leader_kill_every_s",
+    "leader_stop_every_s",
+    "replica_disk_every_s",
+    "replica_cut_every_s",
+)
 
 
 class Faults:
@@ -98,7 +108,7 @@ class Faults:
     # --- the rest --------------------------------------------------------------------------------------
 
     def next_s(self, kind: str) -> float:
-        """Time to the next fault of `kind` (spawner_crash, machine_crash, cut); infinite: never."""
+        """Time to the next fault of `kind` (spawner_crash, machine_crash, cut, ...); infinite: never."""
         every_s: float = getattr(self.rates, f"{kind}_every_s")
         return self._other.expovariate(1.0 / every_s) if every_s > 0 else math.inf
 
@@ -115,6 +125,9 @@ class Faults:
 
     def cut_length_s(self) -> float:
         return self._other.random() * self.rates.cut_s
+
+    def away_s(self) -> float:
+        return self._other.random() * self.rates.machine_away_s
 
 
 def _drawn(spec: FaultsSpec, seed: int) -> FaultsSpec:

@@ -14,7 +14,7 @@ import msgspec
 from diana.engine.effects import Kill, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
-from diana.model.ids import SiteId, group_of
+from diana.model.ids import MAIN_MACHINE, SiteId, group_of
 from diana.model.spec import GroupSpec
 from diana.ports import Emit
 from diana.sim.clock import Clock
@@ -42,14 +42,14 @@ class Watcher:
 
     __slots__ = ()
 
-    def claimed(self, site: SiteId, run: Run, processors: int) -> None: ...
+    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None: ...
 
-    def void(self, site: SiteId, run: Run, processors: int) -> None:
+    def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
         """Claimed, and now it surely never starts."""
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None: ...
 
-    def ended(self, site: SiteId, run: Run, processors: int, outcome: Outcome) -> None: ...
+    def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None: ...
 
 
 def _never() -> bool:
@@ -60,6 +60,7 @@ class _Claim:
     __slots__ = (
         "ended_s",
         "exit_code",
+        "merges",
         "outcome",
         "outputs",
         "processors",
@@ -70,7 +71,8 @@ class _Claim:
         "told",
     )
 
-    def __init__(self, run: Run, spec: GroupSpec) -> None:
+    def __init__(self, run: Run, spec: GroupSpec, merges: bool = False) -> None:
+        self.merges = merges
         self.run = run
         self.spec = spec
         self.processors = spec.resources.processors
@@ -83,7 +85,7 @@ class _Claim:
 
 
 class SimLrm:
-    """LocalResourceManager of one site. `attach` gives it an ear, `detach` takes it (the node is down)."""
+    """LocalResourceManager of one machine. `attach` gives it an ear, `detach` takes it (the node is down)."""
 
     def __init__(
         self,
@@ -94,7 +96,9 @@ class SimLrm:
         life: LifeOf,
         watcher: Watcher,
         again: Callable[[], bool] = _never,
+        worker: str = MAIN_MACHINE,
     ) -> None:
+        self._worker = worker
         self._clock = clock
         self._site = site
         self._speed = speed
@@ -118,10 +122,10 @@ class SimLrm:
 
     # --- the node's side -------------------------------------------------------------------------------
 
-    def attach(self, emit: Emit) -> None:
+    def attach(self, emit: Emit, after_s: float = 0.001) -> None:
         self._emit = emit
         self._ear += 1
-        self._clock.after(0.001, self._ready, self._ear)
+        self._clock.after(after_s, self._ready, self._ear)
 
     def detach(self) -> None:
         self._emit = None
@@ -131,7 +135,8 @@ class SimLrm:
         if self._emit is None or ear != self._ear or not self._alive:
             return
         self._session += 1
-        self._emit(LrmReady(session=self._session, slots=self.slots, known=tuple(self._claims)))
+        known = tuple(self._claims)
+        self._emit(LrmReady(worker=self._worker, session=self._session, slots=self.slots, known=known))
         for claim in self._claims.values():
             if claim.outcome is not None:
                 self._tell_later(claim)
@@ -144,9 +149,9 @@ class SimLrm:
             run = Run(order.subgroup, order.epoch, index, attempts.get(index, 1))
             if run in self._claims:
                 continue
-            claim = self._claims[run] = _Claim(run, order.spec)
+            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory))
             self._queue.append(claim)
-            self._watch.claimed(self._site, run, claim.processors)
+            self._watch.claimed(self._site, self._worker, run, claim.processors)
         self._fill()
 
     def kill(self, order: Kill) -> None:
@@ -173,7 +178,8 @@ class SimLrm:
             if claim.outcome is not None:
                 queue.popleft()
                 continue
-            if claim.processors > self.free:
+            # A merge command belongs to its machine, though all slots be other machines'.
+            if claim.processors > self.free and (self.slots or not claim.merges):
                 return
             queue.popleft()
             self._execute(claim)
@@ -212,7 +218,7 @@ class SimLrm:
             self.busy_s += claim.processors * (claim.ended_s - claim.started_s)
         if outcome is not Outcome.DONE:
             claim.outputs = ()
-        self._watch.ended(self._site, claim.run, claim.processors, outcome)
+        self._watch.ended(self._site, self._worker, claim.run, claim.processors, outcome)
         self._tell_later(claim)
 
     # --- telling ---------------------------------------------------------------------------------------
@@ -279,7 +285,7 @@ class SimLrm:
             if claim.outcome is None:
                 claim.outcome = Outcome.UNKNOWN
         if self._emit is not None:
-            self._emit(LrmLost())
+            self._emit(LrmLost(self._worker))
         self._clock.after(SPAWNER_RESTART_S, self._successor)
 
     def crash_machine(self) -> None:
@@ -293,7 +299,7 @@ class SimLrm:
         for claim in self._queue:
             if claim.outcome is None:
                 del self._claims[claim.run]
-                self._watch.void(self._site, claim.run, claim.processors)
+                self._watch.void(self._site, self._worker, claim.run, claim.processors)
         self._queue.clear()
 
     def _successor(self) -> None:

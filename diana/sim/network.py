@@ -1,23 +1,30 @@
 """Streams between sites under virtual time: the Transport's twin, with latency, loss, duplication, delay and cuts.
 
 Messages are immutable and travel as they are, without encoding. Only messages of a stream that still stands arrive;
-within it each may be lost, doubled or delayed. A stream stands between every two living sites whose link is whole.
+within it each may be lost, doubled or delayed. Where no seeds are given every site knows every other from the start and
+streams stand between all; with seeds, streams are made to these and to whom the engines ask for (`contacts.py`). Two
+sites that can only dial out meet through a third that both have streams to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Protocol
 
-from diana.engine.messages import Hello, Message
+from diana.engine.effects import Contact
+from diana.engine.messages import Hello, Message, Summary
 from diana.model.ids import SiteId
 from diana.sim import chance
 from diana.sim.clock import Clock
+from diana.sim.contacts import IDLE_S, Contacts
 from diana.sim.faults import Faults
 
 KEEPALIVE_S = 3.0
 """A stream whose other end fell silent is given up after this."""
 REDIAL_S = 0.5
+SEED_REDIAL_S = 3.0
+"""Of a seed that is down: nobody tells when it is back."""
 MEASURE_EVERY_S = 5.0
 """A link with noise or loss is measured again this often; one without has told all it will ever tell."""
 THROUGHPUT_EVERY = 12
@@ -47,7 +54,19 @@ class Endpoint(Protocol):
 class Link:
     """Between two sites, both ways. `stream` names the standing stream; 0: none."""
 
-    __slots__ = ("bytes_per_s", "cut", "dialling", "latency_s", "loss", "noise", "one_way", "stream")
+    __slots__ = (
+        "bytes_per_s",
+        "cut",
+        "dialling",
+        "latency_s",
+        "loss",
+        "noise",
+        "one_way",
+        "path_s",
+        "relay",
+        "stream",
+        "used_s",
+    )
 
     def __init__(self, latency_s: float, bytes_per_s: float, loss: float = 0.0, noise: float = 0.0) -> None:
         self.latency_s = latency_s
@@ -62,6 +81,12 @@ class Link:
         """Messages from this site vanish though the stream still stands."""
         self.stream = 0
         self.dialling = False
+        self.relay: SiteId | None = None
+        """Through whom the standing stream goes."""
+        self.path_s = latency_s
+        """One way over the standing stream."""
+        self.used_s = 0.0
+        """When a message other than a summary was sent last."""
 
 
 class Network:
@@ -77,6 +102,7 @@ class Network:
         loss: float = 0.0,
         noise: float = 0.0,
         rng: Random | None = None,
+        seeds: Mapping[SiteId, tuple[SiteId, ...]] | None = None,
     ) -> None:
         self._clock = clock
         self._faults = faults
@@ -85,6 +111,11 @@ class Network:
         self._special: dict[tuple[SiteId, SiteId], tuple[float, float, float, float]] = {}
         self._links: dict[tuple[SiteId, SiteId], Link] = {}
         self._ends: dict[SiteId, Endpoint] = {}
+        self._seeds = seeds
+        self.contacts = Contacts()
+        self.dial_only: set[SiteId] = set()
+        """Cannot be dialled."""
+        self._refused: dict[SiteId, frozenset[SiteId]] = {}
         self._streams = 0
         self.sent = 0
         self.arrived = 0
@@ -106,25 +137,27 @@ class Network:
 
     def reachable(self, a: SiteId, b: SiteId) -> bool:
         link = self.link(a, b)
-        whole = not link.cut and link.one_way is None
+        whole = not link.cut and link.one_way is None and (bool(link.stream) or not self._behind(a, b))
         return whole and self._ends[a].greeting() is not None and self._ends[b].greeting() is not None
 
     # --- streams ---------------------------------------------------------------------------------------
 
     def node_up(self, site: SiteId) -> None:
-        for other in self._ends:
-            if other != site:
+        contacts = self.contacts
+        known = self._ends if self._seeds is None else (*self._seeds.get(site, ()), *contacts.kept(site))
+        for other in dict.fromkeys((*known, *contacts.keepers(site))):
+            if other != site and other in self._ends:
                 self._dial(site, other)
 
     def node_down(self, site: SiteId) -> None:
         """The kernel of a crashed process closes its sockets: the others learn of it after one latency."""
         for other in self._ends:
-            if other == site:
-                continue
-            link = self.link(site, other)
-            if link.stream:
-                self._clock.after(link.latency_s, self._tell_down, other, site)
+            link = self._links.get(_pair(site, other))
+            if link is not None and link.stream:
+                self._clock.after(link.path_s, self._tell_down, other, site)
                 link.stream = 0
+        self.contacts.restarted(site)
+        self._break_relayed(site)
 
     def _tell_down(self, site: SiteId, lost: SiteId) -> None:
         if not self.link(site, lost).stream and self._ends[site].greeting() is not None:
@@ -140,18 +173,100 @@ class Network:
         """Both hellos are those of the moment the stream stands, so none is stale."""
         link.dialling = False
         hello_a, hello_b = self._ends[a].greeting(), self._ends[b].greeting()
-        if link.cut or link.one_way or hello_a is None or hello_b is None:
-            if hello_a is not None and hello_b is not None:
-                self._clock.after(REDIAL_S, self._dial, a, b)
+        relay = self._relay(a, b) if self._behind(a, b) else None
+        apart = link.cut or link.one_way or (self._behind(a, b) and relay is None) or self._refuse_each_other(a, b)
+        if apart or hello_a is None or hello_b is None:
+            self._again(a, b, hello_a is not None and hello_b is not None)
             return
+        link.relay, link.used_s = relay, self._clock.now_s
+        link.path_s = link.latency_s if relay is None else self.link(a, relay).path_s + self.link(relay, b).path_s
         self._streams += 1
         stream = link.stream = self._streams
-        self._ends[a].peer_up(hello_b, self._read(2 * link.latency_s, link), self._read(link.bytes_per_s, link))
+        self._ends[a].peer_up(hello_b, self._read(2 * link.path_s, link), self._read(link.bytes_per_s, link))
         # The first end may have crashed in handling it, which closed this stream again.
         if link.stream == stream:
-            self._ends[b].peer_up(hello_a, self._read(2 * link.latency_s, link), self._read(link.bytes_per_s, link))
+            self._ends[b].peer_up(hello_a, self._read(2 * link.path_s, link), self._read(link.bytes_per_s, link))
         if link.noise or link.loss:
             self._clock.after(MEASURE_EVERY_S, self._measure, a, b, link, stream, 1)
+        for sender, to in ((a, b), (b, a)):
+            for message in self.contacts.take(sender, to, self._clock.now_s):
+                self.send(sender, to, message)
+        self._let_go(a, b, link)
+
+    def _again(self, a: SiteId, b: SiteId, both_up: bool) -> None:
+        """Whether a dial that failed is tried once more. Of a site that is down, those who hold a stream to it hear
+        when it starts; but its seeds know nobody."""
+        seeds = self._seeds
+        seeded = seeds is not None and (b in seeds.get(a, ()) or a in seeds.get(b, ()))
+        if both_up and (seeds is None or seeded or self.contacts.wanted(a, b, self._clock.now_s)):
+            self._clock.after(REDIAL_S, self._dial, a, b)
+        elif seeded:
+            self._clock.after(SEED_REDIAL_S, self._dial, a, b)
+
+    def refuse(self, site: SiteId, others: frozenset[SiteId]) -> None:
+        """`site` talks to these no more: what stands ends, and nothing else begins; to others it does again."""
+        lifted = self._refused.get(site, frozenset()) - others
+        self._refused[site] = others
+        for other in sorted(lifted & self._ends.keys()):
+            self._dial(site, other)
+        for other in sorted(others & self._ends.keys()):
+            link = self._links.get(_pair(site, other))
+            if link is not None and link.stream:
+                link.stream = 0
+                self._tell_down(site, other)
+                self._tell_down(other, site)
+
+    def _refuse_each_other(self, a: SiteId, b: SiteId) -> bool:
+        return b in self._refused.get(a, ()) or a in self._refused.get(b, ())
+
+    # --- contacts --------------------------------------------------------------------------------------
+
+    def contact(self, site: SiteId, order: Contact) -> None:
+        other = order.site
+        if other == site or other not in self._ends:
+            return
+        self.contacts.told(site, order)
+        if order.keep and self._ends[other].greeting() is not None:
+            self._dial(site, other)
+        link = self._links.get(_pair(site, other))
+        if link is not None and link.stream:
+            self._let_go(site, other, link)
+
+    def _let_go(self, a: SiteId, b: SiteId, link: Link) -> None:
+        if self.contacts.let_go(a, b):
+            self._clock.after(link.used_s + IDLE_S - self._clock.now_s, self._idle, a, b, link, link.stream)
+
+    def _idle(self, a: SiteId, b: SiteId, link: Link, stream: int) -> None:
+        if link.stream != stream or not self.contacts.let_go(a, b):
+            return
+        if self._clock.now_s - link.used_s < IDLE_S:
+            self._let_go(a, b, link)
+            return
+        link.stream = 0
+        self._tell_down(a, b)
+        self._tell_down(b, a)
+
+    def _behind(self, a: SiteId, b: SiteId) -> bool:
+        """Neither can dial the other."""
+        return a in self.dial_only and b in self.dial_only
+
+    def _relay(self, a: SiteId, b: SiteId) -> SiteId | None:
+        """One hop: a site that both have direct streams to."""
+        for site in self.contacts.via(a, b):
+            if site in self._ends and site not in (a, b):
+                there, on = self.link(a, site), self.link(site, b)
+                if there.stream and on.stream and there.relay is None and on.relay is None:
+                    return site
+        return None
+
+    def _break_relayed(self, relay: SiteId, end: SiteId | None = None) -> None:
+        """Streams through `relay` end; with `end` only those of that site."""
+        for (a, b), link in list(self._links.items()):
+            if link.stream and link.relay == relay and (end is None or end in (a, b)):
+                link.stream = 0
+                self._tell_down(a, b)
+                self._tell_down(b, a)
+                self._dial(a, b)
 
     # --- measurements ----------------------------------------------------------------------------------
 
@@ -170,7 +285,7 @@ class Network:
                 self._ends[end].measured(other, None, None, 1)
                 continue
             bytes_per_s = None if number % THROUGHPUT_EVERY else self._read(link.bytes_per_s, link)
-            self._ends[end].measured(other, self._read(2 * link.latency_s, link), bytes_per_s, 0)
+            self._ends[end].measured(other, self._read(2 * link.path_s, link), bytes_per_s, 0)
         self._clock.after(MEASURE_EVERY_S, self._measure, a, b, link, stream, number + 1)
 
     def _resent_s(self, link: Link) -> float:
@@ -178,7 +293,7 @@ class Network:
         again = 0
         while link.loss and self._rng.random() < link.loss:
             again += 1
-        return 2 * link.latency_s * again
+        return 2 * link.path_s * again
 
     # --- messages --------------------------------------------------------------------------------------
 
@@ -187,13 +302,17 @@ class Network:
             return
         link = self.link(sender, to)
         if not link.stream:
+            if self.contacts.wait(sender, to, message, self._clock.now_s):
+                self._dial(sender, to)
             return
+        if not isinstance(message, Summary):
+            link.used_s = self._clock.now_s
         self.sent += 1
         if link.cut or link.one_way == sender:
             return
         resent_s = self._resent_s(link)
         for extra_s in self._faults.extra_delays():
-            self._clock.after(link.latency_s + resent_s + extra_s, self._arrive, link, link.stream, sender, to, message)
+            self._clock.after(link.path_s + resent_s + extra_s, self._arrive, link, link.stream, sender, to, message)
 
     def _arrive(self, link: Link, stream: int, sender: SiteId, to: SiteId, message: Message) -> None:
         if link.stream == stream and not link.cut and link.one_way != sender:
@@ -218,6 +337,8 @@ class Network:
         link.stream = 0
         self._tell_down(a, b)
         self._tell_down(b, a)
+        self._break_relayed(a, b)
+        self._break_relayed(b, a)
         self._dial(a, b)
 
     def mend(self, a: SiteId, b: SiteId, one_way: bool = False) -> None:

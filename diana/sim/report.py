@@ -4,10 +4,12 @@
     decisions  {name: [Decision]}       plans      [Plan]: a row per workload entry, in their order
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
+    standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     digest     digest
 
-Several seeds: the numbers of `faults` are sums, its digest covers all; the other keys are those of the first seed.
+Several seeds: the numbers of `faults` are sums, its digest covers all, `standby` is over all; the other keys are those
+of the first seed.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from diana.model.decision import Decision
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
 from diana.sim.arrivals import ArrivalReport
-from diana.sim.checkers import Violation
 from diana.sim.scenario import WorkSpec
+from diana.sim.stories import Violation
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +129,8 @@ class Report(msgspec.Struct, kw_only=True):
     stuck: int
     violations: list[Violation]
     digest: str
+    takeovers_s: list[float] = []
+    """From the loss of a leader until the site served again, where a standby in sync and the witness were well."""
     unmet: list[str]
     """What the scenario expected and did not get, one line each."""
 
@@ -148,6 +152,13 @@ def selected(reports: list[Report], keys: Iterable[str]) -> dict[str, Any]:
                 "violations": sum(len(x.violations) for x in reports),
                 "stuck": sum(x.stuck for x in reports),
                 "digest": joint_digest(reports),
+            }
+        elif key == "standby":
+            took_s = [one for x in reports for one in x.takeovers_s]
+            out["standby"] = {
+                "takeovers": len(took_s),
+                "longest_s": round(max(took_s, default=0.0), 3),
+                "mean_s": round(math.fsum(took_s) / max(1, len(took_s)), 3),
             }
         elif key == "digest":
             out["digest"] = joint_digest(reports)

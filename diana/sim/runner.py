@@ -170,6 +170,7 @@ def _bare_report(world: World) -> rp.Report:
         stuck=0,
         violations=world.checkers.found,
         digest=world.trace.digest(),
+        takeovers_s=[took_s for pair in world.pairs for took_s in pair.takeovers],
         unmet=[],
     )
 

@@ -13,24 +13,40 @@ from typing import Any, Literal
 import msgspec
 
 from diana.errors import UsageError
-from diana.model.ids import site_id
+from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash
 from diana.sim import chains
 from diana.sim.schema import check_keys
 
-REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "arrivals", "faults", "digest")
+REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "arrivals", "faults", "standby", "digest")
 
 SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
 """Keys of diana/model/settings.py."""
+
+
+class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
+
+    name: str
+    slots: int = 1
+    speed: float = 0.0
+    """0: the site's."""
 
 
 class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     slots: int = 1
     speed: float = 1.0
+    dial_only: bool = False
+    """Others cannot dial it."""
     settings: SettingsTable = {}
     """Over the scenario's `settings`; keys of diana/model/settings.py."""
+    machines: tuple[MachineSpec, ...] = ()
+    standby: bool = False
+    """Two replicas of its journal, either of which may lead."""
+    witness: str = ""
+    """The site that keeps its register of who leads; empty: none, then no standby takes over by itself."""
 
 
 class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,7 +153,22 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spawner_crash_every_s: float = 0.0
     """Mean time between deaths of a site's spawner; 0: never."""
     machine_crash_every_s: float = 0.0
-    """Mean time between power failures of a site, node and jobs alike; 0: never."""
+    """Mean time between power failures of a machine, a site's own one with its node; 0: never."""
+    machine_away_every_s: float = 0.0
+    """Mean time between losses of a member machine's link to its node; 0: never."""
+    machine_removed_every_s: float = 0.0
+    """Mean time between power failures of a member machine after which the operator gives it up; it comes back all
+    the same. 0: never."""
+    machine_away_s: float = 10.0
+    """A member machine is back within this."""
+    leader_kill_every_s: float = 0.0
+    """Mean time between deaths of a replica of each site with a standby, mostly the leader; 0: never."""
+    leader_stop_every_s: float = 0.0
+    """Mean time between stops (5, 30 or 120 s) of one; 0: never."""
+    replica_disk_every_s: float = 0.0
+    """Mean time between losses of a disk whose other copy is in sync; 0: never."""
+    replica_cut_every_s: float = 0.0
+    """Mean time between cuts, up to 20 s, between replicas or of one from the witness; 0: never."""
     cut_every_s: float = 0.0
     """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
     cut_s: float = 10.0
@@ -168,6 +199,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: SettingsTable = {}
     default_link: LinksSpec = LinksSpec()
     links: tuple[LinkSpec, ...] = ()
+    seeds: int = 0
+    """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
     datasets: tuple[DatasetSpec, ...] = ()
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
     workload: tuple[WorkSpec, ...] = ()
@@ -227,9 +260,15 @@ def _check(scenario: Scenario) -> None:
     for site in scenario.sites:
         site_id(site.name)
         scenario.site_settings(site)
+        _check_machines(site)
     if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):
         raise ValueError(f"fsync_s = {scenario.fsync_s}, limit_s = {scenario.limit_s}: want 0 to 60 and 0 to 1e9")
     names = _unique([s.name for s in scenario.sites], "sites")
+    for site in scenario.sites:
+        if site.witness:
+            _known(site.witness, tuple(name for name in names if name != site.name), f"sites {site.name}: witness")
+    if not 0 <= scenario.seeds <= 1000:
+        raise ValueError(f"seeds = {scenario.seeds}: want 0 to 1000")
     _unique([d.name for d in scenario.datasets], "datasets")
     users = _unique([u.name for u in scenario.users], "users")
     shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
@@ -260,6 +299,14 @@ def _check(scenario: Scenario) -> None:
     _check_faults(scenario.faults)
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+
+
+def _check_machines(site: SiteSpec) -> None:
+    _unique([MAIN_MACHINE, *(machine.name for machine in site.machines)], f"sites {site.name}: machines")
+    for machine in site.machines:
+        if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
+            at = f"sites {site.name}: machines {machine.name!r}"
+            raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
 
 
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:

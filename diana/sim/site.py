@@ -25,7 +25,7 @@ from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
 from diana.sim.driver import Boot
 from diana.sim.faults import Faults
-from diana.sim.lrm import SimLrm
+from diana.sim.machines import SimMachines
 from diana.sim.network import Network
 from diana.sim.stager import SimStager
 from diana.sim.store import MemoryStore
@@ -47,7 +47,7 @@ class Site:
         *,
         clock: Clock,
         network: Network,
-        lrm: SimLrm,
+        lrm: SimMachines,
         stager: SimStager,
         store: MemoryStore,
         keyring: ports.Keyring,
@@ -61,6 +61,7 @@ class Site:
     ) -> None:
         self.site = site
         self.settings = settings
+        self.address = "" if site in network.dial_only else f"{site}:7400"
         self.lrm = lrm
         self.stager = stager
         self.store = store
@@ -88,6 +89,9 @@ class Site:
         self._do: dict[type, Callable[[Any], None]] = {
             fx.Send: self._send,
             fx.SendResult: self._send_result,
+            fx.Contact: self.transport.contact,
+            fx.ForgetContact: self._forget_contact,
+            fx.TrustChanged: self._trust_changed,
             fx.Reply: self._reply,
             fx.Notify: self._notify,
             fx.Start: lrm.start,
@@ -111,9 +115,9 @@ class Site:
             return
         self.boots += 1
         engine = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s)
-        effects = self._make.start(engine, self.settings, self.store, self.boots)
+        effects = self._make.start(engine, self.settings, self.store, self.boots, self.address)
         self.engine = engine
-        self._hello = self._make.hello(engine, self.site, self.store, self.boots)
+        self._hello = self._make.hello(engine, self.site, self.store, self.boots, self.address)
         self._armed_s = -1.0
         self._trace.handled(self.site, self._clock.now_s, None, effects)
         # Opened is durable before the generation is said to anybody.
@@ -286,6 +290,13 @@ class Site:
             bytes_staged=effect.bytes_staged,
         )
         self.transport.send(effect.to, message)
+
+    def _forget_contact(self, effect: fx.ForgetContact) -> None:
+        self.transport.forget_contact(effect.site)
+
+    def _trust_changed(self, effect: fx.TrustChanged) -> None:
+        banned = (who.removeprefix("site:") for who, _, _ in effect.revoked if who.startswith("site:"))
+        self.transport.refuse(frozenset(map(SiteId, banned)))
 
     def _reply(self, effect: fx.Reply) -> None:
         self._answered(self.site, effect)

@@ -13,7 +13,7 @@ import msgspec
 from diana import errors
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Journal
+from diana.ports import Batch, Entry, Journal, LogEnd, TermStart, with_term
 
 _pack_facts = msgspec.msgpack.Encoder().encode
 _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
@@ -24,6 +24,7 @@ class MemoryStore:
 
     __slots__ = (
         "_at_s",
+        "_commits",
         "_damaged_seq",
         "_facts",
         "_failure",
@@ -33,12 +34,16 @@ class MemoryStore:
         "_seq",
         "_snapshot",
         "_snapshot_seq",
+        "_starts",
         "commits",
         "free",
     )
 
     def __init__(self, db_uuid: str, *, free: int = 1 << 40) -> None:
-        self._meta = {"schema": "1", "db_uuid": db_uuid}
+        self._meta = {"schema": "1", "db_uuid": db_uuid, "replica_uuid": f"{db_uuid}-disk"}
+        self._commits: list[tuple[int, int, float]] = []
+        """Of transactions behind the snapshot: seq of the last record, how many, site time."""
+        self._starts: tuple[TermStart, ...] = ()
         self._records: list[bytes] = []
         self._snapshot: bytes | None = None
         self._snapshot_seq = 0
@@ -85,6 +90,10 @@ class MemoryStore:
         return self._seq
 
     def _keep(self, batch: Batch) -> None:
+        if batch.records:
+            if batch.term != self.log_end().term:
+                self._starts = with_term(self._starts, self._seq + 1, batch.term)
+            self._commits.append((self._seq + len(batch.records), len(batch.records), batch.at_s))
         self._records.extend(batch.records)
         self._seq += len(batch.records)
         self._at_s = batch.at_s
@@ -100,6 +109,7 @@ class MemoryStore:
             raise ValueError(f"snapshot at seq {seq}: the journal holds {self._snapshot_seq} to {self._seq}")
         self._snapshot = payload
         del self._records[: seq - self._snapshot_seq]
+        self._commits = [commit for commit in self._commits if commit[0] > seq]
         self._snapshot_seq = seq
 
     def facts(self, group: GroupId) -> Iterator[tuple[FactsKey, Facts]]:
@@ -123,6 +133,26 @@ class MemoryStore:
     def set_meta(self, key: str, value: str) -> None:
         self._alive()
         self._meta[key] = value
+
+    def log_end(self) -> LogEnd:
+        return LogEnd(seq=self._seq, starts=self._starts, folded=self._snapshot_seq)
+
+    def entries(self, after: int, most_bytes: int) -> list[Entry] | None:
+        self._alive()
+        out: list[Entry] = []
+        room, expected = most_bytes, after
+        for seq, count, at_s in self._commits:
+            if seq <= after:
+                continue
+            if seq - count != expected or seq - count < self._snapshot_seq:
+                return None
+            records = tuple(self._records[seq - count - self._snapshot_seq : seq - self._snapshot_seq])
+            room -= sum(map(len, records))
+            if out and room < 0:
+                break
+            expected = seq
+            out.append(Entry(seq=seq, batch=Batch(at_s=at_s, records=records, term=self.log_end().term_at(seq))))
+        return out if out or after == self._seq else None
 
     def free_bytes(self) -> int:
         return self.free

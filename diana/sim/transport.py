@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from diana.engine.effects import Contact
 from diana.engine.events import LinkMeasured, PeerDown, PeerUp, Received
 from diana.engine.messages import Hello, Message
 from diana.errors import Overloaded
@@ -34,6 +35,15 @@ class SimTransport:
 
     def send(self, to: SiteId, message: Message) -> None:
         self._network.send(self.site, to, message)
+
+    def contact(self, order: Contact) -> None:
+        self._network.contact(self.site, order)
+
+    def forget_contact(self, site: SiteId) -> None:
+        self._network.contacts.forget(self.site, site)
+
+    def refuse(self, sites: frozenset[SiteId]) -> None:
+        self._network.refuse(self.site, sites)
 
     def hello(self) -> Hello:
         hello = self._greeting()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from functools import partial
+from typing import Any
 
 from diana.engine.effects import GroupAccepted, GroupsAccepted, Reply
 from diana.engine.events import AddDataset, Event
-from diana.model.ids import SiteId
+from diana.model.ids import MAIN_MACHINE, SiteId
 from diana.model.principal import Principal, Role
+from diana.model.settings import Settings
 from diana.sim import chance
 from diana.sim.arrivals import Arrivals
 from diana.sim.checkers import Checkers
@@ -18,8 +19,11 @@ from diana.sim.driver import Boot
 from diana.sim.faults import Faults
 from diana.sim.keyring import SimKeyring
 from diana.sim.lrm import SimLrm
+from diana.sim.machines import SimMachines
+from diana.sim.mishaps import Mishaps
 from diana.sim.network import Network
-from diana.sim.scenario import Scenario
+from diana.sim.replicas import Pair
+from diana.sim.scenario import Scenario, SiteSpec
 from diana.sim.site import Site
 from diana.sim.stager import Pipes, SimStager
 from diana.sim.store import MemoryStore
@@ -53,27 +57,32 @@ class World:
             loss=link.loss,
             noise=link.noise,
             rng=chance.stream(seed, "links"),
+            seeds=_seeds(scenario, seed),
         )
+        self.network.dial_only.update(SiteId(s.name) for s in scenario.sites if s.dial_only)
         for one in scenario.links:
             a, b = one.between
             self.network.describe(SiteId(a), SiteId(b), one.latency_s, one.bytes_per_s, one.loss, one.noise)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
-        self.checkers = Checkers(self.clock, {site: s.feed() for site, s in settings.items()})
+        feeds = {(SiteId(s.name), MAIN_MACHINE): settings[SiteId(s.name)].feed() for s in scenario.sites}
+        for s in scenario.sites:
+            its = settings[SiteId(s.name)]
+            feeds |= {(SiteId(s.name), m.name): m.slots + its.ahead_of(m.slots) for m in s.machines}
+        self.checkers = Checkers(self.clock, feeds)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
-        self.sites: dict[SiteId, Site] = {}
+        self.sites: dict[SiteId, Site | Pair] = {}
+        self.pairs: list[Pair] = []
+        """The sites with a standby."""
         self.users = Users(self.clock, scenario, seed, self._deliver)
         self._datasets_waiting: dict[int, tuple[SiteId, Event]] = {}
         pipes = Pipes(self.clock, self.network)
         vo = scenario.users[0].name.partition("@")[2]
-        for site, its in settings.items():
-            again = partial(self.faults.happens, "retell")
-            lrm = SimLrm(self.clock, site, its.slots, its.speed, self.users.life_of, self.checkers, again)
-            self.sites[site] = Site(
-                site,
-                its,
+        for spec in scenario.sites:
+            site, its = SiteId(spec.name), settings[SiteId(spec.name)]
+            parts: dict[str, Any] = dict(
                 clock=self.clock,
                 network=self.network,
-                lrm=lrm,
+                lrm=self._machines(spec, its),
                 stager=SimStager(self.clock, site, pipes, self.network, self.faults),
                 store=MemoryStore(_uuid(seed, site)),
                 keyring=SimKeyring(f"site:{site}", vo, wall_clock=self._wall_s),
@@ -85,10 +94,28 @@ class World:
                 fsync_s=scenario.fsync_s,
                 handled=self.arrivals.look if self.arrivals else None,
             )
+            if spec.standby:
+                number = len(self.pairs)
+                new_store = partial(MemoryStore, _uuid(seed, site))
+                self.sites[site] = pair = Pair(site, its, spec.witness, number, seed, self.sites, new_store, parts)
+                self.pairs.append(pair)
+            else:
+                self.sites[site] = Site(site, its, **parts)
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():
             one_site.stager.peers = stagers
-        self._pairs = [(a, b) for a in self.sites for b in self.sites if a < b]
+        self.mishaps = Mishaps(self.clock, self.faults, self.trace, self.network, self.sites)
+
+    def _machines(self, spec: SiteSpec, its: Settings) -> SimMachines:
+        """The site's own machine and its members, each with an LRM."""
+        again = partial(self.faults.happens, "retell")
+        rows = [(MAIN_MACHINE, its.slots, its.speed), *((m.name, m.slots, m.speed or its.speed) for m in spec.machines)]
+        return SimMachines(
+            {
+                name: SimLrm(self.clock, SiteId(spec.name), n, fast, self.users.life_of, self.checkers, again, name)
+                for name, n, fast in rows
+            }
+        )
 
     def begin(self) -> None:
         """Start all sites, register the datasets, let the users and the faults come."""
@@ -103,17 +130,19 @@ class World:
             self._datasets_waiting[request] = (home, AddDataset(request=request, principal=who, dataset=made))
             self._register(request)
         self.users.begin()
-        if self.faults.on:
-            for kind in ("spawner_crash", "machine_crash", "cut"):
-                self._later(kind)
+        self.mishaps.begin()
+        for pair in self.pairs:
+            pair.begin_faults()
 
     def settled(self) -> bool:
-        return not self._datasets_waiting and self.users.settled()
+        return not self._datasets_waiting and self.mishaps.settled() and self.users.settled()
 
     def heal(self) -> None:
         """No more faults; every link is whole; sites that are down come back by themselves within `restart_s`."""
         self.faults.heal()
         self.network.mend_all()
+        for pair in self.pairs:
+            pair.heal()
         for site in self.sites.values():
             site.recount()
 
@@ -130,7 +159,9 @@ class World:
             self.clock.after(INSIST_S, self._register, request)
 
     def _answered(self, site: SiteId, reply: Reply) -> None:
-        if self._datasets_waiting.pop(reply.request, None) is not None:
+        if self._datasets_waiting.pop(reply.request, None) is not None or self.mishaps.answered(reply):
+            return
+        if any(pair.answered(reply) for pair in self.pairs):
             return
         submission = self.users.answered(reply)
         if submission is not None and isinstance(reply.body, GroupAccepted | GroupsAccepted):
@@ -138,40 +169,19 @@ class World:
                 assert one.group is not None, "what was accepted has an id"
                 self.checkers.acknowledged(site, one.name, one.group)
 
-    # --- faults that come by themselves ----------------------------------------------------------------
 
-    def _later(self, kind: str) -> None:
-        delay_s = self.faults.next_s(kind)
-        if math.isfinite(delay_s):
-            self.clock.after(delay_s, self._strike, kind)
-
-    def _strike(self, kind: str) -> None:
-        if not self.faults.on:
-            return
-        if kind == "cut":
-            self._cut()
-        else:
-            site = list(self.sites.values())[self.faults.pick(len(self.sites))]
-            self.trace.note(site.site, self.clock.now_s, kind)
-            self.faults.counts[kind] += 1
-            if kind == "spawner_crash":
-                site.lrm.crash_spawner()
-            else:
-                site.crash(durable=True)
-                site.lrm.crash_machine()
-        self._later(kind)
-
-    def _cut(self) -> None:
-        if not self._pairs:
-            return
-        a, b = self._pairs[self.faults.pick(len(self._pairs))]
-        if self.faults.pick(2):
-            a, b = b, a
-        one_way = self.faults.pick(3) == 0
-        self.trace.note(a, self.clock.now_s, f"{'cut one way' if one_way else 'cut off'} towards {b}")
-        self.faults.counts["cut"] += 1
-        self.network.cut(a, b, one_way)
-        self.clock.after(self.faults.cut_length_s(), self.network.mend, a, b, one_way)
+def _seeds(scenario: Scenario, seed: int) -> dict[SiteId, tuple[SiteId, ...]] | None:
+    """Each site's are among those named before it, that can be dialled: so all hang together."""
+    if not scenario.seeds:
+        return None
+    rng, before = chance.stream(seed, "seeds"), list[SiteId]()
+    out = {}
+    for site in scenario.sites:
+        name = SiteId(site.name)
+        out[name] = tuple(sorted(rng.sample(before, min(scenario.seeds, len(before)))))
+        if not site.dial_only:
+            before.append(name)
+    return out
 
 
 def _uuid(seed: int, site: SiteId) -> str:

@@ -22,10 +22,22 @@ from diana.wire.decision_messages import PartOutcome as PartOutcome
 from diana.wire.decision_messages import PlannedPart as PlannedPart
 from diana.wire.decision_messages import SiteCost as SiteCost
 from diana.wire.decision_messages import SiteCount as SiteCount
+from diana.wire.enrol_messages import InviteRequest as InviteRequest
+from diana.wire.enrol_messages import InviteResponse as InviteResponse
 from diana.wire.link_messages import LinkMap as LinkMap
 from diana.wire.link_messages import LinksRequest as LinksRequest
 from diana.wire.link_messages import LinkView as LinkView
 from diana.wire.link_messages import NearSite as NearSite
+from diana.wire.operator_messages import Banned as Banned
+from diana.wire.operator_messages import LedgerResponse as LedgerResponse
+from diana.wire.operator_messages import OperateRequest as OperateRequest
+from diana.wire.operator_messages import OperateResponse as OperateResponse
+from diana.wire.peer_messages import CheckResult as CheckResult
+from diana.wire.peer_messages import Count as Count
+from diana.wire.peer_messages import DoctorResponse as DoctorResponse
+from diana.wire.peer_messages import MachineRow as MachineRow
+from diana.wire.peer_messages import PeerRow as PeerRow
+from diana.wire.peer_messages import PeersResponse as PeersResponse
 from diana.wire.queue_messages import LittlesCheck as LittlesCheck
 from diana.wire.queue_messages import QueueClass as QueueClass
 from diana.wire.queue_messages import QueueReadRequest as QueueReadRequest
@@ -316,6 +328,10 @@ class Site(_Message, frozen=True):
     bytes_per_s: float = 0.0
     release: str = ""
     datasets: tuple[str, ...] = ()
+    note: str = ""
+    """Why it takes no work: drained or banned, and the reason."""
+    machines: int = 0
+    """Of the site; 0: it has not said."""
 
 
 class SitesResponse(_Message, frozen=True):
@@ -337,6 +353,24 @@ class InfoResponse(_Message, frozen=True):
     principal: str = ""
     """Whom the node takes the caller for."""
     role: str = ""
+    machine: str = ""
+    """Within its site."""
+    durability: int = 0
+    """Disks that hold what is acknowledged: 2 with a standby in sync, 0 where this machine does not lead."""
+    standing: str = ""
+    """What the machine is to its site, where two keep the journal."""
+
+
+class PromoteRequest(_Message, frozen=True):
+    """To the leader: hand over to the standby. `force`, to the standby: lead, the other is dead for good. `remove`, to
+    the leader: count on no standby any more."""
+
+    force: bool = False
+    remove: bool = False
+
+
+class PromoteResponse(_Message, frozen=True):
+    text: str
 
 
 class Failure(_Message, frozen=True):
@@ -377,7 +411,13 @@ METHODS: dict[str, Method] = {
     "VerifyDataset": Method(DatasetRequest, DatasetProgress, streams_out=True),
     "RemoveDataset": Method(DatasetRequest, DatasetsResponse),
     "Info": Method(Empty, InfoResponse),
+    "Promote": Method(PromoteRequest, PromoteResponse),
     "Stop": Method(Empty, Empty),
+    "Invite": Method(InviteRequest, InviteResponse),
+    "Operate": Method(OperateRequest, OperateResponse),
+    "Ledger": Method(Empty, LedgerResponse),
+    "Peers": Method(Empty, PeersResponse),
+    "Doctor": Method(Empty, DoctorResponse),
 }
 """The whole client service. Local socket framing: a 4-byte big-endian length, then a JSON object.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.engine.messages import Hello, Message, Prepare, Retry
+from diana.engine.messages import Gossip, Hello, Message, Prepare, Retry
 from diana.model.facts import Facts, Outcome
 from diana.wire import BadMessage, mapping
 from diana.wire.pb import client_pb2, common_pb2, peer_pb2
@@ -48,7 +48,12 @@ def _check_prepare(prepare: Prepare) -> None:
             raise BadMessage(f"Prepare.{name}: {len(lists)} entries for {len(prepare.files)} files")
 
 
-mapping.CHECKS.update(Facts=_check_facts, Prepare=_check_prepare)
+def _check_gossip(gossip: Gossip) -> None:
+    if len(gossip.ages_s) != len(gossip.entries):
+        raise BadMessage(f"Gossip.ages_s: {len(gossip.ages_s)} ages for {len(gossip.entries)} entries")
+
+
+mapping.CHECKS.update(Facts=_check_facts, Prepare=_check_prepare, Gossip=_check_gossip)
 
 
 def _snake(name: str) -> str:

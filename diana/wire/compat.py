@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from diana.wire.pb import client_pb2, common_pb2, data_pb2, peer_pb2
+from diana.wire.pb import client_pb2, common_pb2, data_pb2, peer_pb2, relay_pb2, subgrid_pb2
 
 RELEASED = Path(__file__).resolve().parents[2] / "proto" / "released"
 
@@ -23,7 +23,7 @@ _Message = dict[int, FieldDescriptorProto]
 def present() -> FileDescriptorSet:
     """The definitions of this checkout, from the generated code."""
     out = FileDescriptorSet()
-    for module in (common_pb2, peer_pb2, data_pb2, client_pb2):
+    for module in (common_pb2, peer_pb2, data_pb2, client_pb2, relay_pb2, subgrid_pb2):
         out.file.append(FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb))
     return out
 

@@ -1,22 +1,26 @@
 """Mutual TLS as Python's gRPC allows it: who a certificate names, credentials, and channels to a named site.
 
 A gRPC client checks a DNS name only and cannot read the server's certificate; the server can. So each certificate
-carries `spiffe://VO/site/SITE` for the server to read and `SITE.VO.diana` for the client to check. Channels
-cannot reload certificates: whoever wants the new ones builds a new channel.
+carries `spiffe://VO/site/SITE` for the server to read and `SITE.VO.diana` for the client to check. A server looks at
+its files again at each handshake; channels cannot reload certificates: whoever wants the new ones builds a new channel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import datetime
 import ssl
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from diana.errors import UsageError
-from diana.model.ids import SiteId, site_id
+from diana.model.identity import NOBODY, Identity, dns_names, parse_uri
+from diana.model.ids import SiteId
 
 MAX_GRPC_BYTES = 4 << 20
 """Largest gRPC message either way."""
@@ -34,19 +38,6 @@ KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", MAX_GRPC_BYTES),
 ]
 """Set on both sides alike, else one side counts the other's pings as abuse."""
-
-Kind = Literal["site", "user", ""]
-
-
-class Identity(NamedTuple):
-    """Whom a certificate names. All empty: nobody."""
-
-    kind: Kind
-    name: str
-    vo: str
-
-
-NOBODY = Identity("", "", "")
 
 
 class Credentials(NamedTuple):
@@ -75,24 +66,27 @@ def load_credentials(keys: Path, name: str = "site") -> Credentials:
         raise UsageError(f"{keys / name}.pem: not a PEM certificate; make the keys with diana init") from None
     if named == NOBODY:
         raise UsageError(f"{keys / name}.pem: names neither a site nor a user of a VO; make the keys with diana init")
+    if not _belong(out):
+        raise UsageError(f"{keys / name}.key: not the key of {name}.pem; restore both from a backup")
     return out
 
 
+def _belong(credentials: Credentials) -> bool:
+    """Whether the key is the certificate's: a renewal replaces the two files one after the other."""
+    try:
+        key = load_pem_private_key(credentials.key, password=None)
+        certificate = x509.load_pem_x509_certificate(credentials.certificate)
+    except (ValueError, TypeError):
+        return False
+    return bool(key.public_key() == certificate.public_key())
+
+
 def parse_identity(uris: list[str]) -> Identity:
-    """From the URI names of a certificate; NOBODY unless exactly one is ours."""
+    """From the URI names of a certificate; NOBODY unless exactly one is ours. A signer's certificate is for signing:
+    on a connection it names nobody."""
     ours = [u for u in uris if u.startswith("spiffe://")]
-    if len(ours) != 1:
-        return NOBODY
-    vo, _, path = ours[0].removeprefix("spiffe://").partition("/")
-    kind, _, name = path.partition("/")
-    if not vo or not name or "/" in name:
-        return NOBODY
-    if kind == "site":
-        try:
-            return Identity("site", site_id(name), vo)
-        except ValueError:
-            return NOBODY
-    return Identity("user", name, vo) if kind == "user" else NOBODY
+    found = parse_uri(ours[0]) if len(ours) == 1 else NOBODY
+    return NOBODY if found.kind == "signer" else found
 
 
 def identity_in(certificate: x509.Certificate) -> Identity:
@@ -104,42 +98,91 @@ def identity_in(certificate: x509.Certificate) -> Identity:
 
 
 def peer_identity(context: Any) -> Identity:
-    """Whom the caller of a served RPC proved to be: the TLS layer has verified the chain, this reads the name."""
+    """Whom the caller of a served RPC proved to be: `Admission` has verified the chain, this reads the name."""
     names = context.auth_context().get("x509_subject_alternative_name", ())
     return parse_identity([n.decode("utf-8", "replace") for n in names])
 
 
-def server_name(site: str, vo: str) -> str:
-    """The DNS name in a site's certificate."""
-    return f"{site}.{vo}.diana"
+def peer_chain(context: Any) -> bytes:
+    """The PEM chain the caller of a served RPC showed, leaf first; empty: none."""
+    shown = context.auth_context()
+    leaf = b"".join(bytes(one) for one in shown.get("x509_pem_cert", ()))
+    above = b"".join(bytes(one) for one in shown.get("x509_pem_cert_chain", ()))
+    # Some releases of gRPC repeat the leaf in the chain.
+    return above if leaf and above.startswith(leaf) else leaf + above
 
 
-def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
-    """Every caller must show a certificate of the VO."""
-    return grpc.ssl_server_credentials(
-        [(credentials.key, credentials.certificate)],
-        root_certificates=credentials.root,
-        require_client_auth=True,
-    )
+def server_name(site: str, vo: str, machine: str = "") -> str:
+    """The DNS name in the certificate of a site, or of a member machine of it."""
+    return dns_names(Identity("member", f"{site}/{machine}", vo) if machine else Identity("site", site, vo))[0]
 
 
-def open_channel(address: str, site: str, vo: str, credentials: Credentials) -> grpc.aio.Channel:
-    """A channel to host:port that only the holder of this site's certificate can answer. Connects when used."""
+def server_credentials(
+    keys: Path, name: str = "site", extra_roots: Callable[[], Iterable[bytes]] = tuple
+) -> grpc.ServerCredentials:
+    """Every caller must show a certificate below the VO's root, or below one of the `extra_roots` (PEM). Files and
+    roots are looked at again at each handshake: what is renewed or added counts for the next caller. `extra_roots` is
+    called in threads of gRPC's. UsageError when the files cannot be used now; later faults leave what there was."""
+    source = _ServerFiles(keys, name, extra_roots)
+    return grpc.dynamic_ssl_server_credentials(source.first(), source.next, True)
+
+
+class _ServerFiles:
+    """Told by gRPC's threads one handshake at a time."""
+
+    def __init__(self, keys: Path, name: str, extra_roots: Callable[[], Iterable[bytes]]) -> None:
+        self._keys = keys
+        self._name = name
+        self._extra_roots = extra_roots
+        self._credentials = load_credentials(keys, name)
+        self._seen = self._stamp()
+        self._roots = tuple(extra_roots())
+
+    def first(self) -> Any:
+        return self._configuration()
+
+    def next(self) -> Any:
+        """None: as it was."""
+        try:
+            roots, stamp = tuple(self._extra_roots()), self._stamp()
+            if roots == self._roots and stamp == self._seen:
+                return None
+            if stamp != self._seen:
+                self._credentials = load_credentials(self._keys, self._name)
+            self._roots, self._seen = roots, stamp
+            return self._configuration()
+        except (UsageError, OSError, RuntimeError):
+            # Between the two files of a renewal, say, or while invitations change: the next handshake looks again.
+            return None
+
+    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
+        files = (self._keys / f"{self._name}.key", self._keys / f"{self._name}.pem", self._keys / "vo.pem")
+        return tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in (file.stat() for file in files))
+
+    def _configuration(self) -> Any:
+        key, chain, root = self._credentials
+        roots = b"".join((root, *self._roots))
+        return grpc.ssl_server_certificate_configuration([(key, chain)], root_certificates=roots)
+
+
+def open_channel(address: str, site: str, vo: str, credentials: Credentials, *, machine: str = "") -> grpc.aio.Channel:
+    """A channel to host:port that only the holder of this site's certificate can answer, or of this member machine's.
+    Connects when used."""
     return grpc.aio.secure_channel(
         address,
         grpc.ssl_channel_credentials(credentials.root, credentials.key, credentials.certificate),
         options=[
             *KEEPALIVE_OPTIONS,
-            ("grpc.ssl_target_name_override", server_name(site, vo)),
+            ("grpc.ssl_target_name_override", server_name(site, vo, machine)),
             # A channel of its own connection: else a redial meets the back-off of the channel before it.
             ("grpc.use_local_subchannel_pool", 1),
         ],
     )
 
 
-async def learn_site(address: str, vo: str) -> SiteId:
-    """Which site claims to listen at host:port. Trusts and reveals nothing: the answer only says under which name
-    to dial with full verification. OSError when it cannot be asked or claims no site of this VO."""
+async def learn_leaf(address: str) -> x509.Certificate:
+    """The certificate that is shown at host:port, without trust: it reveals nothing and proves nothing. OSError or
+    TimeoutError when there is none to see."""
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -152,9 +195,46 @@ async def learn_site(address: str, vo: str) -> SiteId:
         finally:
             writer.transport.abort()
     try:
-        claimed = identity_in(x509.load_der_x509_certificate(der or b""))
+        return x509.load_der_x509_certificate(der or b"")
     except ValueError:
-        claimed = NOBODY
+        raise OSError("it shows no certificate") from None
+
+
+async def learn_site(address: str, vo: str) -> SiteId:
+    """Which site claims to listen at host:port. Trusts and reveals nothing: the answer only says under which name
+    to dial with full verification. OSError when it cannot be asked or claims no site of this VO."""
+    claimed = identity_in(await learn_leaf(address))
     if claimed.kind != "site" or claimed.vo != vo:
         raise OSError(f"its certificate names no site of {vo}")
     return SiteId(claimed.name)
+
+
+async def why_no_handshake(address: str, site: str, credentials: Credentials, *, wall_s: float) -> str:
+    """After a dial that failed without a reason: what the certificates of both sides say of it; empty: nothing. gRPC
+    tells only that the handshake failed. `wall_s`: this machine's clock."""
+    own = x509.load_pem_x509_certificate(credentials.certificate)
+    if why := _out_of_date(own, "our certificate", wall_s):
+        return why
+    try:
+        theirs = await learn_leaf(address)
+    except (OSError, TimeoutError, ValueError):
+        return ""
+    claimed, vo = identity_in(theirs), credentials.identity().vo
+    if claimed.vo != vo:
+        return f"it shows a certificate of VO {claimed.vo or 'unknown'}, we are of {vo}"
+    if claimed.site != site:
+        return f"it shows the certificate of {claimed.kind or 'nobody'} {claimed.name}, not of site {site}"
+    return _out_of_date(theirs, f"the certificate of {site}", wall_s)
+
+
+def _out_of_date(certificate: x509.Certificate, whose: str, wall_s: float) -> str:
+    now = datetime.datetime.fromtimestamp(wall_s, tz=datetime.UTC)
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > last:
+        return f"{whose} expired on {last:%Y-%m-%d %H:%M} UTC; renew it, or check this machine's clock"
+    if now < first:
+        return (
+            f"{whose} is not valid before {first:%Y-%m-%d %H:%M} UTC and it is {now:%H:%M} here; "
+            "check this machine's clock"
+        )
+    return ""

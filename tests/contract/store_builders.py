@@ -7,8 +7,8 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.ports import Batch
 
 
-def batch(*records: bytes, at_s: float = 1.0, facts: tuple[tuple[FactsKey, Facts], ...] = ()) -> Batch:
-    return Batch(at_s=at_s, records=records, facts=facts)
+def batch(*records: bytes, at_s: float = 1.0, facts: tuple[tuple[FactsKey, Facts], ...] = (), term: int = 0) -> Batch:
+    return Batch(at_s=at_s, records=records, facts=facts, term=term)
 
 
 def key(group: str = "alpha-1", number: int = 0, *, epoch: int = 1, batch: int = 0) -> FactsKey:

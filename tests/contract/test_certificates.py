@@ -190,5 +190,5 @@ def test_a_user_with_a_bad_name_is_refused(vo: Path, tmp_path: Path, name: str) 
 
 
 def test_only_the_holder_of_the_vos_key_can_issue(vo: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"vo.key: No such file or directory; only the site that made the VO can sign"):
+    with pytest.raises(UsageError, match=r"vo.key: No such file or directory; only a site that is a signer of the VO"):
         certificates.issue_site(vo / "alpha", "gamma", tmp_path / "out")

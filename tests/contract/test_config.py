@@ -53,7 +53,7 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, listen, operators, peers, settings, site, staging, users, vo, zeroconf",
+        "known are advertise, listen, machine, operators, peers, role, root, settings, site, staging, trust, users, vo, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

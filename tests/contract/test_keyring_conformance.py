@@ -11,6 +11,7 @@ import pytest
 from diana.adapters import certificates
 from diana.adapters.keyring import FileKeyring
 from diana.engine.messages import Authorisation
+from diana.errors import UsageError
 from diana.model.ids import GroupId
 from diana.ports import Keyring
 from diana.sim.keyring import SimKeyring
@@ -34,7 +35,7 @@ class Files:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self.folder, self.clock = folder, clock
 
-    def ring(self, kind: str, name: str, vo: str = "lab", secret: str = "") -> Keyring:
+    def ring(self, kind: str, name: str, vo: str = "lab", secret: str = "", signs: bool = False) -> Keyring:
         root = self.folder / f"vo-{vo}-{secret}"
         if not root.exists():
             certificates.make_vo(vo, root, wall_s=_NOW_S)
@@ -42,6 +43,8 @@ class Files:
         if not out.exists():
             issue = certificates.issue_site if kind == "site" else certificates.issue_user
             issue(root, name, out, wall_s=_NOW_S)
+        if signs:
+            certificates.make_signer(root, name, out, wall_s=_NOW_S)
         return FileKeyring(out, kind, wall_clock=self.clock, valid_s=3600.0)
 
 
@@ -49,9 +52,9 @@ class Simulated:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
 
-    def ring(self, kind: str, name: str, vo: str = "lab", secret: str = "") -> Keyring:
+    def ring(self, kind: str, name: str, vo: str = "lab", secret: str = "", signs: bool = False) -> Keyring:
         signer = f"site:{name}" if kind == "site" else f"user:{name}@{vo}"
-        return SimKeyring(signer, vo, wall_clock=self.clock, vo_secret=secret, valid_s=3600.0)
+        return SimKeyring(signer, vo, wall_clock=self.clock, vo_secret=secret, valid_s=3600.0, signs=signs)
 
 
 @pytest.fixture
@@ -153,3 +156,42 @@ def test_a_check_does_not_remember_that_it_said_yes(world: World) -> None:
     said = world.ring("site", "alpha").authorise("ann@lab", _GROUP, _SPEC)
     assert beta.check(said, _SPEC) == ""
     assert beta.check(msgspec.structs.replace(said, owner="bob@lab"), _SPEC) != ""
+
+
+def test_a_signer_states_what_the_whole_vo_believes(world: World) -> None:
+    alpha, beta = world.ring("site", "alpha", signs=True), world.ring("site", "beta", signs=False)
+    chain, signature = alpha.sign_statement(b"site:gamma")
+    assert beta.check_statement(b"site:gamma", chain, signature) == ""
+    assert beta.check_statement(b"site:gamma", chain, signature, "alpha") == ""
+    said = beta.check_statement(b"site:gamma", chain, signature, "beta")
+    assert said == "signer alpha: it says that it is signer beta"
+    for payload, shown, given in (
+        (b"site:delta", chain, signature),
+        (b"site:gamma", chain, signature[:-1]),
+        (b"site:gamma", b"", signature),
+        (b"site:gamma", b"alpha rubbish", signature),
+    ):
+        why = beta.check_statement(payload, shown, given)
+        assert why and "\n" not in why
+
+
+def test_who_is_no_signer_states_nothing(world: World) -> None:
+    with pytest.raises(UsageError, match="is no signer of VO lab"):
+        world.ring("site", "beta", signs=False).sign_statement(b"x")
+
+
+def test_a_signer_of_another_root_states_nothing_here(world: World) -> None:
+    chain, signature = world.ring("site", "alpha", secret="other", signs=True).sign_statement(b"x")
+    assert world.ring("site", "beta", signs=False).check_statement(b"x", chain, signature) != ""
+
+
+def test_a_date_of_signing_that_was_changed_is_refused(world: World) -> None:
+    said = world.ring("site", "alpha").authorise("ann@lab", _GROUP, _SPEC)
+    assert said.signed_wall_s == _NOW_S
+    beta = world.ring("site", "beta")
+    for other_s in (0.0, _NOW_S - 60.0, _NOW_S + 60.0):
+        assert "does not fit" in beta.check(msgspec.structs.replace(said, signed_wall_s=other_s), _SPEC)
+    ahead = msgspec.structs.replace(said, signed_wall_s=_NOW_S + 301.0)
+    assert "ahead; check this machine's clock" in beta.check(ahead, _SPEC)
+    long = msgspec.structs.replace(said, expires_wall_s=_NOW_S + 31 * 86400.0)
+    assert "claims to hold longer than 30 days" in beta.check(long, _SPEC)

@@ -84,8 +84,8 @@ def test_another_vos_name_than_that_of_the_signer_is_refused(tmp_path: Path) -> 
 
 def test_a_signer_with_a_broken_key_leaves_nothing_half_done(tmp_path: Path) -> None:
     init_site(tmp_path / "a", "alpha", vo="lab")
-    (tmp_path / "a" / "keys" / "vo.key").write_text("rubbish")
-    with pytest.raises(UsageError, match=r"vo.key: not a readable private key"):
+    (tmp_path / "a" / "keys" / "signer.key").write_text("rubbish")
+    with pytest.raises(UsageError, match=r"signer.key: not a readable private key"):
         init_site(tmp_path / "x" / "b", "beta", vo_from=tmp_path / "a")
     assert not (tmp_path / "x").exists()
     (tmp_path / "kept").mkdir()
@@ -136,6 +136,6 @@ def test_a_credential_goes_nowhere_or_into_a_new_folder(tmp_path: Path, full: bo
             init_user(tmp_path / "a", "ann", tmp_path / "out")
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
     else:
-        with pytest.raises(UsageError, match=r"vo.key: No such file or directory; only the site that made the VO"):
+        with pytest.raises(UsageError, match=r"vo.key: No such file or directory; only a site that is a signer"):
             init_user(tmp_path / "b", "ann", tmp_path / "out")
         assert not (tmp_path / "out").exists()

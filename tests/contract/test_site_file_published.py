@@ -14,12 +14,12 @@ import pytest
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.node.config import SiteConfig, Staging, parse_config
+from diana.node.config import SiteConfig, Staging, Trust, parse_config
 from diana.node.config_text import config_text
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "site-file.md"
 BASE = SiteConfig(site=SiteId("alpha"), vo="lab")
-SECTIONS: dict[str, msgspec.Struct] = {"The node": BASE, "[settings]": Settings(), "[staging]": Staging()}
+SECTIONS: dict[str, msgspec.Struct] = {"The node": BASE, "[settings]": Settings(), "[staging]": Staging(), "[trust]": Trust()}
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
 
 
@@ -40,7 +40,7 @@ def _parsed(section: str, key: str, value: str) -> SiteConfig:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    inner = {"users", "settings", "staging"} if section == "The node" else set()
+    inner = {"users", "run_as", "settings", "staging", "trust"} if section == "The node" else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]
     assert set(written) == known and len(written) == len(known)
@@ -58,7 +58,7 @@ def test_the_defaults_of_the_reference_are_those_of_the_node(section: str) -> No
         assert value == (list(known) if isinstance(known, tuple) else known), key
 
 
-@pytest.mark.parametrize("section", ["[settings]", "[staging]"])
+@pytest.mark.parametrize("section", ["[settings]", "[staging]", "[trust]"])
 def test_the_ranges_of_the_reference_are_those_that_are_checked(section: str) -> None:
     field = section.strip("[]")
     for key, _, wish, _ in _rows(section):

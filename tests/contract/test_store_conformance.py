@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from diana.adapters.sqlite_store import SqliteStore
 from diana.model.ids import GroupId
-from diana.ports import Batch, Store
+from diana.ports import Batch, Store, TermStart
 from diana.sim.store import MemoryStore
 from tests.contract.store_builders import batch, facts, key
 
@@ -170,6 +170,67 @@ def test_large_payloads_come_back_whole(reopen: Open) -> None:
     assert found.snapshot == record * 2
     assert found.records == [b"", record[:-1]]
     assert reopen().facts_chunk(key()) == many
+
+
+def test_terms_begin_where_their_first_record_stands_and_are_remembered(reopen: Open) -> None:
+    store = reopen()
+    store.commit(batch(b"a"))
+    store.commit(batch(b"b", b"c", term=3))
+    store.commit(batch(b"d", term=3))
+    store.commit(batch(b"e", term=5))
+    store.snapshot(b"state", 4)
+    end = reopen().log_end()
+    assert (end.seq, end.term, end.starts) == (5, 5, (TermStart(2, 3), TermStart(5, 5)))
+    assert [end.term_at(seq) for seq in range(1, 6)] == [0, 3, 3, 3, 5]
+
+
+def test_entries_are_whole_transactions_behind_a_given_one(reopen: Open) -> None:
+    store = reopen()
+    store.commit(batch(b"a", b"b", at_s=1.0))
+    store.commit(batch(b"c", at_s=2.0, term=4))
+    store.commit(batch(b"d" * 100, b"e", at_s=3.0, term=4))
+    store = reopen()
+    every = store.entries(0, 1 << 20)
+    assert every is not None
+    assert [(entry.seq, entry.batch.at_s, entry.batch.records, entry.batch.term) for entry in every] == [
+        (2, 1.0, (b"a", b"b"), 0),
+        (3, 2.0, (b"c",), 4),
+        (5, 3.0, (b"d" * 100, b"e"), 4),
+    ]
+    assert [entry.seq for entry in store.entries(0, 1) or ()] == [2]
+    assert [entry.seq for entry in store.entries(2, 50) or ()] == [3]
+    assert store.entries(5, 1) == []
+    assert store.entries(1, 1 << 20) is None
+    assert store.entries(6, 1 << 20) is None
+    store.snapshot(b"state", 3)
+    assert store.entries(0, 1 << 20) is None
+    assert [entry.seq for entry in store.entries(3, 1 << 20) or ()] == [5]
+
+
+def test_entries_committed_elsewhere_make_the_same_journal(reopen: Open, tmp_path: Path) -> None:
+    store = reopen()
+    for n in range(5):
+        store.commit(batch(b"%d" % n, b"x", at_s=float(n), term=n // 2))
+    copy = MemoryStore("copy")
+    for entry in store.entries(0, 1 << 20) or ():
+        assert copy.commit(entry.batch) == entry.seq
+    assert copy.log_end() == store.log_end()
+    assert copy.load().records == store.load().records
+
+
+def test_a_record_of_a_lower_term_is_refused(reopen: Open) -> None:
+    store = reopen()
+    store.commit(batch(b"a", term=2))
+    with pytest.raises(ValueError, match="term 1 after one of term 2"):
+        store.commit(batch(b"b", term=1))
+    assert store.log_end().seq == 1
+
+
+def test_the_disk_has_an_identity_of_its_own(reopen: Open) -> None:
+    store = reopen()
+    minted = store.meta("replica_uuid")
+    assert minted and minted != store.meta("db_uuid")
+    assert reopen().meta("replica_uuid") == minted
 
 
 def test_free_bytes_are_told(reopen: Open) -> None:

@@ -13,18 +13,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import grpc
+
 from diana.adapters.certificates import issue_site, make_vo
 from diana.adapters.grpc_server import make_server
 from diana.adapters.grpc_transport import GrpcTransport
+from diana.adapters.link_probe import ProbeService
 from diana.engine.events import Event, PeerDown, PeerUp, Received
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
+from diana.model.layout import DataDir
+from diana.node.config import SiteConfig
+from diana.node.linking import Links
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
 from diana.sim.network import Network as SimNetwork
 from diana.sim.scenario import FaultsSpec
 from diana.sim.transport import SimTransport
 from diana.wire import PROTOCOL
+from diana.wire.pb import data_pb2, data_pb2_grpc
 
 
 def hello(site: str, generation: int = 1, **changes: Any) -> Hello:
@@ -144,6 +151,7 @@ class GrpcNetwork:
         keys: Path | None = None,
         says: Hello | None = None,
         peers_at: tuple[str, ...] = (),
+        idle_s: float = 60.0,
     ) -> Site:
         """`keys`, `says`: another site's keys or another hello than the name's. `peers_at`: addresses as written."""
         keys = keys or self.vo.keys(name)
@@ -157,6 +165,7 @@ class GrpcNetwork:
             emit=inbox,
             peers=addresses,
             rng=random.Random(name),
+            idle_s=idle_s,
         )
         transport.attach(server)
         await server.start()
@@ -215,3 +224,61 @@ class SimulatedNetwork:
 
 
 NETWORKS: dict[str, Callable[[Path], Any]] = {"grpc": GrpcNetwork, "simulated": SimulatedNetwork}
+
+
+class Meeting:
+    """Whole link layers on loopback, as a node puts them together: transport, doors, offers and relay."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.vo = Vo(folder)
+        self.hosts: list[Host] = []
+
+    async def add(self, name: str, *, peers: tuple[Host, ...] = (), address: str | None = None, **changes: Any) -> Host:
+        """`address`: what others are told; None: the truth, empty: it can only dial out."""
+        server, port = make_server("127.0.0.1:0", self.vo.keys(name))
+        paths = DataDir(self.folder / f"data-{name}-{port}")
+        paths.control.mkdir(parents=True)
+        paths.keys.symlink_to(self.vo.keys(name))
+        config = SiteConfig(
+            site=SiteId(name), vo="testvo", listen="127.0.0.1:0", peers=tuple(p.address for p in peers), zeroconf=False
+        )
+        real = f"127.0.0.1:{port}"
+        inbox = Inbox()
+        greeting = hello(name, data_address=real if address is None else address, **changes)
+        links = Links(paths=paths, config=config, port=port, hello=greeting, emit=inbox)
+        links.attach(server)
+        ProbeService(SiteId(name)).attach(server)
+        await server.start()
+        await links.start()
+        host = Host(links, inbox, real, server)
+        self.hosts.append(host)
+        return host
+
+    async def remove(self, host: Host) -> None:
+        self.hosts.remove(host)
+        await host.links.stop()
+        await host.server.stop(None)
+
+    async def close(self) -> None:
+        for host in list(self.hosts):
+            await self.remove(host)
+
+
+class Host(Site):
+    def __init__(self, links: Links, inbox: Inbox, address: str, server: Any) -> None:
+        super().__init__(links.transport, inbox, address)
+        self.links = links
+        self.server = server
+
+    async def ping(self, site: str, within_s: float = 5.0) -> str:
+        """Whom the probe at the other end of the data channel says to be; empty: nobody answers."""
+        channel = self.links.channel_for(SiteId(site))
+        if channel is None:
+            return ""
+        stub = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
+        try:
+            answer = await stub.Ping(data_pb2.PingRequest(), timeout=within_s)
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.CancelledError):
+            return ""
+        return str(answer.site)

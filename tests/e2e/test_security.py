@@ -9,53 +9,85 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import grpc
 import pytest
 
+from diana.adapters import certificates
+from diana.adapters.subgrid import protocol
 from diana.client import Client
 from diana.errors import Denied, UsageError
 from diana.node.setup import init_user
-from diana.wire.pb import client_pb2, data_pb2, peer_pb2
+from diana.wire import pb
+from diana.wire.pb import data_pb2, subgrid_pb2
 from diana.wire.tls import server_name
 from tests.e2e.grid import Grid, Site, outcomes, until
 
 pytestmark = pytest.mark.e2e
 
 NO, YES = "no", "yes"
-CALLS: dict[str, tuple[str, str]] = {
-    #                user site
-    "Client/Submit": (YES, NO),
-    "Client/Plan": (YES, NO),
-    "Client/Queue": (YES, NO),
-    "Client/Upload": (YES, NO),
-    "Client/Status": (YES, NO),
-    "Client/Wait": (YES, NO),
-    "Client/Results": (YES, NO),
-    "Client/Logs": (YES, NO),
-    "Client/Fetch": (YES, NO),
-    "Client/Cancel": (YES, NO),
-    "Client/Hold": (YES, NO),
-    "Client/Release": (YES, NO),
-    "Client/Retry": (YES, NO),
-    "Client/Explain": (YES, NO),
-    "Client/Links": (YES, NO),
-    "Client/Sites": (YES, NO),
-    "Client/Datasets": (YES, NO),
-    "Client/ShowDataset": (YES, NO),
-    "Client/AddDataset": (NO, NO),
-    "Client/VerifyDataset": (NO, NO),
-    "Client/RemoveDataset": (NO, NO),
-    "Client/Info": (YES, NO),
-    "Client/Stop": (NO, NO),
-    "Data/Read": (NO, YES),
-    "Probe/Ping": (NO, YES),
-    "Probe/Throughput": (NO, YES),
-    "Peer/Stream": (NO, YES),
+CALLS: dict[str, tuple[str, str, str]] = {
+    #                user site member
+    "Client/Submit": (YES, NO, NO),
+    "Client/Plan": (YES, NO, NO),
+    "Client/Queue": (YES, NO, NO),
+    "Client/Upload": (YES, NO, NO),
+    "Client/Status": (YES, NO, NO),
+    "Client/Wait": (YES, NO, NO),
+    "Client/Results": (YES, NO, NO),
+    "Client/Logs": (YES, NO, NO),
+    "Client/Fetch": (YES, NO, NO),
+    "Client/Cancel": (YES, NO, NO),
+    "Client/Hold": (YES, NO, NO),
+    "Client/Release": (YES, NO, NO),
+    "Client/Retry": (YES, NO, NO),
+    "Client/Explain": (YES, NO, NO),
+    "Client/Links": (YES, NO, NO),
+    "Client/Sites": (YES, NO, NO),
+    "Client/Datasets": (YES, NO, NO),
+    "Client/ShowDataset": (YES, NO, NO),
+    "Client/AddDataset": (NO, NO, NO),
+    "Client/VerifyDataset": (NO, NO, NO),
+    "Client/RemoveDataset": (NO, NO, NO),
+    "Client/Info": (YES, NO, NO),
+    "Client/Stop": (NO, NO, NO),
+    "Data/Read": (NO, YES, NO),
+    "Probe/Ping": (NO, YES, NO),
+    "Probe/Throughput": (NO, YES, NO),
+    "Peer/Stream": (NO, YES, NO),
+    "Relay/Offer": (NO, YES, NO),
+    "Relay/Carry": (NO, YES, NO),
+    "Client/Ledger": (YES, NO, NO),
+    "Client/Operate": (NO, NO, NO),
+    "Client/Invite": (NO, NO, NO),
+    "Client/Promote": (NO, NO, NO),
+    "Enrol/Join": (NO, NO, NO),
+    "Enrol/Sign": (NO, NO, NO),
+    "Enrol/Signers": (NO, YES, NO),
+    "SubGrid/Attach": (NO, NO, YES),
+    "SubGrid/Deliver": (NO, NO, NO),
+    "Replica/Stream": (NO, NO, NO),
+    "ReplicaData/Seed": (NO, NO, NO),
+    "ReplicaData/Blob": (NO, NO, NO),
+    "ReplicaData/Blobs": (NO, NO, NO),
+    "Witness/Touch": (NO, YES, NO),
 }
-"""Over the network: a user of the VO who is no operator, and another site of the VO."""
+"""Over the network: a user of the VO who is no operator, another site of the VO, and a machine of the site itself.
+Where only a call that goes on from another can be let in, nobody is."""
+
+MESSAGES = {
+    "Data/Read": data_pb2.ReadRequest(ref="dataset:d/f").SerializeToString(),
+    "SubGrid/Attach": subgrid_pb2.SubGridFrame(
+        messages=protocol.pack(
+            [protocol.encode_one(protocol.Hello(protocol.VERSION, "m9", "an-identity", "0.1.0", 0, 1, 0))]
+        )
+    ).SerializeToString(),
+}
+"""What a call sends where an empty message would be refused for being one."""
 
 HOSTILE = (
     "; touch PWNED",
@@ -107,7 +139,7 @@ def channel(site: Site, key: Path | None, certificate: Path | None) -> grpc.Chan
 
 def refused(over: grpc.Channel, call: str) -> bool:
     """Whether a call with one message is turned away for who makes it."""
-    message = data_pb2.ReadRequest(ref="dataset:d/f").SerializeToString() if call == "Data/Read" else b""
+    message = MESSAGES.get(call, b"")
     asked = over.stream_stream(f"/diana.v1.{call}")(iter([message]), timeout=5)
     try:
         first = next(asked, b"")
@@ -115,7 +147,11 @@ def refused(over: grpc.Channel, call: str) -> bool:
         return call == "Data/Read" and "may not read it" in data_pb2.ReadFrame.FromString(first).error
     except grpc.RpcError as status:
         # A site that says no Hello is turned away too, but not for what it is.
-        denied = status.code() is grpc.StatusCode.PERMISSION_DENIED
+        denied = status.code() is grpc.StatusCode.PERMISSION_DENIED or (
+            # What a site without a standby does not even serve, and what nothing went before.
+            call.partition("/")[0] in ("Replica", "ReplicaData", "SubGrid")
+            and status.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT)
+        )
         return denied and (call != "Peer/Stream" or "a certificate of a site of alpha-vo is wanted" in status.details())
     finally:
         asked.cancel()
@@ -123,19 +159,22 @@ def refused(over: grpc.Channel, call: str) -> bool:
 
 def test_the_matrix_names_every_call_there_is() -> None:
     """A new call without an entry here fails."""
-    modules = (client_pb2, data_pb2, peer_pb2)
+    modules = [import_module(f"diana.wire.pb.{found.name}") for found in iter_modules(pb.__path__)]
+    modules = [module for module in modules if hasattr(module, "DESCRIPTOR")]
     services = [service for module in modules for service in module.DESCRIPTOR.services_by_name.values()]
     assert {f"{service.name}/{method.name}" for service in services for method in service.methods} == set(CALLS)
 
 
-@pytest.mark.parametrize("caller", ["user", "site", "nobody"])
+@pytest.mark.parametrize("caller", ["user", "site", "member", "nobody"])
 def test_every_call_is_refused_to_whom_it_is_not_for(pair: Grid, caller: str) -> None:
     alpha, beta = pair.sites["alpha"], pair.sites["beta"]
     if not (pair.root / "ann").exists():
         init_user(alpha.data, "ann", pair.root / "ann")
+        certificates.issue_member(alpha.paths.keys, "alpha", "m9", pair.root / "m9")
     keys = {
         "user": (pair.root / "ann" / "user.key", pair.root / "ann" / "user.pem"),
         "site": (beta.paths.keys / "site.key", beta.paths.keys / "site.pem"),
+        "member": (pair.root / "m9" / "member.key", pair.root / "m9" / "member.pem"),
         "nobody": (None, None),
     }
     with channel(alpha, *keys[caller]) as over:
@@ -145,7 +184,7 @@ def test_every_call_is_refused_to_whom_it_is_not_for(pair: Grid, caller: str) ->
                     next(over.stream_stream(f"/diana.v1.{call}")(iter([b""]), timeout=5))
                 assert status.value.code() is grpc.StatusCode.UNAVAILABLE, call
         else:
-            at = ("user", "site").index(caller)
+            at = ("user", "site", "member").index(caller)
             assert {call: refused(over, call) for call in CALLS} == {call: row[at] == NO for call, row in CALLS.items()}
     with alpha.client() as client:
         assert client.info().site == "alpha"
@@ -167,15 +206,23 @@ def test_who_is_revoked_is_refused_on_a_connection_that_stands(grid: Grid) -> No
         channel(alpha, keys / "site.key", keys / "site.pem") as over,
     ):
         assert ann.info().role == bob.info().role == "user"
-        assert not refused(over, "Probe/Ping")
+        assert not refused(over, "Probe/Ping") and not _unlinked(alpha, "beta")
         (alpha.paths.keys / "revoked").write_text("user:ann@alpha-vo\nsite:beta\n")
         assert alpha.process is not None
         alpha.process.send_signal(signal.SIGHUP)
         until(lambda: refused(over, "Probe/Ping"), "beta is refused", 10.0)
+        until(lambda: _unlinked(alpha, "beta"), "the stream between the two is closed", 10.0)
         time.sleep(1.1)
         with pytest.raises(Denied, match="revoked"):
             ann.info()
         assert bob.info().role == "user"
+    denied = [line for line in (alpha.data / "audit.log").read_text().splitlines() if '"denied"' in line]
+    assert any("certificate of site:beta" in line and "revoked at this site" in line for line in denied)
+
+
+def _unlinked(site: Site, other: str) -> bool:
+    with site.client() as client:
+        return all(one.site != other or one.state != "alive" for one in client.sites())
 
 
 # --- 5.7 and 5.8: accounts and hostile text ------------------------------------------------------------------

@@ -17,7 +17,7 @@ from diana.engine.core import Engine
 from diana.engine.state import Group
 from diana.engine.surroundings import Journal
 from diana.model.facts import Facts, FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.model.settings import Settings
@@ -176,7 +176,7 @@ class Site:
         )
 
     def _claim(self, start: fx.Start) -> None:
-        if start.session != self.session:
+        if start.worker != MAIN_MACHINE or start.session != self.session:
             return
         attempts = dict(start.attempts)
         for index in start.indices:
@@ -343,7 +343,7 @@ class Grid:
         self.settle()
 
     def post(self, sender: SiteId, to: SiteId, message: ms.Message) -> None:
-        if sender not in self.cut and to not in self.cut:
+        if sender not in self.cut and to not in self.cut and to in self.sites:
             self.post_box.append((sender, to, message))
 
     def settle(self) -> None:

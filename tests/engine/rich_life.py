@@ -9,6 +9,7 @@ from diana.engine import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.register import Copy, Register
 from diana.model.settings import Settings
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, dataset, result, spec, whole
@@ -26,16 +27,48 @@ def rich_life() -> Grid:
     alpha.handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "f", "g")))
     alpha.handle(ev.SettingsLoaded(settings=Settings(slots=1, summary_every_s=2.0)))
     alpha.handle(ev.LinkMeasured(site=SiteId("beta"), rtt_s=0.02, bytes_per_s=1e8, sent=3, lost=1))
+    _decided_by_operators(grid)
     _split_repeated_and_merged(grid)
     _refused_late_and_cancelled(grid)
     _taken_from_others(grid)
     _held_and_retried(grid)
+    alpha.handle(ev.Received(SiteId("beta"), ms.Gossip(entries=(_far(),), ages_s=(0.0,))))
+    grid.pass_time(6.0)
     # The groups so far expire, and with them the tombstones.
     grid.now += 31 * DAY_S
     grid.pass_time(5.0)
     _lost_with_its_database(grid)
+    _given_up_with_its_machine(grid)
     alpha.submit(spec(3, sites=("alpha",)), 3, 5, key="last")
     return grid
+
+
+def _far() -> ms.Summary:
+    """A site that alpha only hears of."""
+    return ms.Summary(
+        site=SiteId("far"),
+        generation=1,
+        counter=1,
+        seq=1,
+        slots=0,
+        free_slots=0,
+        speed=1.0,
+        queued_jobs=0,
+        running_jobs=0,
+        work_ahead_s=0.0,
+        datasets=(),
+        accepting=False,
+        address="far:7400",
+    )
+
+
+def _given_up_with_its_machine(grid: Grid) -> None:
+    """Jobs on a member machine end with it; what the bench's own LRM hears of them it ignores."""
+    alpha = grid["alpha"]
+    alpha.handle(ev.LrmReady(worker="m2", session=1, slots=2, known=()))
+    alpha.submit(spec(4, sites=("alpha",), on_crash="hold"), 4, 9, key="members")
+    alpha.handle(ev.LrmLost("m2"))
+    alpha.handle(ev.MachineRemoved(request=91, principal=OPERATOR, machine="m2"))
 
 
 def until(grid: Grid, kind: type) -> None:
@@ -79,6 +112,17 @@ def _taken_from_others(grid: Grid) -> None:
     beta.cancel("beta-2", IndexSet.span(5, 8))
     alpha.obey_kills()
     grid.finish()
+
+
+def _decided_by_operators(grid: Grid) -> None:
+    alpha = grid["alpha"]
+    for on in (True, False):
+        alpha.handle(ev.DrainSite(request=91, principal=OPERATOR, on=on, reason="power"))
+    alpha.handle(
+        ev.SayStatement(request=92, principal=OPERATOR, kind="revoke", about="user:eve@vo", reason="left", wall_s=1.0)
+    )
+    gamma, register = SiteId("gamma"), Register(1, "main", (Copy("main", "d1"),))
+    alpha.handle(ev.RegisterAsked(request=93, by=gamma, site=gamma, register=register))
 
 
 def _held_and_retried(grid: Grid) -> None:

@@ -42,7 +42,7 @@ def test_the_lrm_gets_what_it_may_claim_ahead_and_no_more() -> None:
     assert len(site.running) == Settings(slots=2).feed() == 6
     site.end(4)
     assert len(site.running) == 6
-    assert site.engine.core.lrm_load == 6
+    assert site.engine.core.workers.load() == 6
 
 
 def test_without_an_lrm_nothing_starts_and_its_loss_concludes_nothing() -> None:
@@ -101,10 +101,10 @@ def test_an_end_told_twice_counts_once_and_a_stale_attempt_is_forgotten() -> Non
     run = next(iter(site.running))
     site.tell([run])
     site.tell([run])
-    load = site.engine.core.lrm_load
+    load = site.engine.core.workers.load()
     stale = ev.Run(run.subgroup, run.epoch, run.index, 7)
     site.tell([stale])
-    assert site.engine.core.lrm_load == load == 2
+    assert site.engine.core.workers.load() == load == 2
     assert view(site).done == 1
     (forgotten,) = [e for e in site.trace if isinstance(e, fx.ForgetRuns) and stale in e.runs]
     assert forgotten.runs == (stale,)

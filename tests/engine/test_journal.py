@@ -87,8 +87,10 @@ def tell(state: SiteState) -> dict[str, tuple[str, int, int, int, int]]:
 STORY = {
     "alpha-4": ("", 0, 0, 0, 0),
     "alpha-5": ("", 0, 0, 0, 0),
+    "alpha-6": ("", 0, 0, 0, 0),
 }
-"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 runs."""
+"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 lost a machine, alpha-6
+runs."""
 
 
 def test_the_journal_of_the_first_release_is_read() -> None:
@@ -98,9 +100,12 @@ def test_the_journal_of_the_first_release_is_read() -> None:
     assert tell(state) == STORY
     (lost,) = state.groups[GroupId("alpha-4")].subgroups.values()
     assert "another database" in lost.unreachable
-    assert state.keys == {"alice@vo last": "alpha-5"}
-    assert state.custodies[(SubgroupId("alpha-5/0"), 1)].running == {0: 1, 1: 1, 2: 1}
-    assert state.next_group == 6
+    assert state.keys == {"alice@vo members": "alpha-5", "alice@vo last": "alpha-6"}
+    assert state.custodies[(SubgroupId("alpha-6/0"), 1)].running == {0: 1, 1: 1}
+    assert state.next_group == 7
+    assert state.machines["m2"].gone
+    assert set(state.ledger) == {"user:eve@vo"}
+    assert state.registers[SiteId("gamma")].leader == "main"
     assert set(state.datasets) == {"d", "made"}
     assert state.settings.summary_every_s == 2.0
 

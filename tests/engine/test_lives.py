@@ -146,7 +146,7 @@ def check_promises(life: Life) -> None:
                 assert all(n <= 1 + life.retried[g, i] for (g, i), n in life.grid.claims().items() if g == name)
             assert all(life.grid.claims()[(name, i)] for i in group.done)
         assert not site.engine.core.state.custodies
-        assert site.engine.core.lrm_load == 0
+        assert site.engine.core.workers.load() == 0
         assert not site.running
 
 

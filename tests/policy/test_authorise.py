@@ -27,10 +27,18 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.READ_INFO: (ANY, ANY, NO, NO, NO),
     Action.READ_QUEUE: (ANY, ANY, NO, NO, NO),
     Action.STOP: (NO, ANY, NO, NO, NO),
+    Action.REMOVE_MACHINE: (NO, ANY, NO, NO, NO),
+    Action.PROMOTE: (NO, ANY, NO, NO, NO),
+    Action.INVITE: (NO, ANY, NO, NO, NO),
+    Action.DRAIN: (NO, ANY, NO, NO, NO),
+    Action.RULE_VO: (NO, ANY, NO, NO, NO),
     Action.QUOTE: (NO, NO, ANY, NO, NO),
     Action.OFFER: (NO, NO, OWN, NO, NO),
     Action.REPORT: (NO, NO, OWN, NO, NO),
     Action.ACKNOWLEDGE: (NO, NO, OWN, NO, NO),
+    Action.WITNESS: (NO, NO, OWN, NO, NO),
+    Action.ATTACH: (NO, NO, NO, OWN, NO),
+    Action.FETCH_INPUT: (NO, NO, NO, OWN, NO),
 }
 ROLES = (Role.USER, Role.OPERATOR, Role.PEER, Role.MEMBER, Role.NOBODY)
 CASES = [(action, role, row[at]) for action, row in MATRIX.items() for at, role in enumerate(ROLES)]

@@ -1,4 +1,4 @@
-"""What the tests with real sites, members and standbys share: a grid that cleans up after itself, and one seed for all random moments."""
+"""What the tests with whole sites share: a grid that cleans up after itself, and one seed for all random moments."""
 
 from __future__ import annotations
 

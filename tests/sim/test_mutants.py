@@ -137,7 +137,10 @@ class FillsTheLrmWithoutMeasure(Engine):
     """The claim-ahead is not bounded."""
 
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
-        self.core.lrm_load = 0
+        runs = self.core.totals.runs
+        for lane in runs.lanes.values():
+            lane.load = 0
+        runs.touched |= dict.fromkeys(runs.lanes)
         return super().handle(event, now)
 
 

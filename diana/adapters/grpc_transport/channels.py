@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
 
+from diana.adapters.grpc_transport.book import Way
 from diana.engine.messages import Hello
 from diana.errors import UsageError
 from diana.model.ids import SiteId
@@ -16,36 +18,45 @@ CLOSE_GRACE_S = 5.0
 
 
 class DataChannels:
-    """One channel per peer, made when first asked for, remade when the peer's hello changes."""
+    """One channel per site, made when first asked for, remade when the site's run or the way to it changes."""
 
-    def __init__(self, vo: str, keys: Path) -> None:
+    def __init__(self, vo: str, keys: Path, way: Callable[[SiteId], Way | None]) -> None:
+        """`way`: the best one to a site now; None: there is none."""
         self._vo = vo
         self._keys = keys
-        self._hellos: dict[SiteId, Hello] = {}
+        self._way = way
+        self._runs: dict[SiteId, tuple[str, str]] = {}
         self._open: dict[SiteId, grpc.aio.Channel] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def learn(self, hello: Hello) -> None:
         """What a linked peer says of itself now."""
-        old = self._hellos.get(hello.site)
-        self._hellos[hello.site] = hello
-        if old is not None and (old.boot_nonce, old.data_address) != (hello.boot_nonce, hello.data_address):
-            channel = self._open.pop(hello.site, None)
-            if channel is not None:
-                task = asyncio.ensure_future(channel.close(CLOSE_GRACE_S))
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+        run = (hello.boot_nonce, hello.data_address)
+        if self._runs.get(hello.site, run) != run:
+            self.drop(hello.site)
+        self._runs[hello.site] = run
+
+    def sites(self) -> tuple[SiteId, ...]:
+        """To which a channel is open."""
+        return tuple(self._open)
+
+    def drop(self, site: SiteId) -> None:
+        """The next to ask gets a new channel; calls on the old one have a few seconds to end."""
+        channel = self._open.pop(site, None)
+        if channel is not None:
+            task = asyncio.ensure_future(channel.close(CLOSE_GRACE_S))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
-        """None while the site has never been linked, names no data address, or our keys cannot be read."""
+        """None while no way to the site is known, or our keys cannot be read."""
         channel = self._open.get(site)
-        hello = self._hellos.get(site)
-        if channel is None and hello is not None and hello.data_address:
+        if channel is None and (way := self._way(site)) is not None:
             try:
                 credentials = load_credentials(self._keys)
             except UsageError:
                 return None
-            channel = self._open[site] = open_channel(hello.data_address, site, self._vo, credentials)
+            channel = self._open[site] = open_channel(way.where, site, self._vo, credentials)
         return channel
 
     async def close(self) -> None:

@@ -1,7 +1,9 @@
-"""Dials one address for as long as the transport lives, and judges the Hello that answers.
+"""Dials an address for as long as the transport lives, or a site as long as a stream to it is wanted, and judges the
+Hello that answers.
 
 Where an address does not say whose it is, the certificate is first fetched without trust, to learn under which name
-to dial with full verification; a liar then fails the verification.
+to dial with full verification; a liar then fails the verification. A site's name is dialled by all ways the book
+knows, its own address before a neighbour that relays.
 """
 
 from __future__ import annotations
@@ -11,18 +13,23 @@ import logging
 import os
 import random
 import re
+import time
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import grpc
 import msgspec
 
+from diana.adapters.grpc_transport.book import Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
+from diana.adapters.grpc_transport.streams import Dialled
 from diana.engine.messages import Hello
 from diana.errors import DianaError
 from diana.model.ids import SiteId, site_id
 from diana.wire import OLDEST_PROTOCOL, BadMessage
-from diana.wire.tls import learn_site, load_credentials, open_channel
+from diana.wire.tls import Credentials, learn_site, load_credentials, open_channel, why_no_handshake
+
+__all__ = ["Address", "Dialler", "RefusedPeer", "SiteDialler", "check_hello", "reachable"]
 
 FIRST_BACK_OFF_S = 0.2
 MOST_BACK_OFF_S = 10.0
@@ -37,6 +44,10 @@ _log = logging.getLogger("diana.peers")
 
 class RefusedPeer(Exception):
     """One line: why we do not talk to it."""
+
+
+_FAULTS = (OSError, TimeoutError, BadMessage, DianaError, grpc.aio.AioRpcError, RefusedPeer)
+"""How dialling comes to nothing."""
 
 
 class Address(NamedTuple):
@@ -62,59 +73,40 @@ class Host(Protocol):
     def hello(self) -> Hello: ...
     def linked(self, site: SiteId) -> bool: ...
     async def unlinked(self, site: SiteId) -> None: ...
-    async def greet(self, stream: Stream, site: SiteId, host: str) -> Link: ...
+    async def greet(self, stream: Stream, site: SiteId, way: Way) -> Link: ...
     async def carry(self, link: Link) -> bool: ...
     def refused(self, where: str, reason: str) -> None: ...
+    def found_static(self, site: SiteId) -> None: ...
+    def governed(self, site: SiteId) -> bool: ...
+    def ways(self, site: SiteId) -> tuple[Way, ...]: ...
+    def wanted(self, site: SiteId) -> bool: ...
 
 
-class Dialler:
-    """Keeps trying one address."""
+class _Caller:
+    """One connection from beginning to end, and what is said when it comes to nothing."""
 
-    def __init__(self, address: Address, host: Host, vo: str, keys: Path, rng: random.Random, *, hint: bool) -> None:
-        self._address = address
+    def __init__(self, host: Host, vo: str, keys: Path, rng: random.Random) -> None:
         self._host = host
         self._vo = vo
         self._keys = keys
         self._rng = rng
-        self._hint = hint
         self._said = ""
+        self._raw = ""
+        self._explanation = ""
 
-    async def run(self) -> None:
-        """Until cancelled; returns when the address is our own or a hint that leads nowhere."""
-        failures = 0
-        while True:
-            problem = ""
-            try:
-                site = self._address.site or await learn_site(self._address.where, self._vo)
-                if site == self._host.hello().site:
-                    return
-                if self._host.linked(site):
-                    await self._host.unlinked(site)
-                elif await self._talk(site):
-                    failures = 0
-            except (OSError, TimeoutError, BadMessage, DianaError) as error:
-                problem = _why(error)
-            except grpc.aio.AioRpcError as error:
-                problem = error.details() or error.code().name
-            except RefusedPeer as refusal:
-                problem = str(refusal)
-                self._host.refused(self._address.where, problem)
-            if problem:
-                failures += 1
-                self._failed(problem)
-                if self._hint and failures >= HINT_TRIES:
-                    return
-            most_s = min(MOST_BACK_OFF_S, FIRST_BACK_OFF_S * 2 ** min(failures, 10))
-            await asyncio.sleep(self._rng.uniform(most_s / 2, most_s))
-
-    async def _talk(self, site: SiteId) -> bool:
-        """One connection from beginning to end; True when it was in use."""
+    async def _talk(self, site: SiteId, way: Way) -> bool:
+        """True when the connection was in use, to its end."""
         # New channel, new look at the keys: this is how renewed certificates come into use.
-        channel = open_channel(self._address.where, site, self._vo, load_credentials(self._keys))
+        credentials = load_credentials(self._keys)
+        channel = open_channel(way.where, site, self._vo, credentials)
         try:
             call = channel.stream_stream("/diana.v1.Peer/Stream")()
-            link = await self._host.greet(_Dialled(call), site, self._address.where.rpartition(":")[0])
-            self._said = ""
+            try:
+                link = await self._host.greet(Dialled(call), site, way)
+            except grpc.aio.AioRpcError as error:
+                await self._explain(error, site, way, credentials)
+                raise
+            self._said = self._raw = ""
             try:
                 return await self._host.carry(link)
             finally:
@@ -122,11 +114,104 @@ class Dialler:
         finally:
             await channel.close()
 
-    def _failed(self, problem: str) -> None:
+    async def _explain(self, error: grpc.aio.AioRpcError, site: SiteId, way: Way, own: Credentials) -> None:
+        """OSError if the certificates of the two sides say why a handshake failed, which gRPC does not tell; they are
+        looked at once for each kind of failure."""
+        raw = error.details() or ""
+        if error.code() is not grpc.StatusCode.UNAVAILABLE or way.tunnel or "refused" in raw:
+            return
+        if raw != self._raw:
+            self._raw = raw
+            self._explanation = await why_no_handshake(way.where, site, own, wall_s=time.time())
+        if self._explanation:
+            raise OSError(self._explanation)
+
+    def _problem(self, error: Exception, where: str) -> str:
+        if isinstance(error, grpc.aio.AioRpcError):
+            return error.details() or str(error.code().name)
+        if isinstance(error, RefusedPeer):
+            self._host.refused(where, str(error))
+            return str(error)
+        return _why(error)
+
+    def _failed(self, where: str, problem: str) -> None:
         self._host.counters.failed_dials += 1
         if problem != self._said:
             self._said = problem
-            _log.info("cannot reach a peer at %s: %s", self._address.where, problem)
+            _log.info("cannot reach a peer at %s: %s", where, problem)
+
+    async def _back_off(self, failures: int) -> None:
+        most_s = min(MOST_BACK_OFF_S, FIRST_BACK_OFF_S * 2 ** min(failures, 10))
+        await asyncio.sleep(self._rng.uniform(most_s / 2, most_s))
+
+
+class Dialler(_Caller):
+    """Keeps trying one address."""
+
+    def __init__(self, address: Address, host: Host, vo: str, keys: Path, rng: random.Random, *, hint: bool) -> None:
+        super().__init__(host, vo, keys, rng)
+        self._address = address
+        self._hint = hint
+
+    async def run(self) -> None:
+        """Until cancelled; returns when the address is our own, or a hint that leads nowhere or to a site whose
+        streams are ordered by contact."""
+        failures = 0
+        while True:
+            problem = ""
+            try:
+                site = self._address.site or await learn_site(self._address.where, self._vo)
+                if site == self._host.hello().site:
+                    return
+                linked = self._host.linked(site)
+                if not self._hint:
+                    self._host.found_static(site)
+                elif self._host.governed(site) and (linked or not self._host.wanted(site)):
+                    return
+                if linked:
+                    await self._host.unlinked(site)
+                elif await self._talk(site, Way(self._address.where, tunnel=False)):
+                    failures = 0
+            except _FAULTS as error:
+                problem = self._problem(error, self._address.where)
+            if problem:
+                failures += 1
+                self._failed(self._address.where, problem)
+                if self._hint and failures >= HINT_TRIES:
+                    return
+            await self._back_off(failures)
+
+
+class SiteDialler(_Caller):
+    """Has a stream to one site, by any way, as long as one is wanted."""
+
+    def __init__(self, site: SiteId, host: Host, vo: str, keys: Path, rng: random.Random) -> None:
+        super().__init__(host, vo, keys, rng)
+        self._site = site
+
+    async def run(self) -> None:
+        """Returns when no stream to the site is wanted any more and none stands that was made here."""
+        failures = 0
+        while self._host.wanted(self._site):
+            if self._host.linked(self._site):
+                await self._host.unlinked(self._site)
+            elif await self._round():
+                failures = 0
+            else:
+                failures += 1
+            await self._back_off(failures)
+
+    async def _round(self) -> bool:
+        """Each way once, until one carries a stream; True when one did, to its end."""
+        for way in self._host.ways(self._site):
+            try:
+                if await self._talk(self._site, way):
+                    return True
+            except _FAULTS as error:
+                self._failed(f"{self._site}@{way.where}", self._problem(error, way.where))
+            if self._host.linked(self._site):
+                return True
+        return False
 
 
 def _why(error: Exception) -> str:
@@ -134,24 +219,6 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or "no answer in time"
-
-
-class _Dialled:
-    """`Stream` over a call we made."""
-
-    def __init__(self, call: Any) -> None:
-        self._call = call
-
-    async def read(self) -> bytes | None:
-        data = await self._call.read()
-        return None if data is grpc.aio.EOF else data
-
-    async def write(self, data: bytes) -> None:
-        try:
-            await self._call.write(data)
-        except asyncio.InvalidStateError:
-            # The call ended before this write: its status says why.
-            raise OSError(await self._call.details() or "the stream is closed") from None
 
 
 def check_hello(own: Hello, peer: Hello, *, proven: str) -> str:

@@ -16,7 +16,7 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.engine.messages import Hello, Message, Retry
+from diana.engine.messages import Gossip, Hello, Message, Retry, Summary
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.wire import BadMessage, codec
@@ -25,6 +25,9 @@ from diana.wire.pb import peer_pb2
 QUEUE_BYTES = 8 << 20
 MAX_PAUSE_S = 10.0
 """A peer may not silence us for longer than this with one Retry."""
+
+SMALL_TALK = (Summary, Gossip)
+"""What is told on every stream that stands, and no reason to keep one."""
 
 _ENDINGS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
 """How streams end when the other side or the network ends them."""
@@ -39,6 +42,8 @@ class Counters(msgspec.Struct):
     """Garbage, or an envelope that names another sender or receiver than the stream's."""
     dropped_unlinked: int = 0
     dropped_full: int = 0
+    dropped_unreached: int = 0
+    """Waited for a stream that could not be had in time."""
     retries_sent: int = 0
     retries_received: int = 0
     refused_peers: int = 0
@@ -67,9 +72,16 @@ class Link:
         stream: Stream,
         deliver: Callable[[SiteId, Message], None],
         counters: Counters,
+        tunnel: bool = False,
     ) -> None:
+        """`dialler`: which of the two made the stream. `tunnel`: through a neighbour, as far as this side knows."""
         self.peer = peer
         self.dialler = dialler
+        self.tunnel = tunnel
+        self.peer_keeps = True
+        """Whether the peer wants the stream to stand when nothing is sent; it says so when not."""
+        self.used_s = asyncio.get_running_loop().time()
+        """When it last carried more than small talk, either way."""
         self._own = own
         self._stream = stream
         self._deliver = deliver
@@ -80,9 +92,22 @@ class Link:
         self._closed = asyncio.Event()
         self._paused_until_s = 0.0
         self._retry_again_s = 0.0
+        self._keeps = True
+        self._keeps_told = True
 
-    def offer(self, payload: bytes) -> bool:
+    def keep(self, keeps: bool) -> None:
+        """Whether this side wants the stream to stand when nothing is sent; the peer is told of a change."""
+        self._keeps = keeps
+        self._wake.set()
+
+    def unwanted_for_s(self, now_s: float) -> float:
+        """How long nothing was sent on a stream that neither side wants; 0 while one does."""
+        return 0.0 if self._keeps or self.peer_keeps else now_s - self.used_s
+
+    def offer(self, payload: bytes, *, small_talk: bool = False) -> bool:
         """Queue a payload; False when the queue is full."""
+        if not small_talk:
+            self.used_s = asyncio.get_running_loop().time()
         if self._queued_bytes + len(payload) > QUEUE_BYTES:
             self._counters.dropped_full += 1
             return False
@@ -123,9 +148,12 @@ class Link:
     async def _write_all(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
-            while not self._queue:
+            while not self._queue and self._keeps == self._keeps_told:
                 self._wake.clear()
                 await self._wake.wait()
+            if self._keeps != self._keeps_told:
+                self._keeps_told = self._keeps
+                await self._stream.write(wish(self._own, self.peer.site, self._keeps, self._version()))
             while (pause_s := self._paused_until_s - clock()) > 0:
                 await asyncio.sleep(pause_s)
             if self._queue:
@@ -139,7 +167,11 @@ class Link:
     async def _read_all(self) -> None:
         while (data := await self._stream.read()) is not None:
             try:
-                message = open_envelope(data, sender=self.peer.site, receiver=self._own.site)
+                outer = open_outer(data, sender=self.peer.site, receiver=self._own.site)
+                if outer.HasField("kept"):
+                    self.peer_keeps = outer.kept
+                    continue
+                message = codec.decode_message(outer.payload)
             except BadMessage as error:
                 self._count_bad(error)
                 continue
@@ -151,6 +183,8 @@ class Link:
                 self._take(message)
 
     def _take(self, message: Message) -> None:
+        if not isinstance(message, SMALL_TALK):
+            self.used_s = asyncio.get_running_loop().time()
         try:
             self._deliver(self.peer.site, message)
         except Overloaded as error:
@@ -178,9 +212,17 @@ def envelope(own: Hello, receiver: str, payload: bytes, version: int) -> bytes:
     return data
 
 
-def open_envelope(data: bytes, *, sender: str | None, receiver: str) -> codec.PeerMessage:
-    """The message in an envelope; BadMessage when it is garbage or not from `sender` (None: not known yet) to
-    `receiver` (an envelope that names nobody is for whoever gets it)."""
+def wish(own: Hello, receiver: str, kept: bool, version: int) -> bytes:
+    """An envelope without payload: whether its sender wants the stream to stand when nothing is sent."""
+    data: bytes = peer_pb2.Envelope(
+        version=version, sender=own.site, receiver=receiver, generation=own.generation, kept=kept
+    ).SerializeToString()
+    return data
+
+
+def open_outer(data: bytes, *, sender: str | None, receiver: str) -> peer_pb2.Envelope:
+    """BadMessage when it is garbage or not from `sender` (None: not known yet) to `receiver` (an envelope that names
+    nobody is for whoever gets it)."""
     try:
         outer = peer_pb2.Envelope.FromString(data)
     except DecodeError:
@@ -189,7 +231,7 @@ def open_envelope(data: bytes, *, sender: str | None, receiver: str) -> codec.Pe
         raise BadMessage(f"it names {outer.sender[:80]!r} as its sender")
     if outer.receiver not in ("", receiver):
         raise BadMessage(f"it is for {outer.receiver[:80]!r}")
-    return codec.decode_message(outer.payload)
+    return outer
 
 
 async def read_hello(stream: Stream, own: Hello) -> Hello:
@@ -197,7 +239,7 @@ async def read_hello(stream: Stream, own: Hello) -> Hello:
     data = await stream.read()
     if data is None:
         raise BadMessage("the stream ended before a Hello")
-    message = open_envelope(data, sender=None, receiver=own.site)
+    message = codec.decode_message(open_outer(data, sender=None, receiver=own.site).payload)
     if not isinstance(message, Hello):
         raise BadMessage(f"the first message is a {type(message).__name__}, not a Hello")
     return message

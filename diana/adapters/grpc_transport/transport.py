@@ -1,7 +1,9 @@
-"""Keeps one stream to each peer: answers those who dial us, dials those we know, and of two keeps one.
+"""Keeps a stream to each peer that is to have one: answers who dials us, dials whom we know, and of two keeps one.
 
 Of two streams between the same two runs of two sites, the one dialled by the lower site id stays; both sides come
-to the same choice without talking. A stream from a newer run of a peer always replaces the older one.
+to the same choice without talking. A stream from a newer run of a peer always replaces the older one. Whether a stream
+stands when nothing is sent is for both sides to say: one that neither wants is closed after a minute, so that closing
+never meets a side that would dial again at once.
 """
 
 from __future__ import annotations
@@ -10,15 +12,26 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
 import grpc
 
-from diana.adapters.grpc_transport.channels import DataChannels
-from diana.adapters.grpc_transport.dialling import Address, Dialler, RefusedPeer, check_hello, reachable
-from diana.adapters.grpc_transport.link import Counters, Link, Stream, envelope, read_hello
+from diana.adapters.grpc_transport.book import Way
+from diana.adapters.grpc_transport.dialling import (
+    Address,
+    Dialler,
+    RefusedPeer,
+    SiteDialler,
+    check_hello,
+    reachable,
+)
+from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, Link, Stream, envelope, read_hello
+from diana.adapters.grpc_transport.reach import Reach
+from diana.adapters.grpc_transport.streams import Served, host_of
+from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
+from diana.engine.effects import Contact
 from diana.engine.events import Event, PeerDown, PeerUp, Received
 from diana.engine.messages import Hello, Message
 from diana.errors import Overloaded
@@ -31,8 +44,15 @@ HELLO_WAIT_S = 5.0
 RETIRE_S = 2.0
 MAX_INCOMING = 256
 """Streams served at once, those still saying hello included."""
+MAX_LINKS = 256
+"""Streams that stand; beyond it the one unused for longest makes room for one that is needed."""
 MAX_HINTS = 64
 """Discovered addresses dialled at once: a hint costs a connection, and anybody on the LAN can send hints."""
+MAX_ON_DEMAND = 64
+"""Sites dialled at once because something is to be sent there."""
+IDLE_S = 60.0
+"""A stream that neither side wants is closed after so long without a message."""
+TIDY_EVERY_S = 5.0
 
 _log = logging.getLogger("diana.peers")
 
@@ -44,51 +64,108 @@ class GrpcTransport:
     """
 
     def __init__(
-        self, *, hello: Hello, keys: Path, emit: Emit, peers: Iterable[str] = (), rng: random.Random | None = None
+        self,
+        *,
+        hello: Hello,
+        keys: Path,
+        emit: Emit,
+        peers: Iterable[str] = (),
+        rng: random.Random | None = None,
+        tunnel: Callable[[SiteId], str] = lambda _: "",
+        idle_s: float = IDLE_S,
     ) -> None:
-        """`peers`: static addresses, `host:port` or `site@host:port`. ValueError for one that is neither."""
+        """`peers`: static addresses, `host:port` or `site@host:port`. ValueError for one that is neither. `tunnel`:
+        the gRPC address by which a neighbour relays to a site, empty where none can."""
         self.counters = Counters()
         self._hello = hello
         self._keys = keys
         self._vo = load_credentials(keys).identity().vo
-        self._channels = DataChannels(self._vo, keys)
+        self.reach = Reach(vo=self._vo, keys=keys, tunnel=tunnel, dialled=lambda site: site in self.neighbours())
+        self._book = self.reach.book
         self._emit = emit
         self._rng = rng or random.Random()
+        self._idle_s = idle_s
         self._links: dict[SiteId, Link] = {}
         self._untold: deque[Event] = deque()
+        self._waiting = Waiting()
         self._incoming = 0
         self._stopped = False
         self._static = [Address.parse(text) for text in peers]
+        self._static_sites: set[SiteId] = set()
         self._dialling: dict[Address, asyncio.Task[None]] = {}
+        self._having: dict[SiteId, asyncio.Task[None]] = {}
         self._changed = asyncio.Condition()
-        self._wakers: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     # --- ports.Transport ------------------------------------------------------------------------
 
     def send(self, to: SiteId, message: Message) -> None:
         """Best effort, never blocks, never raises for a peer's sake."""
         link = self._links.get(to)
-        if link is None:
+        if link is None and self._book.contact(to) is None:
             self.counters.dropped_unlinked += 1
             return
         try:
-            link.offer(codec.encode_message(message))
+            payload = codec.encode_message(message)
         except BadMessage as error:
             _log.error("a message to %s cannot be sent: %s", to, error)
+            return
+        if link is not None:
+            link.offer(payload, small_talk=isinstance(message, SMALL_TALK))
+        elif isinstance(message, SMALL_TALK) or not self._send_later(to, payload):
+            self.counters.dropped_unlinked += 1
 
     def hello(self) -> Hello:
         return self._hello
 
+    def contact(self, order: Contact) -> None:
+        """How a site is reached and whether a stream to it is held; replaces what was told of it before."""
+        site = order.site
+        if site == self._hello.site or self._stopped:
+            return
+        self.reach.put(order)
+        self._keep_or_not(site)
+
+    def forget_contact(self, site: SiteId) -> None:
+        """Nothing will be sent there, and no stream is held for our sake."""
+        self.reach.forget(site)
+        self.counters.dropped_unreached += len(self._waiting.take(site))
+        self._keep_or_not(site)
+
     # --- the node -------------------------------------------------------------------------------
 
     def peers(self) -> dict[SiteId, Hello]:
-        """Who is linked now; `data_address` is one this node can dial."""
+        """Who is linked now; `data_address` is one this node can dial, or empty."""
         return {site: link.peer for site, link in sorted(self._links.items())}
+
+    def links(self) -> dict[SiteId, Link]:
+        return dict(sorted(self._links.items()))
+
+    def neighbours(self) -> dict[SiteId, str]:
+        """Sites linked by a stream that this side dialled at their own address: those that could relay to us."""
+        own = self._hello.site
+        return {
+            site: link.peer.boot_nonce
+            for site, link in sorted(self._links.items())
+            if link.dialler == own and not link.tunnel
+        }
 
     def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
         """The channel to a site's data service, shared and kept; None while no way there is known. It outlives the
         peer stream: a call on it fails by itself when the site is gone."""
-        return self._channels.channel_for(site)
+        return self.reach.channel_for(site)
+
+    def distrusted(self, site: SiteId) -> None:
+        """Close what stands to it; whether it is let in again is the admission's to say."""
+        link = self._links.get(site)
+        if link is not None:
+            link.close()
+        self.reach.drop(site)
+
+    async def links_changed(self) -> None:
+        """Wait until a stream came or went."""
+        async with self._changed:
+            await self._changed.wait()
 
     def attach(self, server: grpc.aio.Server) -> None:
         """Serve Peer.Stream. Payloads pass as bytes: garbage is ours to count, not gRPC's to fail on."""
@@ -98,6 +175,7 @@ class GrpcTransport:
     async def start(self) -> None:
         for address in self._static:
             self._dial(address, hint=False)
+        self._spawn(self._tidy())
 
     def add_address(self, text: str) -> None:
         """A hint that a peer may listen at `host:port` or `site@host:port`. Bad hints are ignored."""
@@ -114,11 +192,11 @@ class GrpcTransport:
         for link in self._links.values():
             link.close()
         self._links.clear()
-        tasks = [*self._dialling.values(), *self._wakers]
+        tasks = [*self._dialling.values(), *self._having.values(), *self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._channels.close()
+        await self.reach.close()
 
     # --- dialling -------------------------------------------------------------------------------
 
@@ -129,6 +207,61 @@ class GrpcTransport:
         task = self._dialling[address] = asyncio.create_task(dialler.run())
         task.add_done_callback(lambda _: self._dialling.pop(address, None))
 
+    def _keep_or_not(self, site: SiteId) -> None:
+        keeps = self._keeps(site)
+        link = self._links.get(site)
+        if link is not None:
+            link.keep(keeps)
+        if keeps and self._book.contact(site) is not None:
+            self._have(site)
+
+    def _have(self, site: SiteId) -> None:
+        """Dial the site, by any way, as long as a stream to it is wanted."""
+        if site not in self._having and not self._stopped:
+            task = asyncio.create_task(SiteDialler(site, self, self._vo, self._keys, self._rng).run())
+            self._having[site] = task
+            task.add_done_callback(lambda _: self._had(site))
+
+    def _had(self, site: SiteId) -> None:
+        self._having.pop(site, None)
+        # Wanted again between its last look and its end.
+        if self.wanted(site) and self._book.contact(site) is not None:
+            self._have(site)
+
+    def _send_later(self, to: SiteId, payload: bytes) -> bool:
+        loop = asyncio.get_running_loop()
+        if self._stopped or (to not in self._waiting and len(list(self._waiting)) >= MAX_ON_DEMAND):
+            return False
+        if not self._waiting.offer(to, payload, loop.time()):
+            return False
+        loop.call_later(WAIT_S + 0.01, self._expire)
+        self._have(to)
+        return True
+
+    def _expire(self) -> None:
+        self.counters.dropped_unreached += self._waiting.expire(asyncio.get_running_loop().time())
+
+    def _keeps(self, site: SiteId) -> bool:
+        """Whether this side wants a stream to the site when nothing is sent."""
+        order = self._book.contact(site)
+        if order is not None and order.keep:
+            return True
+        return site in self._static_sites or not self._book.governed
+
+    def wanted(self, site: SiteId) -> bool:
+        """Whether to dial it."""
+        order = self._book.contact(site)
+        return (order is not None and order.keep) or site in self._waiting
+
+    def ways(self, site: SiteId) -> tuple[Way, ...]:
+        return self._book.ways(site)
+
+    def governed(self, site: SiteId) -> bool:
+        return self._book.contact(site) is not None
+
+    def found_static(self, site: SiteId) -> None:
+        self._static_sites.add(site)
+
     def linked(self, site: SiteId) -> bool:
         return site in self._links
 
@@ -137,16 +270,18 @@ class GrpcTransport:
         async with self._changed:
             await self._changed.wait_for(lambda: site not in self._links)
 
-    async def greet(self, stream: Stream, site: SiteId, host: str) -> Link:
+    async def greet(self, stream: Stream, site: SiteId, way: Way) -> Link:
         """Dialler's side of the Hellos, with the site the TLS layer has verified. RefusedPeer, BadMessage,
         TimeoutError or gRPC's error when it comes to nothing."""
         async with asyncio.timeout(HELLO_WAIT_S):
             await stream.write(self._first_envelope(""))
             peer = await read_hello(stream, self._hello)
-        refusal = check_hello(self._hello, peer, proven=site)
+        refusal = self.reach.refuses(site) or check_hello(self._hello, peer, proven=site)
         if refusal:
             raise RefusedPeer(refusal)
-        return self._link(stream, reachable(peer, host), self._hello.site)
+        if not way.tunnel:
+            peer = reachable(peer, way.where.rpartition(":")[0])
+        return self._link(stream, peer, self._hello.site, tunnel=way.tunnel)
 
     async def carry(self, link: Link) -> bool:
         """Run an established stream to its end; False when another one to that peer is kept instead."""
@@ -158,6 +293,33 @@ class GrpcTransport:
             self._drop(link)
         return True
 
+    # --- housekeeping ---------------------------------------------------------------------------
+
+    async def _tidy(self) -> None:
+        """Close what nobody wants; look again at addresses that did not answer."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(min(TIDY_EVERY_S, self._idle_s / 2))
+            for site, link in list(self._links.items()):
+                if link.unwanted_for_s(clock()) > self._idle_s:
+                    _log.info("the stream with %s is closed: nothing was sent for %g s", site, self._idle_s)
+                    link.close()
+            self.reach.look_again(clock())
+
+    def _make_room(self) -> bool:
+        """Whether another stream may stand; the one unused for longest goes where none else may."""
+        if len(self._links) < MAX_LINKS:
+            return True
+        idle = [(link.used_s, site) for site, link in self._links.items() if not self._keeps(site)]
+        if idle:
+            self._links[min(idle)[1]].close()
+        return bool(idle)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     # --- serving --------------------------------------------------------------------------------
 
     async def _serve(self, _: Any, context: Any) -> None:
@@ -165,7 +327,7 @@ class GrpcTransport:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many peer streams here; try later")
         self._incoming += 1
         try:
-            stream = _Served(context)
+            stream = Served(context)
             link = await self._answer(stream, context)
             await self.carry(link)
         except RefusedPeer as refusal:
@@ -190,7 +352,7 @@ class GrpcTransport:
             await stream.write(self._first_envelope(peer.site))
         except grpc.aio.InternalError:
             raise RefusedPeer(f"{peer.site} went away while saying hello") from None
-        return self._link(stream, reachable(peer, _host_of(context.peer())), peer.site)
+        return self._link(stream, reachable(peer, host_of(context.peer())), peer.site)
 
     def refused(self, where: str, reason: str) -> None:
         self.counters.refused_peers += 1
@@ -201,7 +363,7 @@ class GrpcTransport:
     def _first_envelope(self, receiver: str) -> bytes:
         return envelope(self._hello, receiver, codec.encode_message(self._hello), self._hello.protocol)
 
-    def _link(self, stream: Stream, peer: Hello, dialler: SiteId) -> Link:
+    def _link(self, stream: Stream, peer: Hello, dialler: SiteId, *, tunnel: bool = False) -> Link:
         return Link(
             own=self._hello,
             peer=peer,
@@ -209,6 +371,7 @@ class GrpcTransport:
             stream=stream,
             deliver=self._deliver,
             counters=self.counters,
+            tunnel=tunnel,
         )
 
     def _establish(self, link: Link) -> bool:
@@ -217,15 +380,15 @@ class GrpcTransport:
             return False
         old = self._links.get(site)
         if old is None:
-            self._links[site] = link
-            self._channels.learn(link.peer)
+            if not self._make_room():
+                return False
+            self._enter(link)
             self._tell(PeerUp(link.peer))
             return True
         same_run = old.peer.boot_nonce == link.peer.boot_nonce
         if same_run and old.dialler < link.dialler:
             return False
-        self._links[site] = link
-        self._channels.learn(link.peer)
+        self._enter(link)
         if same_run and link.dialler != self._hello.site:
             # Its dialler has not seen our Hello yet and would think us gone: it closes the other stream when it has.
             asyncio.get_running_loop().call_later(RETIRE_S, old.close)
@@ -238,14 +401,24 @@ class GrpcTransport:
             self._tell(PeerUp(link.peer))
         return True
 
+    def _enter(self, link: Link) -> None:
+        """From now on this is the stream to its peer."""
+        site = link.peer.site
+        self._links[site] = link
+        self.reach.learn(link.peer)
+        if link.dialler == self._hello.site:
+            self.reach.came(site, tunnel=link.tunnel)
+        link.keep(self._keeps(site))
+        for payload in self._waiting.take(site):
+            link.offer(payload)
+        self._spawn(self._wake())
+
     def _drop(self, link: Link) -> None:
         site = link.peer.site
         if self._links.get(site) is link:
             del self._links[site]
             self._tell(PeerDown(site))
-            waker = asyncio.ensure_future(self._wake())
-            self._wakers.add(waker)
-            waker.add_done_callback(self._wakers.discard)
+            self._spawn(self._wake())
 
     async def _wake(self) -> None:
         async with self._changed:
@@ -274,22 +447,3 @@ class GrpcTransport:
         if self._untold:
             raise Overloaded("peer events wait", 0.1)
         self._emit(Received(sender, message))
-
-
-class _Served:
-    """`Stream` over a served call."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    async def read(self) -> bytes | None:
-        data = await self._context.read()
-        return None if data is grpc.aio.EOF else data
-
-    async def write(self, data: bytes) -> None:
-        await self._context.write(data)
-
-
-def _host_of(peer: str) -> str:
-    """gRPC's `ipv4:10.0.0.1:50000`, `ipv6:%5B::1%5D:50000` -> host."""
-    return peer.partition(":")[2].rpartition(":")[0].replace("%5B", "[").replace("%5D", "]")

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,9 +38,12 @@ class _Bad(Exception):
 
 
 class Collector:
-    def __init__(self, data: DataDir, site: SiteId) -> None:
+    """`release(account, folder, names)` opens to us what jobs under another account left in folders; PermissionError."""
+
+    def __init__(self, data: DataDir, site: SiteId, release: Callable[[str, Path, Sequence[str]], None]) -> None:
         self._data = data
         self._site = site
+        self._release = release
 
     def collect(self, batch: Batch) -> Kept:
         """In a worker thread. All files of the batch are durable on return; only then do their directories go."""
@@ -47,6 +51,9 @@ class Collector:
         subgroup = SubgroupId(batch.subgroup)
         to = self._data.collected(subgroup, batch.epoch)
         folders: set[Path] = set()
+        if batch.account and batch.indices:
+            jobs = [self._data.job(subgroup, batch.epoch, index) for index in batch.indices]
+            self._release(batch.account, jobs[0].parent, [job.name for job in jobs if job.is_dir()])
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
             if batch.outcomes[at] in _KEEP_DIRECTORY:
@@ -106,8 +113,8 @@ class Collector:
                     raise _Bad(f"output {path} is no regular file; collect regular files only")
                 if attempt == 1 and _exists(target[-1], there):
                     raise _Bad(f"output {name} was already written by another job; put {{index}} in its name")
-                if status.st_nlink > 1:
-                    # Another name of it lies elsewhere and could change it later.
+                if status.st_nlink > 1 or status.st_uid != os.geteuid():
+                    # Another name of it lies elsewhere, or another account could change it later.
                     _copy(at, parts[-1], there, target[-1])
                 else:
                     os.rename(parts[-1], target[-1], src_dir_fd=at, dst_dir_fd=there)

@@ -18,6 +18,7 @@ from diana.adapters.lrm.collect import Collector, Kept
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
 from diana.adapters.lrm.reports import facts_of, failed_facts
+from diana.adapters.lrm.runas.accounts import Accounts
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import (
     VERSION,
@@ -37,7 +38,7 @@ from diana.adapters.lrm.wire import Wire
 from diana.engine.effects import Kill, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
-from diana.model.ids import SiteId, SubgroupId
+from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.layout import DataDir
 from diana.ports import Emit
 
@@ -54,8 +55,9 @@ RunKey = tuple[str, int, int, int]
 class LocalLrm:
     """`ports.LocalResourceManager` over processes of this machine. Build it and call it in one running loop.
 
-    `clock` gives site time in seconds. Emits LrmReady once connected, LrmLost when the spawner is gone (a successor
-    is started), JobsEnded per subgroup and batch.
+    `clock` gives site time in seconds; `worker` is this machine's name in its site; `term` that of the leader it obeys:
+    the spawner keeps the highest on disk and refuses a lower one. Emits LrmReady once connected, LrmLost when the
+    spawner is gone (a successor is started), JobsEnded per subgroup and batch.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class LocalLrm:
         emit: Emit,
         clock: Callable[[], float],
         *,
+        worker: str = MAIN_MACHINE,
         term: int = 0,
+        accounts: Accounts | None = None,
     ) -> None:
         # Jobs run elsewhere than this process: what they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
@@ -74,10 +78,12 @@ class LocalLrm:
         self._slots = slots
         self._emit = emit
         self._clock = clock
-        self._term = term
+        self._worker = worker
+        self._term = self._greeted = term
         self._plans = Plans(data)
-        self._preparer = Preparer(data, site)
-        self._collector = Collector(data, site)
+        self._accounts = accounts or Accounts({})
+        self._preparer = Preparer(data, site, self._accounts)
+        self._collector = Collector(data, site, self._accounts.release)
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
         self._making = ThreadPoolExecutor(1, "lrm-prepare")
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
@@ -127,12 +133,21 @@ class LocalLrm:
         """Running jobs keep theirs; LrmReady does not follow."""
         self._slots = slots
         if self._wire is not None:
-            self._wire.send(SetSlots(slots))
+            self._wire.send(SetSlots(max(1, slots)))
+
+    def set_term(self, term: int) -> None:
+        """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
+        is claimed any more. LrmLost and LrmReady follow, the latter once the spawner has the term on disk."""
+        if term == self._term:
+            return
+        self._term = term
+        if self._wire is not None:
+            self._wire.abort()
 
     # --- orders ----------------------------------------------------------------------------------------
 
     def start(self, order: Start) -> None:
-        if order.session != self._session or self._wire is None:
+        if order.session != self._session or order.term != self._term or self._wire is None:
             return
         name, attempts = (order.subgroup, order.epoch), dict(order.attempts)
         indices = list(order.indices)
@@ -140,7 +155,7 @@ class LocalLrm:
         if not fresh:
             return
         self._known.update((*name, index, attempts.get(index, 1)) for index in fresh)
-        if self._waiting or self._plans.needs_disk(order):
+        if self._waiting or self._accounts.any or self._plans.needs_disk(order):
             self._enqueue_start(order, fresh)
             return
         try:
@@ -196,7 +211,7 @@ class LocalLrm:
                 self._send_kill(item)
             else:
                 order, indices = item
-                if order.session != self._session:
+                if order.session != self._session or order.term != self._term:
                     self._waiting.popleft()
                     continue
                 prepared = await loop.run_in_executor(self._making, self._prepare, order, indices)
@@ -212,7 +227,7 @@ class LocalLrm:
     def _hand_on(self, order: Start, prepared: Prepared) -> None:
         # A run that was not claimed before a new inventory must not be claimed after it: the engine may have
         # started it elsewhere by then.
-        if self._wire is None or order.session != self._session:
+        if self._wire is None or order.session != self._session or order.term != self._term:
             return
         if prepared.order is not None:
             self._wire.send(prepared.order)
@@ -240,6 +255,10 @@ class LocalLrm:
                 wire.abort()
 
     def _on_welcome(self, wire: Wire, welcome: Welcome) -> None:
+        if self._greeted != self._term:
+            # The term rose since this connection's greeting.
+            wire.abort()
+            return
         self._wire = wire
         self._session += 1
         self._known = {
@@ -253,6 +272,7 @@ class LocalLrm:
             self._send_kill(order)
         self._emit(
             LrmReady(
+                worker=self._worker,
                 session=self._session,
                 slots=self._slots,
                 known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
@@ -306,7 +326,9 @@ class LocalLrm:
             pause_s = min(2 * pause_s, _RETRY_MOST_S)
 
     async def _serve(self, wire: Wire) -> None:
-        wire.send(Hello(VERSION, self._term, self._site, self._slots))
+        term = self._greeted = self._term
+        # A site whose slots are all other machines' still runs its merge commands here.
+        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, self._accounts.program))
         try:
             greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
             # Shielded: `close` waits for the same future after this task was cancelled.
@@ -318,8 +340,9 @@ class LocalLrm:
             raise
         if self._wire is wire:
             self._wire = None
-            _log.warning("the spawner is gone; another takes over, and what it finds running stays running")
-            self._emit(LrmLost())
+            if term == self._term:
+                _log.warning("the spawner is gone; another takes over, and what it finds running stays running")
+            self._emit(LrmLost(self._worker))
 
     def _give_up_unless_greeted(self, wire: Wire) -> None:
         if self._wire is not wire:

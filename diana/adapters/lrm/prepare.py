@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent, parts_below
 from diana.adapters.lrm.render import Input, Renderer
+from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.effects import Start
@@ -43,9 +44,11 @@ class _NoInput(Exception):
 
 
 class Preparer:
-    def __init__(self, data: DataDir, site: SiteId) -> None:
+    def __init__(self, data: DataDir, site: SiteId, accounts: Accounts) -> None:
         self._data = data
         self._site = site
+        self._accounts = accounts
+        self._ways_open = False
 
     def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
         """Directories for those of `indices` that can have one, and the order for them."""
@@ -55,8 +58,11 @@ class Preparer:
         unready: list[Unready] = []
         program: list[str] = []
         try:
+            account, ways = self._account(start)
             if spec.script:
                 program = [self._script(start.subgroup, spec.script)]
+        except NoAccount as refusal:
+            return self.refuse(start, indices, str(refusal))
         except OSError as fault:
             return Prepared(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
@@ -64,7 +70,7 @@ class Preparer:
             try:
                 renderer.text(index)
                 if own:
-                    self._make_directory(start.subgroup, start.epoch, index, renderer.inputs(index))
+                    self._make_directory(start.subgroup, start.epoch, index, renderer.inputs(index), ways)
             except (ValueError, LookupError, _NoInput) as fault:
                 outcome = Outcome.STAGING_FAILED if isinstance(fault, _NoInput) else Outcome.NOT_STARTED
                 name = job_id(group_of(start.subgroup), index)
@@ -75,8 +81,34 @@ class Preparer:
                 ready.append(index)
         if not ready:
             return Prepared(None, unready)
-        order = renderer.order(start.subgroup, start.epoch, ready, attempts, directory=start.directory, program=program)
+        order = renderer.order(
+            start.subgroup,
+            start.epoch,
+            ready,
+            attempts,
+            directory=start.directory,
+            program=program,
+            account=account,
+        )
         return Prepared(order, unready)
+
+    def _account(self, start: Start) -> tuple[str, Ways | None]:
+        """Whom its jobs run as, and what is open to that account then. NoAccount, OSError."""
+        account = self._accounts.of(start.owner)
+        if not account:
+            return "", None
+        if not self._ways_open:
+            open_ways(self._data)
+            self._ways_open = True
+        ways = Ways(self._data, uid_of(account))
+        jobs, staged = self._data.jobs(start.subgroup), self._data.staged(start.subgroup)
+        jobs.mkdir(mode=0o700, exist_ok=True)
+        for folder in (jobs, staged):
+            if folder.is_dir():
+                ways.private(folder)
+        if start.directory:
+            ways.lend(Path(start.directory))
+        return account, ways
 
     def refuse(self, start: Start, indices: list[int], why: str) -> Prepared:
         """None of them can start, for the same reason."""
@@ -95,12 +127,23 @@ class Preparer:
             self._put_executable(path, text.encode())
         return str(path)
 
-    def _make_directory(self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input]) -> None:
+    def _make_directory(
+        self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input], ways: Ways | None
+    ) -> None:
         path = self._data.job(subgroup, epoch, index)
-        remove(str(path))
+        try:
+            remove(str(path))
+        except PermissionError:
+            # Of an attempt that another account made.
+            self._accounts.release_all(path)
+            remove(str(path))
         path.mkdir(mode=0o700, parents=True)
+        if ways is not None:
+            ways.through(path.parent, self._data.jobs(subgroup))
         for each in inputs:
             target = self._target(subgroup, each)
+            if ways is not None:
+                ways.content(target)
             parts = parts_below(each.path)
             try:
                 with parent(path, parts, create=True) as at:
@@ -109,6 +152,8 @@ class Preparer:
                 if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
                     raise
                 raise ValueError(f"input path {each.path!r} meets another input; give each a path of its own") from None
+        if ways is not None:
+            ways.give(path)
 
     def _target(self, subgroup: SubgroupId, each: Input) -> Path:
         scheme, _, rest = each.source.partition(":")
@@ -129,12 +174,12 @@ class Preparer:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         spare = path.with_name(path.name + ".new")
         spare.write_bytes(content)
-        spare.chmod(0o700)
+        spare.chmod(0o755)
         os.replace(spare, path)
 
     def _copy_executable(self, source: Path, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         spare = path.with_name(path.name + ".new")
         shutil.copyfile(source, spare)
-        spare.chmod(0o700)
+        spare.chmod(0o755)
         os.replace(spare, path)

@@ -95,6 +95,7 @@ class Renderer:
         *,
         directory: str,
         program: Sequence[str] = (),
+        account: str = "",
     ) -> Order:
         """`program` stands before the rendered argv (the script's path). ValueError, OSError as `text`."""
         spec = self.spec
@@ -121,4 +122,5 @@ class Renderer:
             stdouts=[text.stdout for text in texts] if own and spec.stdout else [],
             stderrs=[text.stderr for text in texts] if own and spec.stderr else [],
             collects=[text.collects for text in texts] if own else [],
+            account=account,
         )

@@ -28,13 +28,14 @@ UPCASTS: Mapping[int, tuple[str, ...]] = {}
 """Statements that turn a file of schema n into one of n + 1."""
 
 
-def create(connection: sqlite3.Connection, db_uuid: str) -> None:
-    """Lay out an empty file, in one transaction."""
+def create(connection: sqlite3.Connection, db_uuid: str, replica_uuid: str) -> None:
+    """Lay out an empty file, in one transaction. `db_uuid` is the journal's, `replica_uuid` this disk's."""
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES.split(";"):
         connection.execute(statement)
     connection.executemany(
-        "INSERT INTO meta (key, value) VALUES (?, ?)", (("schema", str(SCHEMA)), ("db_uuid", db_uuid))
+        "INSERT INTO meta (key, value) VALUES (?, ?)",
+        (("schema", str(SCHEMA)), ("db_uuid", db_uuid), ("replica_uuid", replica_uuid)),
     )
     connection.execute("COMMIT")
 

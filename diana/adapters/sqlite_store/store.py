@@ -22,19 +22,24 @@ import msgspec
 
 from diana import errors
 from diana.adapters.sqlite_store import schema, wal
+from diana.adapters.sqlite_store.seeding import online_copy
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Journal
+from diana.ports import Batch, Entry, Journal, LogEnd, TermStart, with_term
 
 _pack_records = msgspec.msgpack.Encoder().encode
 _unpack_records = msgspec.msgpack.Decoder(list[bytes]).decode
 _pack_facts = msgspec.msgpack.Encoder().encode
 _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
+_pack_starts = msgspec.json.Encoder().encode
+_unpack_starts = msgspec.json.Decoder(tuple[TermStart, ...]).decode
 _prefix = struct.Struct(">qqd").pack
 
+TERM_STARTS = "term_starts"
 _WAL_KEPT_BYTES = 64 << 20
 _INSERT_ROW = "INSERT INTO journal (first_seq, count, at_s, crc, records) VALUES (?, ?, ?, ?, ?)"
 _INSERT_FACTS = "INSERT OR IGNORE INTO facts (grp, subgroup, epoch, batch, crc, payload) VALUES (?, ?, ?, ?, ?, ?)"
+_SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
 _MEND = "stop the node, check the disk, then start again or restore a backup"
 
 
@@ -83,9 +88,11 @@ class SqliteStore:
         self._writer.execute("PRAGMA synchronous=FULL")
         self._writer.execute(f"PRAGMA journal_size_limit={_WAL_KEPT_BYTES}")
         if schema.is_empty(self._writer):
-            schema.create(self._writer, uuid.uuid4().hex)
+            schema.create(self._writer, uuid.uuid4().hex, uuid.uuid4().hex)
             _sync_directory(self.path.parent)
         schema.bring_up_to_date(self._writer, str(self.path))
+        # A store of a release without standbys has none yet.
+        self._writer.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('replica_uuid', ?)", (uuid.uuid4().hex,))
         self._reader = sqlite3.connect(
             f"{self.path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
@@ -96,6 +103,8 @@ class SqliteStore:
         ).fetchone()
         self._snapshot_seq = int(kept[0])
         self._seq, self._at_s = int((last or kept)[0]), float((last or kept)[1])
+        found = self._writer.execute("SELECT value FROM meta WHERE key = ?", (TERM_STARTS,)).fetchone()
+        self._term_starts = _unpack_starts(found[0]) if found else ()
 
     # --- port ------------------------------------------------------------------------------------------
 
@@ -117,10 +126,16 @@ class SqliteStore:
         for key, value in batch.facts:
             payload = _pack_facts(value)
             facts.append((key.group, key.subgroup, key.epoch, key.batch, _facts_crc(key, payload), payload))
+        starts = self._term_starts
+        if count and batch.term != (starts[-1].term if starts else 0):
+            starts = with_term(starts, first_seq, batch.term)
         with self._transaction() as writer:
             writer.execute(_INSERT_ROW, row)
             if facts:
                 writer.executemany(_INSERT_FACTS, facts)
+            if starts is not self._term_starts:
+                writer.execute(_SET_META, (TERM_STARTS, _pack_starts(starts).decode()))
+        self._term_starts = starts
         self._seq += count
         self._at_s = batch.at_s
         return self._seq
@@ -166,7 +181,41 @@ class SqliteStore:
 
     def set_meta(self, key: str, value: str) -> None:
         with self._transaction() as writer:
-            writer.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+            writer.execute(_SET_META, (key, value))
+
+    def log_end(self) -> LogEnd:
+        return LogEnd(seq=self._seq, starts=self._term_starts, folded=self._snapshot_seq)
+
+    def entries(self, after: int, most_bytes: int) -> list[Entry] | None:
+        with self._reading, self._guard():
+            out: list[Entry] = []
+            room, expected = most_bytes, after + 1
+            cursor = self._reader.execute(
+                "SELECT first_seq, count, at_s, crc, records FROM journal WHERE count AND first_seq > ? ORDER BY id",
+                (after,),
+            )
+            for first_seq, count, at_s, crc, payload in cursor:
+                if crc != _row_crc(first_seq, count, at_s, payload):
+                    self._damaged(f"the checksum of journal records {first_seq} to {first_seq + count - 1} is wrong")
+                if first_seq != expected:
+                    return None
+                room -= len(payload)
+                if out and room < 0:
+                    break
+                expected = first_seq + count
+                term = self.log_end().term_at(first_seq)
+                batch = Batch(at_s=at_s, records=tuple(_unpack_records(payload)), term=term)
+                out.append(Entry(seq=expected - 1, batch=batch))
+            cursor.close()
+            return out if out or after == self._seq else None
+
+    def copy_to(self, path: Path) -> None:
+        """A consistent copy of the whole store at `path`, while this one goes on writing (a connection of its own,
+        one read snapshot): what a standby is seeded with. From any thread; StoreFailed, and this store goes on."""
+        try:
+            online_copy(self.path, path)
+        except (OSError, sqlite3.Error) as error:
+            raise errors.StoreFailed(f"{path}: copy for the standby: {_why(error)}; free space there") from error
 
     def free_bytes(self) -> int:
         room = os.statvfs(self.path.parent)

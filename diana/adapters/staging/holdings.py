@@ -6,6 +6,7 @@ The reader is what the transport proved, never what a request says. Default deny
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -98,13 +99,15 @@ class Holdings:
         self.site = site
         self.catalogue = catalogue
         self.replicas = replicas
+        self.member_may_read: Callable[[str, str, str], bool] = lambda *_: False
+        """Whether this site gave that machine of its own an order that names the reference, with this content."""
 
     def open(self, text: str, reader: Reader, sha256: str = "") -> Content:
         """Denied, NotHere or UsageError, each naming the reference and this site. With `sha256` that content of a
         dataset's file, also from the cache."""
         try:
             ref = parse_ref(text)
-            self._authorise(ref, text, reader)
+            self._authorise(ref, text, reader, sha256)
             return self._open(ref, text, sha256_hex(sha256) if sha256 else "")
         except FileNotFoundError:
             raise NotHere(f"{text}: not at site {self.site}") from None
@@ -113,13 +116,16 @@ class Holdings:
         except OSError as fault:
             raise NotHere(f"{text}: {fault.strerror} at site {self.site}") from None
 
-    def _authorise(self, ref: Ref, text: str, reader: Reader) -> None:
+    def _authorise(self, ref: Ref, text: str, reader: Reader, sha256: str) -> None:
         if reader.kind == "site":
             if isinstance(ref, DatasetRef | WholeRef | ManifestRef | BlobRef) or reader.name == self.site:
                 return
             group = ref.group if isinstance(ref, LogRef) else group_of(ref.subgroup)
             if reader.name == origin_of(group):
                 return
+        home, _, machine = reader.name.partition("/")
+        if reader.kind == "member" and home == self.site and self.member_may_read(machine, text, sha256):
+            return
         raise Denied(f"{text}: {reader.kind or 'nobody'} {reader.name} may not read it at site {self.site}")
 
     def _open(self, ref: Ref, text: str, sha256: str) -> Content:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from diana.engine.effects import Refusal
 from diana.engine.events import Ask, Event
@@ -12,9 +12,12 @@ from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.views import GroupView
-from diana.node.door import About, ClientStager, EngineDoor, ReplyBody
+from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody
 from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
+
+if TYPE_CHECKING:
+    from diana.node.replication import Replication
 
 T = TypeVar("T")
 
@@ -31,6 +34,8 @@ class Desk:
         about: About,
         stop: Callable[[], None],
         wall_s: Callable[[], float],
+        inviter: Inviter | None = None,
+        insight: Insight | None = None,
     ) -> None:
         self.door = door
         self.stager = stager
@@ -38,6 +43,10 @@ class Desk:
         self.about = about
         self.stop = stop
         self.wall_s = wall_s
+        self.inviter = inviter
+        self.insight = insight
+        self.pair: Replication | None = None
+        """Where two machines keep the site's journal."""
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
         """The engine's answer, which must be a `want`; its refusals are raised."""

@@ -14,13 +14,17 @@ from typing import Any
 import msgspec
 
 from diana.errors import Denied, DianaError, UsageError
+from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
-from diana.node.api import control, datasets, fetch, follow, links, logs, reads, submit
+from diana.node import standby_api
+from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
 from diana.node.call_rates import CallRates
-from diana.node.door import About, ClientStager, EngineDoor
+from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
+from diana.node.replication import Replication
+from diana.node.standby_api import told
 from diana.policy.authorise import Action, authorise
 
 ACTIONS: dict[str, Action] = {
@@ -47,6 +51,12 @@ ACTIONS: dict[str, Action] = {
     "RemoveDataset": Action.ADD_DATASET,
     "Info": Action.READ_INFO,
     "Stop": Action.STOP,
+    "Promote": Action.PROMOTE,
+    "Invite": Action.INVITE,
+    "Operate": Action.DRAIN,
+    "Ledger": Action.READ_SITES,
+    "Peers": Action.READ_SITES,
+    "Doctor": Action.DIAGNOSE,
 }
 
 READS = frozenset(
@@ -54,6 +64,7 @@ READS = frozenset(
         Action.READ_GROUP,
         Action.LIST_GROUPS,
         Action.READ_SITES,
+        Action.DIAGNOSE,
         Action.READ_DATASETS,
         Action.READ_INFO,
         Action.READ_QUEUE,
@@ -82,6 +93,12 @@ _UNARY: dict[str, Unary] = {
     "RemoveDataset": datasets.remove,
     "Info": reads.info,
     "Stop": reads.stop,
+    "Promote": standby_api.promote_here,
+    "Invite": enrol.invite,
+    "Operate": operators.operate,
+    "Ledger": operators.ledger,
+    "Peers": peers.peers,
+    "Doctor": peers.doctor,
 }
 
 _STREAMED: dict[str, Streamed] = {
@@ -112,8 +129,15 @@ class Api:
         wall_s: Callable[[], float] = time.time,
         audit: Audit | None = None,
         rates: CallRates | None = None,
+        inviter: Inviter | None = None,
+        insight: Insight | None = None,
+        pair: Replication | None = None,
+        machine: str = MAIN_MACHINE,
     ) -> None:
-        self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s)
+        self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
+        self._desk.insight = insight
+        self._desk.pair = pair
+        self._machine = machine
         self._audit = audit
         self._rates = rates or CallRates()
 
@@ -122,7 +146,7 @@ class Api:
         try:
             check(caller, method)
             self._rates.take(caller, time.monotonic())
-            answer = await _UNARY[method](self._desk, caller, request)
+            answer = told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
         except DianaError as error:
             self._note(caller, method, request, where, error)
             raise
@@ -137,7 +161,7 @@ class Api:
             self._rates.take(caller, time.monotonic())
             async with aclosing(_STREAMED[method](self._desk, caller, request)) as answers:
                 async for answer in answers:
-                    yield answer
+                    yield told(answer, self._desk.pair, self._machine)
         except DianaError as error:
             self._note(caller, method, request, where, error)
             raise
@@ -150,7 +174,8 @@ class Api:
         if action in READS and not isinstance(error, Denied):
             return
         decision = "allowed" if error is None else "denied" if isinstance(error, Denied) else "refused"
-        target = next((t for k in ("target", "group", "name", "job") if (t := getattr(request, k, ""))), "")
+        named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job"))
+        target = " ".join(str(text) for text in named if text)
         self._audit.note(
             caller.name or "nobody",
             action or method,

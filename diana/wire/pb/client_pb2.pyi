@@ -572,7 +572,7 @@ class QueueReadRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ...) -> None: ...
 
 class Site(_message.Message):
-    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets")
+    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets", "note", "machines")
     SITE_FIELD_NUMBER: _ClassVar[int]
     HOME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -587,6 +587,8 @@ class Site(_message.Message):
     BYTES_PER_S_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     DATASETS_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
     site: str
     home: bool
     state: str
@@ -601,7 +603,9 @@ class Site(_message.Message):
     bytes_per_s: float
     release: str
     datasets: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ...) -> None: ...
+    note: str
+    machines: int
+    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., machines: _Optional[int] = ...) -> None: ...
 
 class SitesResponse(_message.Message):
     __slots__ = ("sites",)
@@ -682,7 +686,7 @@ class DatasetProgress(_message.Message):
     def __init__(self, files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ..., dataset: _Optional[_Union[Dataset, _Mapping]] = ...) -> None: ...
 
 class InfoResponse(_message.Message):
-    __slots__ = ("site", "vo", "release", "data", "address", "db_uuid", "generation", "pid", "groups", "queued_jobs", "running_jobs", "principal", "role")
+    __slots__ = ("site", "vo", "release", "data", "address", "db_uuid", "generation", "pid", "groups", "queued_jobs", "running_jobs", "principal", "role", "machine", "durability", "standing")
     SITE_FIELD_NUMBER: _ClassVar[int]
     VO_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
@@ -696,6 +700,9 @@ class InfoResponse(_message.Message):
     RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
     site: str
     vo: str
     release: str
@@ -709,7 +716,24 @@ class InfoResponse(_message.Message):
     running_jobs: int
     principal: str
     role: str
-    def __init__(self, site: _Optional[str] = ..., vo: _Optional[str] = ..., release: _Optional[str] = ..., data: _Optional[str] = ..., address: _Optional[str] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., pid: _Optional[int] = ..., groups: _Optional[int] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., principal: _Optional[str] = ..., role: _Optional[str] = ...) -> None: ...
+    machine: str
+    durability: int
+    standing: str
+    def __init__(self, site: _Optional[str] = ..., vo: _Optional[str] = ..., release: _Optional[str] = ..., data: _Optional[str] = ..., address: _Optional[str] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., pid: _Optional[int] = ..., groups: _Optional[int] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., principal: _Optional[str] = ..., role: _Optional[str] = ..., machine: _Optional[str] = ..., durability: _Optional[int] = ..., standing: _Optional[str] = ...) -> None: ...
+
+class PromoteRequest(_message.Message):
+    __slots__ = ("force", "remove")
+    FORCE_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    force: bool
+    remove: bool
+    def __init__(self, force: _Optional[bool] = ..., remove: _Optional[bool] = ...) -> None: ...
+
+class PromoteResponse(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ("code", "text", "retry_after_s")
@@ -794,3 +818,175 @@ class LinkMap(_message.Message):
     links_left_out: int
     near: _containers.RepeatedCompositeFieldContainer[NearSite]
     def __init__(self, site: _Optional[str] = ..., links: _Optional[_Iterable[_Union[LinkView, _Mapping]]] = ..., links_left_out: _Optional[int] = ..., near: _Optional[_Iterable[_Union[NearSite, _Mapping]]] = ...) -> None: ...
+
+class InviteRequest(_message.Message):
+    __slots__ = ("kind", "name", "for_s", "address", "again")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    name: str
+    for_s: float
+    address: str
+    again: bool
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., for_s: _Optional[float] = ..., address: _Optional[str] = ..., again: _Optional[bool] = ...) -> None: ...
+
+class InviteResponse(_message.Message):
+    __slots__ = ("token", "kind", "name", "vo", "site", "addresses", "expires_wall_s")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VO_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    kind: str
+    name: str
+    vo: str
+    site: str
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    expires_wall_s: float
+    def __init__(self, token: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., vo: _Optional[str] = ..., site: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., expires_wall_s: _Optional[float] = ...) -> None: ...
+
+class OperateRequest(_message.Message):
+    __slots__ = ("order", "name", "reason", "values_json")
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    VALUES_JSON_FIELD_NUMBER: _ClassVar[int]
+    order: str
+    name: str
+    reason: str
+    values_json: str
+    def __init__(self, order: _Optional[str] = ..., name: _Optional[str] = ..., reason: _Optional[str] = ..., values_json: _Optional[str] = ...) -> None: ...
+
+class OperateResponse(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...
+
+class Banned(_message.Message):
+    __slots__ = ("who", "since_wall_s", "reason", "by")
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    SINCE_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    who: str
+    since_wall_s: float
+    reason: str
+    by: str
+    def __init__(self, who: _Optional[str] = ..., since_wall_s: _Optional[float] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class LedgerResponse(_message.Message):
+    __slots__ = ("values_json", "by", "since_wall_s", "here", "banned", "drained")
+    VALUES_JSON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    SINCE_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    HERE_FIELD_NUMBER: _ClassVar[int]
+    BANNED_FIELD_NUMBER: _ClassVar[int]
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    values_json: str
+    by: str
+    since_wall_s: float
+    here: _containers.RepeatedScalarFieldContainer[str]
+    banned: _containers.RepeatedCompositeFieldContainer[Banned]
+    drained: str
+    def __init__(self, values_json: _Optional[str] = ..., by: _Optional[str] = ..., since_wall_s: _Optional[float] = ..., here: _Optional[_Iterable[str]] = ..., banned: _Optional[_Iterable[_Union[Banned, _Mapping]]] = ..., drained: _Optional[str] = ...) -> None: ...
+
+class PeerRow(_message.Message):
+    __slots__ = ("site", "state", "note", "age_s", "summary_age_s", "address", "via", "release", "rtt_s", "held", "link", "streams", "dials_out_only")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_AGE_S_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    VIA_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    RTT_S_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_FIELD_NUMBER: _ClassVar[int]
+    DIALS_OUT_ONLY_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    state: str
+    note: str
+    age_s: float
+    summary_age_s: float
+    address: str
+    via: _containers.RepeatedScalarFieldContainer[str]
+    release: str
+    rtt_s: float
+    held: str
+    link: str
+    streams: int
+    dials_out_only: bool
+    def __init__(self, site: _Optional[str] = ..., state: _Optional[str] = ..., note: _Optional[str] = ..., age_s: _Optional[float] = ..., summary_age_s: _Optional[float] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., rtt_s: _Optional[float] = ..., held: _Optional[str] = ..., link: _Optional[str] = ..., streams: _Optional[int] = ..., dials_out_only: _Optional[bool] = ...) -> None: ...
+
+class MachineRow(_message.Message):
+    __slots__ = ("machine", "role", "state", "away_s", "slots", "used_slots", "jobs", "note")
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    AWAY_S_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    USED_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    machine: str
+    role: str
+    state: str
+    away_s: float
+    slots: int
+    used_slots: int
+    jobs: int
+    note: str
+    def __init__(self, machine: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., away_s: _Optional[float] = ..., slots: _Optional[int] = ..., used_slots: _Optional[int] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
+
+class Count(_message.Message):
+    __slots__ = ("what", "count")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    count: int
+    def __init__(self, what: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
+
+class PeersResponse(_message.Message):
+    __slots__ = ("site", "peers", "machines", "counts", "witness", "relayed_by", "relays_to")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    PEERS_FIELD_NUMBER: _ClassVar[int]
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    WITNESS_FIELD_NUMBER: _ClassVar[int]
+    RELAYED_BY_FIELD_NUMBER: _ClassVar[int]
+    RELAYS_TO_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    peers: _containers.RepeatedCompositeFieldContainer[PeerRow]
+    machines: _containers.RepeatedCompositeFieldContainer[MachineRow]
+    counts: _containers.RepeatedCompositeFieldContainer[Count]
+    witness: str
+    relayed_by: _containers.RepeatedScalarFieldContainer[str]
+    relays_to: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CheckResult(_message.Message):
+    __slots__ = ("name", "state", "found", "mend")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    MEND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    state: str
+    found: str
+    mend: str
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[str] = ..., found: _Optional[str] = ..., mend: _Optional[str] = ...) -> None: ...
+
+class DoctorResponse(_message.Message):
+    __slots__ = ("checks",)
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
+    checks: _containers.RepeatedCompositeFieldContainer[CheckResult]
+    def __init__(self, checks: _Optional[_Iterable[_Union[CheckResult, _Mapping]]] = ...) -> None: ...

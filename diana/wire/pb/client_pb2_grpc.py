@@ -145,10 +145,40 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.InfoResponse.FromString,
                 _registered_method=True)
+        self.Promote = channel.unary_unary(
+                '/diana.v1.Client/Promote',
+                request_serializer=diana_dot_v1_dot_client__pb2.PromoteRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.PromoteResponse.FromString,
+                _registered_method=True)
         self.Stop = channel.unary_unary(
                 '/diana.v1.Client/Stop',
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                _registered_method=True)
+        self.Invite = channel.unary_unary(
+                '/diana.v1.Client/Invite',
+                request_serializer=diana_dot_v1_dot_client__pb2.InviteRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.InviteResponse.FromString,
+                _registered_method=True)
+        self.Operate = channel.unary_unary(
+                '/diana.v1.Client/Operate',
+                request_serializer=diana_dot_v1_dot_client__pb2.OperateRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.OperateResponse.FromString,
+                _registered_method=True)
+        self.Ledger = channel.unary_unary(
+                '/diana.v1.Client/Ledger',
+                request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.LedgerResponse.FromString,
+                _registered_method=True)
+        self.Peers = channel.unary_unary(
+                '/diana.v1.Client/Peers',
+                request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.PeersResponse.FromString,
+                _registered_method=True)
+        self.Doctor = channel.unary_unary(
+                '/diana.v1.Client/Doctor',
+                request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
                 _registered_method=True)
 
 
@@ -287,8 +317,48 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Promote(self, request, context):
+        """Operators: hand over to the standby, or have the standby take over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Stop(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Invite(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Operate(self, request, context):
+        """Operators: drain, ban, remove a machine, set the VO's policy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Ledger(self, request, context):
+        """What the VO's signers decided.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Peers(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Doctor(self, request, context):
+        """Operators: what is wrong here, as far as the running node alone can say it.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -406,10 +476,40 @@ def add_ClientServicer_to_server(servicer, server):
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.InfoResponse.SerializeToString,
             ),
+            'Promote': grpc.unary_unary_rpc_method_handler(
+                    servicer.Promote,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.PromoteRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.PromoteResponse.SerializeToString,
+            ),
             'Stop': grpc.unary_unary_rpc_method_handler(
                     servicer.Stop,
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            ),
+            'Invite': grpc.unary_unary_rpc_method_handler(
+                    servicer.Invite,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.InviteRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.InviteResponse.SerializeToString,
+            ),
+            'Operate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Operate,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.OperateRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.OperateResponse.SerializeToString,
+            ),
+            'Ledger': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ledger,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.LedgerResponse.SerializeToString,
+            ),
+            'Peers': grpc.unary_unary_rpc_method_handler(
+                    servicer.Peers,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.PeersResponse.SerializeToString,
+            ),
+            'Doctor': grpc.unary_unary_rpc_method_handler(
+                    servicer.Doctor,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DoctorResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1017,6 +1117,33 @@ class Client:
             _registered_method=True)
 
     @staticmethod
+    def Promote(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Promote',
+            diana_dot_v1_dot_client__pb2.PromoteRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.PromoteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Stop(request,
             target,
             options=(),
@@ -1033,6 +1160,141 @@ class Client:
             '/diana.v1.Client/Stop',
             diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
             diana_dot_v1_dot_client__pb2.Empty.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Invite(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Invite',
+            diana_dot_v1_dot_client__pb2.InviteRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.InviteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Operate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Operate',
+            diana_dot_v1_dot_client__pb2.OperateRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.OperateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Ledger(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Ledger',
+            diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            diana_dot_v1_dot_client__pb2.LedgerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Peers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Peers',
+            diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            diana_dot_v1_dot_client__pb2.PeersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Doctor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Doctor',
+            diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
             options,
             channel_credentials,
             insecure,

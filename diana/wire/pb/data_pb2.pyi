@@ -39,10 +39,12 @@ class PingRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PingResponse(_message.Message):
-    __slots__ = ("site",)
+    __slots__ = ("site", "wall_s")
     SITE_FIELD_NUMBER: _ClassVar[int]
+    WALL_S_FIELD_NUMBER: _ClassVar[int]
     site: str
-    def __init__(self, site: _Optional[str] = ...) -> None: ...
+    wall_s: float
+    def __init__(self, site: _Optional[str] = ..., wall_s: _Optional[float] = ...) -> None: ...
 
 class ThroughputRequest(_message.Message):
     __slots__ = ("size_bytes",)

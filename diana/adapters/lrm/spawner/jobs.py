@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -126,6 +127,14 @@ class Slots:
         self._busy.update(taken)
         return taken
 
+    def beyond(self, count: int) -> list[int]:
+        """`count` slots besides all there are; they retire when their job ends."""
+        taken = list(itertools.islice((slot for slot in itertools.count() if slot not in self._busy), count))
+        self._busy.update(taken)
+        self._free = [slot for slot in self._free if slot not in self._busy]
+        heapq.heapify(self._free)
+        return taken
+
     def hold(self, slots: Iterable[int]) -> None:
         """Mark slots busy for a job that was running before this spawner."""
         self._busy.update(slots)
@@ -140,16 +149,16 @@ class Slots:
 
 def batches(jobs: Iterable[Job]) -> list[Batch]:
     """Columns of ended jobs, one batch per subgroup and epoch, in order of their ends."""
-    out: dict[tuple[str, int, bool], Batch] = {}
+    out: dict[tuple[str, int, bool, str], Batch] = {}
     for job in jobs:
         end = job.end
         if end is None:
             continue
         record = job.claim.record
-        name = (record.subgroup, record.epoch, record.own_directory)
+        name = (record.subgroup, record.epoch, record.own_directory, record.account)
         batch = out.get(name)
         if batch is None:
-            batch = out[name] = Batch(*name, [], [], [], [], [], [], [], [], [], [], [], [], [], [])
+            batch = out[name] = Batch(*name[:3], [], [], [], [], [], [], [], [], [], [], [], [], [], [], record.account)
         if end.error:
             batch.errors.append((len(batch.indices), end.error))
         batch.indices.append(job.index)

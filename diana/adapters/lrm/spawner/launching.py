@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.lrm.spawner.segments import Segment
@@ -25,6 +26,7 @@ NOT_FOUND_EXIT = 127
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Python ignores these, and a job would inherit that."""
+_OF_ACCOUNT = frozenset({"HOME", "USER", "LOGNAME", "SHELL"})
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL")
 
 
@@ -37,9 +39,10 @@ class TryLater(Exception):
 
 
 class Launcher:
-    def __init__(self, data: DataDir) -> None:
+    def __init__(self, data: DataDir, others: OtherAccounts) -> None:
         self._data = data
-        self.site = ""
+        self.site = self.machine = ""
+        self._others = others
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
         self._path = os.environ.get("PATH") or _DEFAULT_PATH
@@ -47,16 +50,18 @@ class Launcher:
         for name in _PASSED_ON:
             if value := os.environ.get(name):
                 self._base[name.encode()] = os.fsencode(value)
+        self._base_as_other = {name: value for name, value in self._base.items() if name.decode() not in _OF_ACCOUNT}
         self._programs: dict[tuple[str, str], str] = {}
         self._here = ""
 
     def base(self, order: Order) -> dict[bytes, bytes]:
         """Environment shared by an order's jobs. DIANA_* of ours come last: a spec cannot forge them."""
-        out = dict(self._base)
+        out = self._base_as_other.copy() if order.account else self._base.copy()
         for name, value in order.environment:
             out[name.encode()] = value.encode()
         out[b"DIANA_GROUP"] = order.group.encode()
         out[b"DIANA_SITE"] = self.site.encode()
+        out[b"DIANA_MACHINE"] = self.machine.encode()
         out[b"DIANA_EPOCH"] = b"%d" % order.epoch
         out[b"DIANA_PROCESSORS"] = b"%d" % order.processors
         return out
@@ -90,6 +95,8 @@ class Launcher:
                 self._here = folder if folder == scratch else ""
             actions = self._own_files(job, segment, opened) if job.stdout or job.stderr else segment.actions
             program = self._program(job.argv[0], environment[b"PATH"].decode())
+            if job.claim.record.account:
+                return self._others.launch(job, program, environment, folder, actions)
             pid = os.posix_spawn(
                 program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
             )
@@ -201,7 +208,8 @@ def create_below(path: str) -> int:
     try:
         for part in parts[:-1]:
             with suppress(FileExistsError):
-                os.mkdir(part, 0o700, dir_fd=at)
+                # Less our umask, or as an access control list above says.
+                os.mkdir(part, 0o770, dir_fd=at)
             below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
             os.close(at)
             at = below

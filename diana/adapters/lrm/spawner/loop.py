@@ -12,6 +12,7 @@ from diana.adapters.lrm.spawner.claimlog import ClaimLog, read
 from diana.adapters.lrm.spawner.identity import boot_s, machine
 from diana.adapters.lrm.spawner.jobs import Job, State, batches
 from diana.adapters.lrm.spawner.launching import Launcher
+from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.protocol import (
     VERSION,
     Ended,
@@ -46,9 +47,10 @@ class Spawner:
         past = replay.Past(read(data.spawner / LOG))
         here = machine()
         self._epoll = select.epoll()
-        self._launcher = Launcher(data)
+        others = OtherAccounts()
+        self._launcher = Launcher(data, others)
         self._table = replay.new_table(past, here)
-        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0)
+        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0, others)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
         self._epoll.register(self._table.sync_fd, select.EPOLLIN)
@@ -105,6 +107,7 @@ class Spawner:
         runner.fill()
         runner.on_time()
         runner.settle()
+        runner.others.flush()
         self._tell()
 
     # --- orders ----------------------------------------------------------------------------------------
@@ -138,7 +141,8 @@ class Spawner:
             return
         self._table.note_term(hello.term)
         self._server.promote(link)
-        self._launcher.site = hello.site
+        self._launcher.site, self._launcher.machine = hello.site, hello.machine
+        self._runner.others.program = hello.run_as or self._runner.others.program
         self._runner.slots.resize(hello.slots)
         self._greet = link
 

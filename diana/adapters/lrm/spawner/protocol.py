@@ -41,6 +41,10 @@ class Hello(_Message):
     term: int
     site: str
     slots: int
+    machine: str = ""
+    """Name of this machine within its site."""
+    run_as: str = ""
+    """Path of the root program that becomes other accounts."""
 
 
 class Order(_Message):
@@ -70,6 +74,8 @@ class Order(_Message):
     stderrs: list[str]
     collects: list[list[Collected]]
     """Kept for the node, which may have restarted when the job ends; empty: nothing to collect."""
+    account: str = ""
+    """Whom the jobs run as; empty: the account of the spawner."""
 
 
 class Kill(_Message):
@@ -131,6 +137,7 @@ class Batch(msgspec.Struct, array_like=True):
     """(position in the columns, one line)."""
     collects: list[list[Collected]]
     """As in the order; empty: nothing to collect."""
+    account: str = ""
 
 
 class Ended(_Message):

@@ -43,6 +43,8 @@ class Claimed(_Record):
     indices: list[int]
     attempts: list[int]
     collects: list[list[Collected]]
+    account: str = ""
+    """Whose processes its jobs are; empty: ours."""
 
 
 class Begin(msgspec.Struct, array_like=True):

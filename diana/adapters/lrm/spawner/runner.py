@@ -18,6 +18,7 @@ from diana.adapters.lrm.spawner import processes
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
+from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.records import End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
@@ -37,7 +38,16 @@ EXIT_UNKNOWN = -1
 
 
 class Runner:
-    def __init__(self, data: DataDir, table: Table, launcher: Launcher, epoll: select.epoll, slots: int) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        table: Table,
+        launcher: Launcher,
+        epoll: select.epoll,
+        slots: int,
+        others: OtherAccounts,
+    ) -> None:
+        self.others = others
         self._table = table
         self._launcher = launcher
         self._epoll = epoll
@@ -48,7 +58,7 @@ class Runner:
         """By pidfd."""
         self._pids: set[int] = set()
         """Our own unreaped children."""
-        self._strays = Strays(launcher)
+        self._strays = Strays(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._timers: list[tuple[float, int, Job, int]] = []
         """(boot_s, tie-break, job, signal); TERM stands for the time limit."""
@@ -82,6 +92,9 @@ class Runner:
                     self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")
                 else:
                     job.slots = self.slots.take(want)
+                    if not self.slots.total and job.claim.directory:
+                        # A merge command belongs to this machine, though all slots be other machines'.
+                        job.slots = self.slots.beyond(want)
                     if not job.slots:
                         break
                     if self._make_ready(job, now):
@@ -96,6 +109,11 @@ class Runner:
         except OSError as fault:
             self._refuse(job, f"its log cannot be opened: {fault.filename}: {fault.strerror}")
             return False
+        try:
+            self.others.let_log(job, job.segment)
+        except OSError as fault:
+            self._refuse(job, f"its log: {fault.strerror}")
+            return False
         job.segment.users += 1
         job.log_offset = job.segment.size_bytes
         job.own_out = bool(job.stdout and job.stderr)
@@ -109,7 +127,9 @@ class Runner:
             assert job.segment is not None
             try:
                 job.started_s = boot_s()
-                job.pid = self._launcher.launch(job, job.segment, self._scratch.path(job.slots[0]))
+                scratch = self._scratch.path(job.slots[0])
+                self.others.lend(job, scratch)
+                job.pid = self._launcher.launch(job, job.segment, scratch)
             except NotStarted as fault:
                 self._refuse(job, str(fault), named=True)
                 continue
@@ -205,10 +225,14 @@ class Runner:
         if not self._draining:
             return
         jobs = [job for job, _ in self._draining]
-        held_up = self._strays.kill(self._pids, jobs, self.running.values())
+        held_up = self._strays.kill(self._pids | self.others.helpers(), jobs, self.running.values())
         left = []
         for job, end in self._draining:
-            if job.adopted:
+            if job.claim.record.account and self.others.separate:
+                alive = job in held_up or (not job.adopted and processes.group_alive(job.pid))
+                if alive:
+                    self.others.signal(job, self._launcher.marker(job), signal.SIGKILL)
+            elif job.adopted:
                 alive = processes.kill_family(0, self._launcher.marker(job), signal.SIGKILL)
             else:
                 alive = job in held_up or processes.group_alive(job.pid)
@@ -229,7 +253,7 @@ class Runner:
                 end.truncated = True
                 print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
         try:
-            if self._scratch.empty(job.slots[0]):
+            if self.others.take_back(job, self._scratch) or self._scratch.empty(job.slots[0]):
                 self._launcher.leave()
         except OSError as fault:
             print(f"scratch of slot {job.slots[0]}: {fault}", file=sys.stderr, flush=True)
@@ -253,7 +277,9 @@ class Runner:
             self._at(boot_s() + GRACE_S, job, signal.SIGKILL)
 
     def _signal(self, job: Job, number: int) -> None:
-        if job.adopted:
+        if job.claim.record.account and self.others.separate:
+            self.others.signal(job, self._launcher.marker(job), number)
+        elif job.adopted:
             processes.kill_family(job.pid, self._launcher.marker(job), number)
         else:
             processes.signal_group(job.pid, number)
@@ -291,7 +317,7 @@ class Runner:
         if self.running and now >= self._next_watch_s:
             self._next_watch_s = now + WATCH_S
             self._cut_logs()
-            self._strays.reap(self._pids)
+            self._strays.reap(self._pids | self.others.helpers())
 
     def _cut_logs(self) -> None:
         for job in self.running.values():

@@ -16,13 +16,15 @@ _OPEN_MOST = 256
 class Segment:
     """`name` is relative to the logs root. Every descriptor appends, so the file may be cut while a job writes."""
 
-    __slots__ = ("actions", "fd", "name", "size_bytes", "users")
+    __slots__ = ("actions", "fd", "lent_to", "name", "size_bytes", "users")
 
     def __init__(self, name: str, fd: int, null_fd: int) -> None:
         self.name = name
         self.fd = fd
         self.size_bytes = os.fstat(fd).st_size
         self.users = 0
+        self.lent_to = ""
+        """The account besides ours that may open it."""
         self.actions = (
             (os.POSIX_SPAWN_DUP2, null_fd, 0),
             (os.POSIX_SPAWN_DUP2, fd, 1),

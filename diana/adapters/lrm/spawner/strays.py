@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.launching import Launcher
+from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.processes import Children
 
 
 class Strays:
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: Launcher, others: OtherAccounts) -> None:
         self._launcher = launcher
+        self._others = others
         self._children = Children()
         self._suspects: dict[int, set[Job]] = {}
         """Unmarked stray -> runs it may belong to."""
@@ -45,8 +46,12 @@ class Strays:
             else:
                 owners = self._suspects.setdefault(pid, {*ended, *live})
             if owners.isdisjoint(live):
-                with suppress(ProcessLookupError, PermissionError):
+                try:
                     os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                except PermissionError:
+                    self._others.kill_stray(pid, owners)
                 held_up |= owners.intersection(ended)
         self._suspects = {pid: owners for pid, owners in self._suspects.items() if pid in strays}
         return held_up

@@ -78,6 +78,7 @@ class Table:
             indices=[order.indices[k] for k in fresh],
             attempts=[attempts[k] for k in fresh],
             collects=collects,
+            account=order.account,
         )
         self.next_number += 1
         self.log.add(record)
@@ -217,6 +218,7 @@ def _claimed(jobs: list[Job]) -> Claimed:
         indices=[job.index for job in jobs],
         attempts=[job.attempt for job in jobs],
         collects=[job.collects for job in jobs] if any(job.collects for job in jobs) else [],
+        account=head.account,
     )
 
 

@@ -1,0 +1,147 @@
+"""Which way leads to a site now, and what was found out about it; the data channels follow.
+
+Nothing is taken on trust: an address counts as answering only after a handshake with the very site's certificate, so a
+site that claims a stranger's address draws a connection there and nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+
+from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
+from diana.adapters.grpc_transport.channels import DataChannels
+from diana.adapters.grpc_transport.verify import verify_site
+from diana.engine.effects import Contact
+from diana.engine.messages import Hello
+from diana.model.ids import SiteId
+
+LOOKS_AT_ONCE = 8
+
+_log = logging.getLogger("diana.peers")
+
+
+class Reach:
+    """The address book, the data channels, and the looks by which they are kept right."""
+
+    def __init__(
+        self, *, vo: str, keys: Path, tunnel: Callable[[SiteId], str], dialled: Callable[[SiteId], bool]
+    ) -> None:
+        """`dialled`: whether a stream to the site stands that this side dialled at its own address."""
+        self.book = AddressBook(tunnel)
+        self.refuses: Callable[[SiteId], str] = lambda _: ""
+        """Why a site is not to be dialled, or nothing: whose trust was taken back."""
+        self._vo = vo
+        self._keys = keys
+        self._dialled = dialled
+        self._channels = DataChannels(vo, keys, self._data_way)
+        self._looking: dict[SiteId, asyncio.Task[None]] = {}
+        self._stopped = False
+
+    # --- what is told ----------------------------------------------------------------------------
+
+    def put(self, order: Contact) -> None:
+        old = self.book.put(order)
+        if old is not None and old.address != order.address:
+            self._channels.drop(order.site)
+
+    def forget(self, site: SiteId) -> None:
+        self.book.forget(site)
+        self._channels.drop(site)
+
+    def learn(self, hello: Hello) -> None:
+        """What a linked peer says of itself, with an address that can be dialled."""
+        self.book.learn(hello.site, hello.data_address)
+        self._channels.learn(hello)
+
+    def drop(self, site: SiteId) -> None:
+        """Close the channel; the next to ask gets a new one."""
+        self._channels.drop(site)
+
+    def came(self, site: SiteId, *, tunnel: bool) -> None:
+        """A stream to it was made: at its own address, or through a neighbour because that does not answer."""
+        if tunnel:
+            self._unheard(site)
+        else:
+            self._heard(site)
+
+    # --- what is asked ---------------------------------------------------------------------------
+
+    def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
+        return None if self.refuses(site) else self._channels.channel_for(site)
+
+    def data_sites(self) -> tuple[SiteId, ...]:
+        """To which a channel for data is open."""
+        return self._channels.sites()
+
+    def dials_out_only(self, site: SiteId) -> bool:
+        """As seen from here: it names no address, or none that answers."""
+        return self.book.is_deaf(site) or not self.book.addresses(site)
+
+    async def direct_address(self, site: SiteId) -> str:
+        """host:port at which this very site answers us, by a handshake made now; empty: none does."""
+        for address in () if self.refuses(site) else self.book.addresses(site):
+            if not await verify_site(address, site, self._vo, self._keys):
+                self._heard(site)
+                return address
+        return ""
+
+    async def answers(self, site: SiteId, claimed: str = "") -> bool:
+        """Whether it can be dialled, at `claimed` too; that it cannot is remembered."""
+        if await self.direct_address(site):
+            return True
+        if is_dialable(claimed) and claimed not in self.book.addresses(site):
+            return not await verify_site(claimed, site, self._vo, self._keys)
+        addresses = self.book.addresses(site)
+        if addresses and not self.book.is_deaf(site):
+            _log.info("%s does not answer at %s: seen from here it can only dial out", site, ", ".join(addresses))
+        self._unheard(site)
+        return False
+
+    def look_again(self, now_s: float) -> None:
+        """At addresses that did not answer a while ago, and at who is trusted no more: what runs through the channel to
+        it, tunnels too, ends."""
+        for site in self._channels.sites():
+            if self.refuses(site):
+                self._channels.drop(site)
+        for site in self.book.to_look_at(now_s):
+            self._look(site)
+
+    async def close(self) -> None:
+        self._stopped = True
+        looks = list(self._looking.values())
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, self._channels.close(), return_exceptions=True)
+
+    # --- what is found out -----------------------------------------------------------------------
+
+    def _heard(self, site: SiteId) -> None:
+        if self.book.is_deaf(site):
+            self.book.answers(site)
+            self._channels.drop(site)
+
+    def _unheard(self, site: SiteId) -> None:
+        if not self.book.is_deaf(site):
+            self._channels.drop(site)
+        if self.book.addresses(site):
+            self.book.deaf(site, asyncio.get_running_loop().time())
+
+    def _data_way(self, site: SiteId) -> Way | None:
+        ways = self.book.ways(site)
+        if len(ways) > 1 and not ways[0].tunnel and not self._dialled(site):
+            # Not known to answer, and something else may reach it: find out on the side.
+            self._look(site)
+        return ways[0] if ways else None
+
+    def _look(self, site: SiteId) -> None:
+        if site not in self._looking and len(self._looking) < LOOKS_AT_ONCE and not self._stopped:
+            task = self._looking[site] = asyncio.ensure_future(self._look_at(site))
+            task.add_done_callback(lambda _: self._looking.pop(site, None))
+
+    async def _look_at(self, site: SiteId) -> None:
+        await self.answers(site)

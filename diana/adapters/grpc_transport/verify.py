@@ -1,0 +1,35 @@
+"""Does a named site answer at an address? A TLS handshake with full verification, and nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+from diana.model.ids import SiteId
+from diana.wire.tls import server_name
+
+VERIFY_WAIT_S = 3.0
+
+
+async def verify_site(address: str, site: SiteId, vo: str, keys: Path) -> str:
+    """Empty if the holder of this site's certificate answers at host:port within 3 s; else one line why not."""
+    host, _, port = address.rpartition(":")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(keys / "vo.pem")
+        context.load_cert_chain(keys / "site.pem", keys / "site.key")
+        context.set_alpn_protocols(["h2"])
+        async with asyncio.timeout(VERIFY_WAIT_S):
+            _, writer = await asyncio.open_connection(
+                host.strip("[]"), int(port), ssl=context, server_hostname=server_name(site, vo)
+            )
+            writer.transport.abort()
+    except TimeoutError:
+        return "no answer in time"
+    except OSError as error:
+        # Never empty: asyncio's own reset says nothing at all.
+        return error.strerror or str(error) or type(error).__name__
+    except ValueError as error:
+        return str(error) or "no address"
+    return ""

@@ -1,0 +1,186 @@
+"""Under which local account a job runs here (PROMISES 5.7): this site's own list says it, never a peer nor the job.
+
+Node and spawner stay the account they are; the root program `run_as.py` becomes the job's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from diana.adapters.lrm.runas import acl
+from diana.model.layout import DataDir
+
+PROGRAM = "/usr/local/libexec/diana-run-as"
+ANYBODY = "*"
+CHECKED_S = 60.0
+"""An account the program allowed is not asked about again for so long."""
+_WAIT_S = 60.0
+_PASSABLE = ("jobs", "slots", "staged")
+_BY_CONTENT = ("cache", "blobs")
+"""Whoever knows a content's hash may read it there."""
+_PRIVATE = ("groups", "collected", "logs")
+
+
+class NoAccount(Exception):
+    """One line: nobody here runs these jobs, why, and the mend."""
+
+
+def command(program: str, verb: str, account: str) -> list[str]:
+    """How this process calls the program: straight as root, else through sudo, which asks nothing."""
+    return [*(() if os.geteuid() == 0 else ("/usr/bin/sudo", "-n")), program, verb, account]
+
+
+def call(program: str, verb: str, account: str, told: object = None, folder: Path | str | None = None) -> str:
+    """Empty, or the line with which the program refused. Blocks for some 50 ms."""
+    try:
+        done = subprocess.run(
+            command(program, verb, account),
+            input=json.dumps(told).encode(),
+            capture_output=True,
+            cwd=folder,
+            env={},
+            timeout=_WAIT_S,
+            check=False,
+        )
+    except FileNotFoundError as fault:
+        return f"{fault.filename} is not there; run `diana site run-as install` as root"
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return f"{program}: {fault}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return "" if done.returncode == 0 else (lines[-1] if lines else f"{program} ended with {done.returncode}")
+
+
+class Accounts:
+    """`run_as`: VO principal, or "*" for all others, -> local account. Empty: all jobs run as the node itself.
+
+    Safe to use from several threads; `of` blocks on the disk and on the program.
+    """
+
+    def __init__(
+        self, run_as: Mapping[str, str], program: str = PROGRAM, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._run_as = dict(run_as)
+        self.program = program
+        self._clock = clock
+        self._allowed: dict[str, float] = {}
+
+    @property
+    def any(self) -> bool:
+        return bool(self._run_as)
+
+    def named(self) -> list[str]:
+        return sorted(set(self._run_as.values()))
+
+    def of(self, owner: str) -> str:
+        """The account, allowed by the program too; empty: the node's own. NoAccount."""
+        if not self._run_as:
+            return ""
+        account = self._run_as.get(owner) or self._run_as.get(ANYBODY, "")
+        if not account:
+            raise NoAccount(f"no account here runs jobs of {owner}; have its operator add {owner} to run_as")
+        if self._clock() - self._allowed.get(account, -CHECKED_S) >= CHECKED_S:
+            if why := call(self.program, "check", account):
+                raise NoAccount(why)
+            self._allowed[account] = self._clock()
+        return account
+
+    def release_all(self, folder: Path) -> None:
+        """For a folder of which nobody remembers who left what in it."""
+        for account in self.named():
+            self.release(account, folder)
+
+    def release(self, account: str, folder: Path, names: Sequence[str] = (".",)) -> None:
+        """What `account` left in those folders below `folder` may be read and deleted. PermissionError says why not."""
+        if why := call(self.program, "release", account, list(names), folder):
+            raise PermissionError(1, why, str(folder))
+
+
+def uid_of(account: str) -> int:
+    """NoAccount where the machine knows none of that name."""
+    try:
+        return pwd.getpwnam(account).pw_uid
+    except KeyError:
+        raise NoAccount(f"account {account} is not known to this machine; make it") from None
+
+
+def open_ways(data: DataDir) -> None:
+    """Accounts may pass through the data directory to what is granted to them, and see nothing else of it. NoAccount
+    where they cannot even come so far."""
+    for name in (*_PASSABLE, *_BY_CONTENT, *_PRIVATE):
+        (data.root / name).mkdir(mode=0o700, exist_ok=True)
+    for entry in data.root.iterdir():
+        if entry.name not in (*_PASSABLE, *_BY_CONTENT) and not entry.is_symlink():
+            entry.chmod(entry.stat().st_mode & 0o7770)
+    for name in ("", *_PASSABLE, *_BY_CONTENT):
+        acl.let_pass(data.root / name)
+    for folder in data.root.resolve().parents:
+        if not folder.stat().st_mode & 0o001:
+            raise NoAccount(f"{folder} lets no other account through to {data.root}; chmod o+x {folder}")
+
+
+class Ways:
+    """What one account needs of the data directory for the jobs of one subgroup."""
+
+    def __init__(self, data: DataDir, uid: int) -> None:
+        self._root = data.root.resolve()
+        self._uid = uid
+        self._open: set[Path] = set()
+
+    def private(self, folder: Path) -> None:
+        """A folder of the subgroup, for this account alone to pass through."""
+        if folder not in self._open:
+            acl.grant(folder, self._uid, acl.ENTER)
+            self._open.add(folder)
+
+    def through(self, folder: Path, top: Path) -> None:
+        """All folders from `top`, exclusive, down to `folder`."""
+        if folder not in self._open:
+            for each in (*reversed([p for p in folder.parents if top in p.parents]), folder):
+                acl.let_pass(each)
+            self._open.add(folder)
+
+    def content(self, path: Path) -> None:
+        """A file or folder of data that a link leads to, if it is the node's to open: whatever an operator registered
+        elsewhere has modes of its own."""
+        real = path.resolve()
+        if real in self._open or self._root not in real.parents:
+            return
+        self._open.add(real)
+        self.through(real.parent, self._root)
+        if real.is_dir():
+            acl.let_read(real)
+
+    def give(self, folder: Path) -> None:
+        acl.give(folder, self._uid)
+
+    def lend(self, folder: Path) -> None:
+        """Where a merge command runs: given if it is the node's, else of whoever named it."""
+        real = folder.resolve()
+        if real.stat().st_uid != os.geteuid():
+            return
+        if self._root in real.parents:
+            for each in (p for p in reversed(real.parents) if self._root in p.parents):
+                acl.grant(each, self._uid, acl.ENTER)
+        self.give(real)
+
+
+def grant_log(fd: int, uid: int) -> None:
+    """A job may open its standard output by name, as /dev/stdout."""
+    acl.grant(fd, uid, acl.WRITE)
+
+
+def order_of(program: str, argv: Sequence[str], environment: Mapping[bytes, bytes], memory_bytes: int) -> bytes:
+    """What `run` reads. Not in argv nor environment of the root program: the one is seen by all, the other believed."""
+    told = {
+        "program": program,
+        "argv": list(argv),
+        "environment": {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()},
+        "memory_bytes": memory_bytes,
+    }
+    return json.dumps(told).encode()

@@ -1,0 +1,190 @@
+"""diana-run-as VERB ACCOUNT: the only part of diana that runs as root, and only until it has become ACCOUNT for good.
+
+    check    does nothing more
+    run      executes the command on standard input, in the folder it was called in
+    kill     signals the runs on standard input
+    release  lets the node read and delete what the account left in the folders on standard input
+
+All that is done with the account's rights alone. Whom it becomes for whom is said by /etc/diana/run-as.toml, or by the
+run-as.toml beside this file where there is one:
+
+    nodes = ["diana"]          # accounts that may call it (through sudo); "root" for a node that runs as root
+    accounts = ["ann", "bob"]  # whom it becomes; never root, never below min_uid
+    min_uid = 1000
+    max_processes = 4096       # of one account at once, which bounds a fork bomb
+
+That file, this one and all folders above them must be root's and writable by nobody else. No shell is started, nothing
+is looked up in PATH, no environment of the caller reaches anything, and standard input is read after root was given up.
+Standard library only, Python 3.11, run with -IS. Exit 125: refused, with one line on standard error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pwd
+import resource
+import signal
+import stat
+import sys
+import time
+import tomllib
+from typing import Any, NoReturn
+
+ALLOWED = "/etc/diana/run-as.toml"
+REFUSED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+MOST_ROUNDS = 100
+KEYS = {"nodes": [], "accounts": [], "min_uid": 1000, "max_processes": 4096}
+
+
+def refuse(why: str) -> NoReturn:
+    sys.stderr.write(f"diana-run-as: {why}\n")
+    sys.exit(REFUSED)
+
+
+def check_roots_own(path: str) -> None:
+    """Whoever can change the file, or put another in its place, could become anybody it allows."""
+    path = os.path.realpath(path)
+    while True:
+        status = os.lstat(path)
+        shared = status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX)
+        if status.st_uid != 0 or shared:
+            refuse(f"{path}: must be root's and writable by nobody else; chown root and chmod go-w")
+        if path == "/":
+            return
+        path = os.path.dirname(path)
+
+
+def allowed() -> tuple[str, dict[str, Any]]:
+    beside = os.path.join(os.path.dirname(os.path.realpath(__file__)), "run-as.toml")
+    path = beside if os.path.exists(beside) else ALLOWED
+    check_roots_own(__file__)
+    try:
+        check_roots_own(path)
+        with open(path, "rb") as file:
+            table = {**KEYS, **tomllib.load(file)}
+    except (OSError, ValueError) as fault:
+        refuse(f"{path}: {fault}; run `diana site run-as install` as root")
+    texts = [table["nodes"], table["accounts"]]
+    numbers = [table["min_uid"], table["max_processes"]]
+    good = all(type(each) is list and all(type(name) is str for name in each) for each in texts)
+    if len(table) != len(KEYS) or not good or not all(type(each) is int and each > 0 for each in numbers):
+        refuse(f"{path}: want nodes and accounts, lists of names, and min_uid and max_processes, numbers above 0")
+    return path, table
+
+
+def entry_of(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def become(account: str) -> tuple[pwd.struct_passwd, int]:
+    """This process is `account`'s from here on, or it ends."""
+    if os.geteuid() != 0:
+        refuse("wants to be root at first; call it through sudo")
+    path, table = allowed()
+    caller = int(os.environ.get("SUDO_UID", "0"))
+    if caller not in [found.pw_uid for found in map(entry_of, table["nodes"]) if found]:
+        refuse(f"uid {caller} may not use it; add its account to nodes in {path}")
+    found = entry_of(account)
+    if account not in table["accounts"] or found is None:
+        refuse(f"account {account!r} is not allowed; add it to accounts in {path}")
+    if found.pw_uid < table["min_uid"] or found.pw_uid == 0 or found.pw_gid == 0:
+        ids = f"uid {found.pw_uid}, group {found.pw_gid}"
+        refuse(f"account {account!r} has {ids}; root and accounts of the system never run jobs")
+    os.initgroups(account, found.pw_gid)
+    if 0 in os.getgroups():
+        refuse(f"account {account!r} is in group 0; take it out of root's group")
+    os.setresgid(found.pw_gid, found.pw_gid, found.pw_gid)
+    os.setresuid(found.pw_uid, found.pw_uid, found.pw_uid)
+    if os.getresuid() != (found.pw_uid,) * 3 or os.getresgid() != (found.pw_gid,) * 3:
+        refuse("root was not given up")
+    try:
+        os.setuid(0)
+    except PermissionError:
+        return found, int(table["max_processes"])
+    refuse("root could be had back")
+
+
+def told() -> Any:
+    with os.fdopen(os.dup(0), "rb") as file:
+        return json.loads(file.read())
+
+
+def run(found: pwd.struct_passwd, max_processes: int) -> None:
+    order = told()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.closerange(3, 1 << 20)
+    mine = {"HOME": found.pw_dir, "USER": found.pw_name, "LOGNAME": found.pw_name, "SHELL": found.pw_shell}
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = max_processes if hard == resource.RLIM_INFINITY else min(max_processes, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    if order["memory_bytes"]:
+        resource.setrlimit(resource.RLIMIT_DATA, (order["memory_bytes"],) * 2)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.umask(0o027)
+    try:
+        os.execve(order["program"], order["argv"], {**mine, **order["environment"]})
+    except OSError as fault:
+        sys.stderr.write(f"diana: {order['program']}: {fault.strerror} for account {found.pw_name}\n")
+        sys.exit(NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE)
+
+
+def kill(found: pwd.struct_passwd, max_processes: int) -> None:
+    """A run is known by its leader, which began at a certain tick, the session of that number, and a mark in its
+    environment. The kernel lets this account's processes be signalled and no others'."""
+    order = told()
+    for _ in range(MOST_ROUNDS if order["signal"] == signal.SIGKILL else 1):
+        leaders = {pid for pid, ticks, _ in order["runs"] if (fields_of(pid) or [b""] * 20)[19] in (b"", b"%d" % ticks)}
+        marks = {mark.encode() for _, _, mark in order["runs"] if mark}
+        # No short cut: all are signalled in each round, or what forks would keep ahead.
+        hits = [is_hit(int(pid), leaders, marks, order["signal"]) for pid in os.listdir("/proc") if pid.isdecimal()]
+        if not any(hits):
+            return
+        time.sleep(0.01)
+
+
+def is_hit(pid: int, leaders: set[int], marks: set[bytes], number: int) -> bool:
+    fields = fields_of(pid)
+    if pid == os.getpid() or not fields or fields[0] in (b"Z", b"X"):
+        return False
+    try:
+        if pid not in leaders and int(fields[3]) not in leaders:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if marks.isdisjoint(file.read().split(b"\0")):
+                    return False
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def fields_of(pid: int) -> list[bytes]:
+    """/proc/PID/stat from the state letter on: 3 is the session, 19 the start in ticks; [] when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def release(found: pwd.struct_passwd, max_processes: int) -> None:
+    """For what is this account's own and has no other name elsewhere; links are left alone."""
+    for _, folders, files, at in itertools.chain(*(os.fwalk(top) for top in told())):
+        for name in folders + files:
+            status = os.lstat(name, dir_fd=at)
+            folder = stat.S_ISDIR(status.st_mode)
+            if status.st_uid == os.getuid() and (folder or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)):
+                os.chmod(name, stat.S_IMODE(status.st_mode) | (0o777 if folder else 0o444), dir_fd=at)
+
+
+VERBS = {"check": lambda found, max_processes: None, "run": run, "kill": kill, "release": release}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in VERBS:
+        refuse("usage: diana-run-as check|run|kill|release ACCOUNT")
+    VERBS[sys.argv[1]](*become(sys.argv[2]))

@@ -1,0 +1,159 @@
+"""Jobs that run as accounts other than the spawner's: started, signalled and tidied up after through the root program.
+
+What must wait for the program is gathered over a turn of the loop and told to one process of it, which nobody waits
+for: to cancel a thousand runs costs one start of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+
+from diana.adapters.lrm.spawner.identity import boot_s, start_ticks
+from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.processes import Scratch
+from diana.adapters.lrm.spawner.segments import Segment
+
+_AGAIN_S = 0.5
+"""A run that is still there is signalled anew after this."""
+
+FileAction = tuple[int, int, int]
+
+
+class OtherAccounts:
+    """Nothing of `runas` is imported before a job needs it."""
+
+    def __init__(self) -> None:
+        self.program = ""
+        self.separate = os.geteuid() != 0
+        """Processes of other accounts are out of our reach but by the program."""
+        self._told: dict[tuple[str, int], dict[tuple[int, int, str], None]] = {}
+        self._running: set[int] = set()
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+
+    # --- starting --------------------------------------------------------------------------------------
+
+    def let_log(self, job: Job, segment: Segment) -> None:
+        """OSError."""
+        account = job.claim.record.account
+        if account and segment.lent_to != account:
+            from diana.adapters.lrm.runas.accounts import grant_log
+
+            grant_log(segment.fd, _uid(account))
+            segment.lent_to = account
+
+    def lend(self, job: Job, scratch: str) -> None:
+        """The slot's scratch directory, until `take_back`. OSError."""
+        if account := job.claim.record.account:
+            from diana.adapters.lrm.runas import acl
+
+            acl.give(scratch, _uid(account))
+
+    def launch(
+        self,
+        job: Job,
+        program: str,
+        environment: Mapping[bytes, bytes],
+        folder: str,
+        actions: Sequence[FileAction],
+    ) -> int:
+        """As leader of a new session; gives the pid. OSError, ValueError for a NUL where none can be."""
+        from diana.adapters.lrm.runas.accounts import command, order_of
+
+        if any("\0" in word for word in job.argv) or any(b"\0" in k + v for k, v in environment.items()):
+            raise ValueError("a NUL byte")
+        words = command(self.program, "run", job.claim.record.account)
+        order = _held(order_of(os.path.join(folder, program), job.argv, environment, job.claim.memory_bytes))
+        try:
+            # The last word on descriptor 0.
+            stdin = (os.POSIX_SPAWN_DUP2, order, 0)
+            return os.posix_spawn(words[0], words, {}, file_actions=[*actions, stdin], setsid=True, setsigmask=())
+        finally:
+            os.close(order)
+
+    # --- ending ----------------------------------------------------------------------------------------
+
+    def signal(self, job: Job, marker: bytes, number: int) -> None:
+        """With the next `flush`; KILL for the same run not more often than it can work."""
+        if number == signal.SIGKILL:
+            if boot_s() - job.killed_at_s < _AGAIN_S:
+                return
+            job.killed_at_s = boot_s()
+        ticks = start_ticks(job.pid) or 0
+        self._tell(job.claim.record.account, number, (job.pid if ticks else 0, ticks, marker.decode()))
+
+    def kill_stray(self, pid: int, owners: Collection[Job]) -> None:
+        """A process out of our reach that belongs to one of these."""
+        ticks = start_ticks(pid)
+        for account in sorted({job.claim.record.account for job in owners} - {""}):
+            if ticks:
+                self._tell(account, signal.SIGKILL, (pid, ticks, ""))
+
+    def _tell(self, account: str, number: int, run: tuple[int, int, str]) -> None:
+        self._told.setdefault((account, number), {})[run] = None
+
+    def flush(self) -> None:
+        """One process of the program for each account and signal."""
+        for (account, number), runs in self._told.items():
+            from diana.adapters.lrm.runas.accounts import command
+
+            words = command(self.program, "kill", account)
+            told = _held(json.dumps({"signal": number, "runs": list(runs)}).encode())
+            actions = [
+                (os.POSIX_SPAWN_DUP2, told, 0),
+                (os.POSIX_SPAWN_DUP2, self._null, 1),
+                (os.POSIX_SPAWN_DUP2, self._null, 2),
+            ]
+            with suppress(OSError):
+                self._running.add(os.posix_spawn(words[0], words, {}, file_actions=actions))
+            os.close(told)
+        self._told.clear()
+
+    def helpers(self) -> frozenset[int]:
+        """Processes of the program that signal; those that are done are reaped."""
+        for pid in [*self._running]:
+            try:
+                done, _ = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                done = pid
+            if done:
+                self._running.discard(pid)
+        return frozenset(self._running)
+
+    def take_back(self, job: Job, scratch: Scratch) -> bool:
+        """Whether the slot's directory was lent and is to be made anew. OSError when it cannot be deleted."""
+        account = job.claim.record.account
+        if not account:
+            return False
+        slot = job.slots[0]
+        try:
+            scratch.renew(slot)
+        except PermissionError:
+            from diana.adapters.lrm.runas.accounts import call
+
+            if why := call(self.program, "release", account, ["."], scratch.path(slot)):
+                raise PermissionError(1, why) from None
+            scratch.renew(slot)
+        return True
+
+
+def _held(content: bytes) -> int:
+    """A descriptor to read it from: no pipe, whose reader might never come."""
+    fd = os.memfd_create("diana-run-as", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _uid(account: str) -> int:
+    """OSError where the machine knows no such account."""
+    from diana.adapters.lrm.runas.accounts import NoAccount, uid_of
+
+    try:
+        return uid_of(account)
+    except NoAccount as fault:
+        raise OSError(0, str(fault), account) from None

@@ -1,0 +1,8 @@
+"""What two machines of one site, leader and standby, say to each other over gRPC, and to their witness."""
+
+from diana.adapters.replica_link.link import ReplicaLink
+from diana.adapters.replica_link.saved import DurableFile
+from diana.adapters.replica_link.seeds import Fetcher, SeedService
+from diana.adapters.replica_link.witness import WitnessClient, WitnessService
+
+__all__ = ["DurableFile", "Fetcher", "ReplicaLink", "SeedService", "WitnessClient", "WitnessService"]

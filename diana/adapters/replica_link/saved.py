@@ -1,0 +1,55 @@
+"""`replica.json`: what a machine of a pair must not forget whatever becomes of its journal, foremost the promised term.
+
+It lies outside the journal's file, which a copy of the leader's may replace at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from diana import errors
+
+T = TypeVar("T")
+
+
+class DurableFile(Generic[T]):
+    """One JSON value that is replaced as a whole."""
+
+    def __init__(self, path: Path, kind: type[T]) -> None:
+        self.path = path
+        self._decoder: Any = msgspec.json.Decoder(kind)
+
+    def read(self) -> T | None:
+        """None: never written. StoreFailed when it cannot be read."""
+        try:
+            found: T = self._decoder.decode(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as error:
+            raise errors.StoreFailed(
+                f"{self.path}: {error}; delete it to begin anew as a standby that holds nothing"
+            ) from error
+        return found
+
+    def write(self, value: T) -> None:
+        """Durable on return; StoreFailed."""
+        part = self.path.with_name(self.path.name + ".part")
+        try:
+            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, msgspec.json.encode(value))
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            part.rename(self.path)
+            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise errors.StoreFailed(f"{self.path}: {error.strerror}; check the disk, then start again") from error

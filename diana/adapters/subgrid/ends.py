@@ -1,0 +1,195 @@
+"""Ends a member machine has told and nobody said yet to forget, and reading what those jobs left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+
+from diana.adapters.staging.paths import open_file
+from diana.adapters.staging.refs import parts_of
+from diana.engine import columns
+from diana.engine.events import JobsEnded, Run
+from diana.model.facts import Facts, JobError, Outcome, OutputFile
+from diana.model.ids import SubgroupId, group_of, job_id
+from diana.model.layout import DataDir
+
+CHUNK_BYTES = 1 << 20
+_ROWS_PER_BATCH = 5_000
+
+
+class Kept:
+    """One batch of ends. Rows that are forgotten leave it."""
+
+    __slots__ = ("epoch", "facts", "left", "subgroup", "ticket")
+
+    def __init__(self, ticket: int, subgroup: SubgroupId, epoch: int, facts: Facts) -> None:
+        self.ticket = ticket
+        self.subgroup = subgroup
+        self.epoch = epoch
+        self.facts = facts
+        self.left = set(range(len(facts.indices)))
+
+    def now(self) -> Facts:
+        """Of those rows nobody has forgotten."""
+        if len(self.left) == len(self.facts.indices):
+            return self.facts
+        return columns.pick(self.facts, sorted(self.left))
+
+
+class EndBook:
+    """Volatile: the spawner tells its ends again after a restart."""
+
+    def __init__(self) -> None:
+        self._batches: dict[int, Kept] = {}
+        self._of_run: dict[Run, tuple[int, int]] = {}
+        self._tickets = 0
+
+    def __contains__(self, run: Run) -> bool:
+        return run in self._of_run
+
+    def runs(self) -> set[Run]:
+        return set(self._of_run)
+
+    def batches(self) -> list[Kept]:
+        """In the order they came."""
+        return list(self._batches.values())
+
+    def get(self, ticket: int) -> Kept | None:
+        return self._batches.get(ticket)
+
+    def add(self, ended: JobsEnded) -> list[Kept]:
+        """Those of them that are new, in batches that fit a message."""
+        facts = ended.facts
+        runs = [
+            Run(ended.subgroup, ended.epoch, index, attempt)
+            for index, attempt in zip(facts.indices, facts.attempts, strict=True)
+        ]
+        new = [row for row, run in enumerate(runs) if run not in self._of_run]
+        if not new:
+            return []
+        if len(new) < len(runs):
+            facts = columns.pick(facts, new)
+            runs = [runs[row] for row in new]
+        out = []
+        for at, part in _pieces(facts):
+            self._tickets += 1
+            kept = Kept(self._tickets, ended.subgroup, ended.epoch, part)
+            self._batches[kept.ticket] = kept
+            for row in range(len(part.indices)):
+                self._of_run[runs[at + row]] = (kept.ticket, row)
+            out.append(kept)
+        return out
+
+    def forget(self, runs: list[Run]) -> list[tuple[SubgroupId, int, OutputFile]]:
+        """What of these was collected here and is needed no more."""
+        gone: dict[int, set[int]] = {}
+        for run in runs:
+            place = self._of_run.pop(run, None)
+            if place is not None:
+                kept = self._batches[place[0]]
+                kept.left.discard(place[1])
+                gone.setdefault(place[0], set()).add(kept.facts.indices[place[1]])
+        leavings: list[tuple[SubgroupId, int, OutputFile]] = []
+        for ticket, indices in gone.items():
+            kept = self._batches[ticket]
+            leavings += [(kept.subgroup, kept.epoch, o) for o in kept.facts.outputs if o.index in indices]
+            if not kept.left:
+                del self._batches[ticket]
+        return leavings
+
+
+def _pieces(facts: Facts) -> Iterator[tuple[int, Facts]]:
+    """(first row, part), each with a bounded number of rows and outputs."""
+    count = len(facts.indices)
+    weight = count + len(facts.outputs) + len(facts.errors)
+    if weight <= _ROWS_PER_BATCH:
+        yield 0, facts
+        return
+    step = max(1, count * _ROWS_PER_BATCH // weight)
+    for at in range(0, count, step):
+        yield at, columns.pick(facts, range(at, min(at + step, count)))
+
+
+def as_they_lie(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Facts:
+    """The facts, with what can be read of logs and outputs: a file that vanished must not hold up the rest. Blocks."""
+    outputs, errors, failed = [], list(facts.errors), set()
+    for output in facts.outputs:
+        try:
+            path = data.collected(subgroup, epoch).joinpath(*parts_of(output.name))
+            good = path.lstat().st_size == output.size_bytes
+        except OSError:
+            good = False
+        if good:
+            outputs.append(output)
+        elif output.index not in failed:
+            failed.add(output.index)
+            name = job_id(group_of(subgroup), output.index)
+            errors.append(JobError(output.index, f"{name}: output {output.name} vanished from its machine's disk"))
+    lengths = list(facts.log_lengths)
+    sizes: dict[str, int] = {}
+    for row, segment in enumerate(facts.log_segments):
+        if segment and segment not in sizes:
+            sizes[segment] = 0
+            with suppress(OSError):
+                sizes[segment] = (data.logs_root / segment).stat().st_size
+        if not segment or facts.log_offsets[row] + lengths[row] > sizes[segment]:
+            lengths[row] = 0
+    if not failed and lengths == facts.log_lengths:
+        return facts
+    outcomes = [
+        int(Outcome.STAGING_FAILED) if index in failed and outcome == Outcome.DONE else outcome
+        for index, outcome in zip(facts.indices, facts.outcomes, strict=True)
+    ]
+    return msgspec.structs.replace(facts, outputs=outputs, errors=errors, log_lengths=lengths, outcomes=outcomes)
+
+
+def leavings(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Iterator[bytes]:
+    """The logs, then the outputs, in chunks. Blocks; OSError, ValueError for a file shorter than it was."""
+    buffer = bytearray()
+    for fd, offset, length in _stretches(data, subgroup, epoch, facts):
+        while length:
+            data_read = os.pread(fd, min(length, CHUNK_BYTES - len(buffer)), offset)
+            if not data_read:
+                raise ValueError(f"{subgroup}: a file became shorter while it was read")
+            buffer += data_read
+            offset += len(data_read)
+            length -= len(data_read)
+            if len(buffer) >= CHUNK_BYTES:
+                yield bytes(buffer)
+                buffer.clear()
+    if buffer:
+        yield bytes(buffer)
+
+
+def _stretches(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Iterator[tuple[int, int, int]]:
+    """(descriptor, offset, length); the descriptor is good until the next is asked for."""
+    name, fd = "", -1
+    try:
+        for row, length in enumerate(facts.log_lengths):
+            if length and facts.log_segments[row] != name:
+                if fd >= 0:
+                    os.close(fd)
+                name, fd = facts.log_segments[row], -1
+                fd = open_file(data.logs_root, parts_of(name))
+            if length:
+                yield fd, facts.log_offsets[row], length
+        for output in facts.outputs:
+            if output.size_bytes:
+                if fd >= 0:
+                    os.close(fd)
+                fd = -1
+                fd = open_file(data.collected(subgroup, epoch), parts_of(output.name))
+                yield fd, 0, output.size_bytes
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def delete(data: DataDir, gone: list[tuple[SubgroupId, int, OutputFile]]) -> None:
+    """Outputs the RootGrid has. Blocks."""
+    for subgroup, epoch, output in gone:
+        with suppress(OSError):
+            data.collected(subgroup, epoch).joinpath(*parts_of(output.name)).unlink()

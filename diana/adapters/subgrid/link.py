@@ -1,0 +1,219 @@
+"""The RootGrid's end of one stream from a member machine: orders out, in the order they were given.
+
+Orders whose jobs read files wait for a thread that finds out which; what comes after them waits with them. A link that
+has ended takes no orders: the engine gives them anew when the machine is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor
+
+from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.inputs import Grants, InputBook
+from diana.adapters.subgrid.protocol import FromRoot
+from diana.engine import columns
+from diana.engine.effects import Kill, Start
+from diana.engine.events import JobsEnded, Run
+from diana.model.data import DataFile
+from diana.model.facts import JobError, Outcome
+from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec, encode_spec
+from diana.ports import Emit
+
+WAITING_BYTES = 64 << 20
+"""Told and not yet taken by the stream: a machine that takes nothing is let go."""
+_INDICES_PER_ORDER = 500
+
+
+class MemberLink:
+    """Belongs to the loop. `number` tells the streams of all machines apart."""
+
+    def __init__(
+        self,
+        machine: str,
+        number: int,
+        site: SiteId,
+        book: InputBook,
+        pool: Executor,
+        emit: Emit,
+        clock: Callable[[], float],
+        term: int,
+    ) -> None:
+        self.term = term
+        """Under which it was greeted; under another it takes no orders."""
+        self.machine = machine
+        self.number = number
+        self.grants = Grants()
+        self.session = 0
+        """As the engine knows it; 0: no inventory told yet."""
+        self.their_session = 0
+        self.heard_s = clock()
+        self.busy = 0.0
+        self.delivering: asyncio.Task[None] | None = None
+        self.ended = asyncio.Event()
+        self._site = site
+        self._book = book
+        self._pool = pool
+        self._emit = emit
+        self._clock = clock
+        self._told: dict[SubgroupId, set[str]] = {}
+        """Subgroups it had orders of, with the refs of the files it was told."""
+        self._specs: dict[SubgroupId, GroupSpec] = {}
+        self._out: deque[bytes] = deque()
+        self._out_bytes = 0
+        self._news = asyncio.Event()
+        self._waiting: deque[tuple[Start, list[int]] | Kill] = deque()
+        self._working: asyncio.Task[None] | None = None
+
+    # --- orders ----------------------------------------------------------------------------------------
+
+    def start(self, order: Start) -> None:
+        if order.session != self.session or self.ended.is_set():
+            return
+        if order.term != self.term:
+            self.end()
+            return
+        indices = list(order.indices)
+        if not self._waiting and not self._book.has_inputs(order):
+            self._send_order(order, order.indices, [])
+            return
+        for at in range(0, len(indices), _INDICES_PER_ORDER):
+            self._enqueue((order, indices[at : at + _INDICES_PER_ORDER]))
+
+    def kill(self, order: Kill) -> None:
+        if self._waiting:
+            self._enqueue(order)
+        else:
+            self._send_kill(order)
+
+    def forget(self, runs: list[Run]) -> None:
+        for part in protocol.in_parts(runs):
+            self.send(protocol.Forget(protocol.columns(part)))
+
+    def drop(self, subgroup: SubgroupId) -> None:
+        self.grants.drop(subgroup)
+        self._specs.pop(subgroup, None)
+        if self._told.pop(subgroup, None) is not None:
+            self.send(protocol.Drop([subgroup]))
+
+    def _enqueue(self, item: tuple[Start, list[int]] | Kill) -> None:
+        self._waiting.append(item)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work_off())
+
+    async def _work_off(self) -> None:
+        while self._waiting:
+            item = self._waiting[0]
+            if isinstance(item, Kill):
+                self._send_kill(item)
+            else:
+                await self._look_and_send(*item)
+            self._waiting.popleft()
+        self._working = None
+
+    async def _look_and_send(self, order: Start, indices: list[int]) -> None:
+        if order.session != self.session:
+            return
+        files: list[DataFile] = []
+        if self._book.has_inputs(order):
+            try:
+                loop = asyncio.get_running_loop()
+                files = await loop.run_in_executor(self._pool, self._book.files_of, order, indices)
+            except (ValueError, LookupError, OSError) as fault:
+                self._refuse(order, indices, str(fault))
+                return
+        # The machine may have told a new inventory meanwhile.
+        if order.session == self.session:
+            self._send_files(order, files)
+            self._send_order(order, IndexSet.of(indices), [file.ref for file in files])
+
+    def _send_files(self, order: Start, files: list[DataFile]) -> None:
+        told = self._told.setdefault(order.subgroup, set())
+        new = [file for file in files if file.ref not in told]
+        self.grants.give(order.subgroup, new)
+        for at in range(0, len(new), protocol.FILES_PER_MESSAGE):
+            self.send(protocol.Files(order.subgroup, new[at : at + protocol.FILES_PER_MESSAGE]))
+        told.update(file.ref for file in new)
+
+    def _send_order(self, order: Start, indices: IndexSet, refs: list[str]) -> None:
+        self._told.setdefault(order.subgroup, set())
+        spec = self._specs.get(order.subgroup)
+        if spec is not order.spec and spec != order.spec:
+            self._specs[order.subgroup] = order.spec
+            self.send(protocol.Spec(order.subgroup, encode_spec(order.spec)))
+        self.send(
+            protocol.Order(
+                session=self.their_session,
+                term=order.term,
+                subgroup=order.subgroup,
+                epoch=order.epoch,
+                owner=order.owner,
+                bounds=indices.bounds,
+                attempts=[(i, attempt) for i, attempt in order.attempts if i in indices],
+                refs=refs,
+            )
+        )
+
+    def _send_kill(self, order: Kill) -> None:
+        self.send(protocol.Kill(self.term, order.subgroup, order.epoch, order.indices.bounds))
+
+    def _refuse(self, order: Start, indices: list[int], why: str) -> None:
+        """Jobs nobody can start; the machine never hears of them."""
+        attempts = dict(order.attempts)
+        errors = [
+            JobError(index, f"{job_id(group_of(order.subgroup), index)} at site {self._site}: {why}")
+            for index in indices
+        ]
+        count = len(indices)
+        facts = columns.never_ran(
+            self._site,
+            indices,
+            [attempts.get(index, 1) for index in indices],
+            [int(Outcome.STAGING_FAILED)] * count,
+            0,
+            errors,
+            self._clock(),
+        )
+        self._emit(JobsEnded(subgroup=order.subgroup, epoch=order.epoch, facts=facts))
+
+    # --- stream ----------------------------------------------------------------------------------------
+
+    def send(self, message: FromRoot) -> None:
+        if self.ended.is_set():
+            return
+        encoded = protocol.encode_one(message)
+        self._out.append(encoded)
+        self._out_bytes += len(encoded)
+        if self._out_bytes > WAITING_BYTES:
+            self.end()
+        self._news.set()
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        """What is to be written, until the link ends."""
+        while not self.ended.is_set():
+            if not self._out:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            some: list[bytes] = []
+            size = 0
+            while self._out and size < protocol.MOST_FRAME_BYTES:
+                some.append(self._out.popleft())
+                size += len(some[-1])
+            self._out_bytes -= size
+            yield protocol.pack(some)
+
+    def end(self) -> None:
+        """Idempotent. No order goes out any more, no batch comes in."""
+        self.ended.set()
+        self._news.set()
+        self._out.clear()
+        if self._working is not None:
+            self._working.cancel()
+            self._working = None
+        if self.delivering is not None:
+            self.delivering.cancel()

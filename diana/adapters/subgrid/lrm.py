@@ -1,0 +1,225 @@
+"""A site's LRM over several machines: orders go to the machine the engine names, its own by the embedded LRM, the
+others over the streams they hold open (SPEC D8: a RootGrid and the SubGrid of machines under it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from diana.adapters.staging.refs import parse_ref
+from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.delivery import LogSegments
+from diana.adapters.subgrid.identities import Identities
+from diana.adapters.subgrid.inputs import InputBook
+from diana.adapters.subgrid.link import MemberLink
+from diana.engine.effects import DropSubgroup, Kill, StageIn, Start
+from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.errors import DianaError
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.layout import DataDir
+from diana.ports import Emit, LocalResourceManager
+
+SILENT_S = 20.0
+"""A machine that says nothing for so long is let go; it may come back."""
+
+_log = logging.getLogger("diana.subgrid")
+
+
+class SubGridLrm:
+    """`ports.LocalResourceManager` whose workers are this machine and the members attached to it. Belongs to the loop.
+
+    `term` is the site leader's at this moment; `alive` gives the subgroups whose files are needed somewhere; `needed`
+    says whether this subgroup and epoch is executed here; `given_up` of which machines an operator expects nothing.
+    """
+
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        machine: str,
+        local: LocalResourceManager,
+        emit: Emit,
+        clock: Callable[[], float],
+        *,
+        term: Callable[[], int],
+        alive: Callable[[], Iterable[SubgroupId]],
+        needed: Callable[[SubgroupId, int], bool],
+        given_up: Callable[[str], bool] = lambda _: False,
+        urls: tuple[str, ...] = (),
+    ) -> None:
+        """ValueError for a damaged file of machines."""
+        self.data = data
+        self.site = site
+        self.machine = machine
+        self.emit = emit
+        self.clock = clock
+        self.term = term
+        self.urls = urls
+        self.pool = ThreadPoolExecutor(2, "subgrid")
+        self._local = local
+        self._alive = alive
+        self.needed = needed
+        self._given_up = given_up
+        self._book = InputBook(data)
+        self._identities = Identities(data.root / "machines.json")
+        self._links: dict[str, MemberLink] = {}
+        self._numbers = 0
+        self._sessions: dict[str, int] = {}
+        self._told_by: dict[Run, str] = {}
+        """Machines whose ends were emitted, until these are forgotten."""
+        self._segments: dict[str, LogSegments] = {}
+        self._disks: dict[str, asyncio.Lock] = {}
+
+    # --- ports.LocalResourceManager --------------------------------------------------------------------
+
+    def start(self, order: Start) -> None:
+        if order.worker == self.machine:
+            self._local.start(order)
+        elif link := self._links.get(order.worker):
+            link.start(order)
+
+    def kill(self, order: Kill) -> None:
+        if order.worker == self.machine:
+            self._local.kill(order)
+        elif link := self._links.get(order.worker):
+            link.kill(order)
+
+    def forget(self, runs: tuple[Run, ...]) -> None:
+        own: list[Run] = []
+        theirs: dict[str, list[Run]] = {}
+        for run in runs:
+            machine = self._told_by.pop(run, self.machine)
+            (own if machine == self.machine else theirs.setdefault(machine, [])).append(run)
+        if own:
+            self._local.forget(tuple(own))
+        for machine, some in theirs.items():
+            # One that is away tells them again when it is back.
+            if link := self._links.get(machine):
+                link.forget(some)
+
+    # --- what the site's data are doing ------------------------------------------------------------------
+
+    def heed(self, order: StageIn | DropSubgroup) -> None:
+        """Told of what the stager is told, before it."""
+        if isinstance(order, StageIn):
+            self._book.note(order)
+            return
+        self._book.drop(order.subgroup)
+        for link in self._links.values():
+            link.drop(order.subgroup)
+
+    def may_read(self, machine: str, ref: str, sha256: str) -> bool:
+        """Whether an attached member may fetch this: an order of its own names it (PROMISES 5.3)."""
+        link = self._links.get(machine)
+        try:
+            return link is not None and link.grants.allow(parse_ref(ref), sha256)
+        except DianaError:
+            return False
+
+    # --- members -----------------------------------------------------------------------------------------
+
+    def machines(self) -> dict[str, float]:
+        """Attached members, each with its load per processor."""
+        return {name: link.busy for name, link in sorted(self._links.items())}
+
+    def attach(self, hello: protocol.Hello) -> MemberLink | protocol.Refused:
+        """A machine's stream begins; an older one of the same machine ends."""
+        why = self._why_not(hello)
+        if why:
+            _log.warning("machine %s refused: %s", hello.machine, why)
+            return protocol.Refused(why)
+        self.detach(self._links.get(hello.machine))
+        self._numbers += 1
+        link = MemberLink(
+            hello.machine, self._numbers, self.site, self._book, self.pool, self.emit, self.clock, self.term()
+        )
+        self._links[hello.machine] = link
+        return link
+
+    def _why_not(self, hello: protocol.Hello) -> str:
+        if not 1 <= hello.version <= protocol.VERSION:
+            return f"it speaks protocol {hello.version}, this release 1 to {protocol.VERSION}; upgrade the older one"
+        if hello.machine == self.machine:
+            return f"machine {hello.machine} is the one that leads; join it under another name"
+        if hello.term > self.term():
+            return f"it obeys term {hello.term}, this machine leads term {self.term()}: somebody else leads the site"
+        return self._identities.admit(hello.machine, hello.identity, self._given_up(hello.machine))
+
+    def on_ready(self, link: MemberLink, ready: protocol.Ready, known: list[Run]) -> None:
+        """A whole inventory came."""
+        session = self._sessions[link.machine] = self._sessions.get(link.machine, 0) + 1
+        link.session, link.their_session = session, ready.session
+        alive = set(self._alive())
+        if gone := [name for name in ready.subgroups if name not in alive]:
+            link.send(protocol.Drop(gone))
+        self.emit(
+            LrmReady(
+                worker=link.machine,
+                session=session,
+                slots=ready.slots,
+                known=tuple(known),
+                memory_bytes=ready.memory_bytes,
+            )
+        )
+
+    def on_lost(self, link: MemberLink) -> None:
+        """Its spawner is gone."""
+        if link.session:
+            link.session = 0
+            self.emit(LrmLost(link.machine))
+
+    def on_ended(self, link: MemberLink, ended: JobsEnded) -> None:
+        """Their outputs and logs are durable here."""
+        runs = [
+            Run(ended.subgroup, ended.epoch, index, attempt)
+            for index, attempt in zip(ended.facts.indices, ended.facts.attempts, strict=True)
+        ]
+        self._told_by.update(dict.fromkeys(runs, link.machine))
+        self.emit(ended)
+
+    def detach(self, link: MemberLink | None) -> None:
+        """The stream is over. Idempotent."""
+        if link is None or self._links.get(link.machine) is not link:
+            return
+        del self._links[link.machine]
+        link.end()
+        self.on_lost(link)
+
+    def greet_anew(self) -> None:
+        """The site's term rose: the members' streams end, and begin again under it."""
+        for link in list(self._links.values()):
+            self.detach(link)
+
+    def link(self, machine: str, number: int) -> MemberLink | None:
+        """The machine's stream, if it is the one of that number."""
+        link = self._links.get(machine)
+        return link if link is not None and link.number == number else None
+
+    def segments(self, machine: str) -> LogSegments:
+        return self._segments.setdefault(machine, LogSegments(self.data.logs_root, machine))
+
+    def disk_of(self, machine: str) -> asyncio.Lock:
+        """Held while a batch of the machine goes to the disk."""
+        return self._disks.setdefault(machine, asyncio.Lock())
+
+    def tick(self) -> None:
+        """Every few seconds: tell the members the time, let go of those that fell silent."""
+        now_s = self.clock()
+        for link in list(self._links.values()):
+            if now_s - link.heard_s > SILENT_S:
+                _log.warning("machine %s says nothing any more", link.machine)
+                self.detach(link)
+            elif link.term != self.term():
+                # Greeted anew, it obeys the new term; until then it takes no orders.
+                self.detach(link)
+            else:
+                link.send(protocol.Beat(now_s))
+
+    def close(self) -> None:
+        for link in list(self._links.values()):
+            link.end()
+        self._links.clear()
+        self.pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,293 @@
+"""What a member machine knows and does, whoever it is connected to: orders become staged inputs and starts, ends are
+kept and told until they are forgotten.
+
+A run is claimed once the spawner was given it. What was ordered and not claimed when a stream or the spawner is lost is
+dropped, and said not to be known: the site orders it anew (the rule of the session, `engine/events.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.ends import EndBook, Kept
+from diana.engine import columns
+from diana.engine.effects import Kill, StageIn, Start
+from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.model.data import DataFile, Fetch
+from diana.model.facts import JobError, Outcome, OutputFile
+from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec, decode_spec
+from diana.ports import LocalResourceManager
+
+_log = logging.getLogger("diana.member")
+
+Gone = list[tuple[SubgroupId, int, OutputFile]]
+
+
+class OwnLrm(LocalResourceManager, Protocol):
+    """The embedded LRM."""
+
+    def set_slots(self, slots: int) -> None: ...
+
+    def set_term(self, term: int) -> None: ...
+
+
+class OwnStager(Protocol):
+    def stage_in(self, order: StageIn) -> None: ...
+
+    def cancel(self, ticket: int) -> None: ...
+
+    def drop_subgroup(self, subgroup: SubgroupId) -> None: ...
+
+
+class Channel(Protocol):
+    """A stream to the RootGrid, as far as this module sees it."""
+
+    def send(self, message: protocol.FromMember) -> None: ...
+
+    def deliver(self, kept: Kept) -> None: ...
+
+
+class Member:
+    """Belongs to the loop. `local_event` is what the machine's LRM and stager are built to emit into."""
+
+    def __init__(
+        self,
+        site: SiteId,
+        machine: str,
+        slots: int,
+        memory_bytes: int,
+        clock: Callable[[], float],
+        *,
+        subgroups_here: Callable[[], list[str]],
+        dropped: Callable[[SubgroupId, bool], None],
+        delete: Callable[[Gone], None],
+    ) -> None:
+        """`dropped` is told of a subgroup nobody needs, and whether its group has none left here; `delete` of outputs
+        that were delivered."""
+        self.site = site
+        self.machine = machine
+        self.slots = slots
+        self.memory_bytes = memory_bytes
+        self.term = 0
+        self.ends = EndBook()
+        self._clock = clock
+        self._subgroups_here = subgroups_here
+        self._dropped = dropped
+        self._delete = delete
+        self._local: OwnLrm
+        self._stager: OwnStager
+        self._channel: Channel | None = None
+        self._local_session = 0
+        """0: the spawner is away."""
+        self._session = 0
+        self._claimed: set[Run] = set()
+        self._specs: dict[SubgroupId, GroupSpec] = {}
+        self._files: dict[SubgroupId, dict[str, DataFile]] = {}
+        self._here: dict[SubgroupId, set[str]] = {}
+        """Refs staged since the stream began."""
+        self._staging: dict[int, tuple[Start, list[str]]] = {}
+        self._tickets = 0
+
+    def use(self, local: OwnLrm, stager: OwnStager) -> None:
+        self._local, self._stager = local, stager
+
+    # --- the stream --------------------------------------------------------------------------------------
+
+    def attached(self, channel: Channel, term: int) -> None:
+        """A RootGrid of this term, durably noted, listens."""
+        self._channel = channel
+        if term != self.term:
+            self.term = term
+            self._local_session = 0
+            self._local.set_term(term)
+        self._inventory()
+
+    def detached(self) -> None:
+        """Jobs run on; what was not claimed is dropped."""
+        self._channel = None
+        self._drop_staging()
+        self._specs.clear()
+        self._files.clear()
+        self._here.clear()
+
+    def set_slots(self, slots: int) -> None:
+        if slots != self.slots:
+            self.slots = slots
+            self._local.set_slots(slots)
+            self._inventory()
+
+    def _inventory(self) -> None:
+        """Tell what is known here, under a new session, then every end that nobody has forgotten."""
+        channel = self._channel
+        if channel is None or not self._local_session:
+            return
+        self._drop_staging()
+        self._session += 1
+        known = sorted(self._claimed | self.ends.runs(), key=lambda r: (r.subgroup, r.epoch, r.index, r.attempt))
+        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here()))
+        parts = protocol.in_parts(known)
+        for at, part in enumerate(parts):
+            channel.send(protocol.Known(self._session, protocol.columns(part), at == len(parts) - 1))
+        for kept in self.ends.batches():
+            channel.deliver(kept)
+
+    def heard(self, message: protocol.FromRoot) -> None:
+        """ValueError for nonsense."""
+        match message:
+            case protocol.Spec(subgroup, spec):
+                self._specs[SubgroupId(subgroup)] = decode_spec(spec)
+            case protocol.Files(subgroup, files):
+                self._files.setdefault(SubgroupId(subgroup), {}).update((file.ref, file) for file in files)
+            case protocol.Order():
+                self._on_order(message)
+            case protocol.Kill():
+                self._on_kill(message)
+            case protocol.Forget(runs):
+                self._on_forget(protocol.runs_of(runs))
+            case protocol.Drop(subgroups):
+                for name in subgroups:
+                    self._on_drop(SubgroupId(name))
+            case protocol.Beat():
+                pass
+            case protocol.Welcome() | protocol.Refused():
+                raise ValueError("a second greeting")
+
+    # --- orders ------------------------------------------------------------------------------------------
+
+    def _on_order(self, order: protocol.Order) -> None:
+        if order.session != self._session or order.term != self.term or not self._local_session:
+            return
+        subgroup = SubgroupId(order.subgroup)
+        spec = self._specs.get(subgroup)
+        if spec is None:
+            raise ValueError(f"{subgroup}: an order without its spec")
+        start = Start(
+            worker=self.machine,
+            session=self._local_session,
+            term=order.term,
+            subgroup=subgroup,
+            epoch=order.epoch,
+            owner=order.owner,
+            spec=spec,
+            indices=IndexSet.checked(order.bounds),
+            attempts=tuple(order.attempts),
+        )
+        here = self._here.setdefault(subgroup, set())
+        missing = [ref for ref in order.refs if ref not in here]
+        if not missing:
+            self._begin(start)
+            return
+        told = self._files.get(subgroup, {})
+        if any(ref not in told for ref in missing):
+            raise ValueError(f"{subgroup}: an order names a file nobody told of")
+        self._tickets += 1
+        self._staging[self._tickets] = (start, missing)
+        files = tuple(Fetch(told[ref], (self.site,)) for ref in missing)
+        self._stager.stage_in(StageIn(ticket=self._tickets, subgroup=subgroup, files=files))
+
+    def _begin(self, start: Start) -> None:
+        self._claimed.update(_runs_of(start))
+        self._local.start(start)
+
+    def _on_staged(self, done: StageDone) -> None:
+        start, refs = self._staging.pop(done.ticket, (None, []))
+        if start is None:
+            return
+        if done.error:
+            self._never_ran(start, start.indices, Outcome.STAGING_FAILED, f" at machine {self.machine}: {done.error}")
+        else:
+            self._here.setdefault(start.subgroup, set()).update(refs)
+            self._begin(start)
+
+    def _on_kill(self, order: protocol.Kill) -> None:
+        if order.term != self.term:
+            return
+        indices = IndexSet.checked(order.bounds)
+        for ticket, (start, refs) in list(self._staging.items()):
+            if (start.subgroup, start.epoch) != (order.subgroup, order.epoch) or not start.indices & indices:
+                continue
+            left = start.indices - indices
+            if left:
+                self._staging[ticket] = (msgspec.structs.replace(start, indices=left), refs)
+            else:
+                del self._staging[ticket]
+                self._stager.cancel(ticket)
+            self._never_ran(start, start.indices & indices, Outcome.CANCELLED, "")
+        self._local.kill(
+            Kill(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+        )
+
+    def _never_ran(self, start: Start, indices: IndexSet, outcome: Outcome, why: str) -> None:
+        some, attempts = list(indices), dict(start.attempts)
+        group = group_of(start.subgroup)
+        facts = columns.never_ran(
+            self.site,
+            some,
+            [attempts.get(index, 1) for index in some],
+            [int(outcome)] * len(some),
+            0,
+            [JobError(index, job_id(group, index) + why) for index in some] if why else [],
+            self._clock(),
+        )
+        self._on_ended(JobsEnded(subgroup=start.subgroup, epoch=start.epoch, facts=facts))
+
+    def _drop_staging(self) -> None:
+        for ticket in self._staging:
+            self._stager.cancel(ticket)
+        self._staging.clear()
+
+    def _on_forget(self, runs: list[Run]) -> None:
+        self._claimed.difference_update(runs)
+        if gone := self.ends.forget(runs):
+            self._delete(gone)
+        self._local.forget(tuple(runs))
+
+    def _on_drop(self, subgroup: SubgroupId) -> None:
+        # What it still runs of it is ended by orders of their own.
+        left = {run.subgroup for run in self._claimed | self.ends.runs()}
+        if subgroup in left:
+            return
+        self._specs.pop(subgroup, None)
+        self._files.pop(subgroup, None)
+        self._here.pop(subgroup, None)
+        group = group_of(subgroup)
+        others = {*left, *self._specs, *(start.subgroup for start, _ in self._staging.values())}
+        self._stager.drop_subgroup(subgroup)
+        self._dropped(subgroup, all(group_of(other) != group for other in others))
+
+    # --- this machine --------------------------------------------------------------------------------------
+
+    def local_event(self, event: Event) -> None:
+        match event:
+            case LrmReady():
+                self._claimed = set(event.known)
+                self._local_session = event.session
+                self._inventory()
+            case LrmLost():
+                self._local_session = 0
+                self._drop_staging()
+                if self._channel is not None:
+                    self._channel.send(protocol.Lost())
+            case JobsEnded():
+                self._on_ended(event)
+            case StageDone():
+                self._on_staged(event)
+            case _:
+                _log.warning("%.100r: nothing a member machine knows", event)
+
+    def _on_ended(self, ended: JobsEnded) -> None:
+        for kept in self.ends.add(ended):
+            if self._channel is not None:
+                self._channel.deliver(kept)
+
+
+def _runs_of(start: Start) -> list[Run]:
+    attempts = dict(start.attempts)
+    return [Run(start.subgroup, start.epoch, index, attempts.get(index, 1)) for index in start.indices]

@@ -1,0 +1,246 @@
+"""What a RootGrid and its member machines say, and how it is encoded: frames of msgpack lists.
+
+Both ends are of one site, but may be of different releases for a while. The first message each way carries the schema
+version; fields are only ever added at the end, with a default. Runs travel in columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from diana.engine.events import Run
+from diana.model.data import DataFile
+from diana.model.facts import Facts
+from diana.model.ids import SubgroupId
+
+VERSION = 1
+MOST_FRAME_BYTES = 1 << 20
+"""Messages go together in a frame up to about this; one message never needs much more."""
+FRAME_LIMIT_BYTES = 4 << 20
+RUNS_PER_MESSAGE = 10_000
+FILES_PER_MESSAGE = 2_000
+
+
+class Runs(msgspec.Struct, array_like=True):
+    """Some runs of one subgroup and epoch; entry k of both columns is one run."""
+
+    subgroup: str
+    epoch: int
+    indices: list[int]
+    attempts: list[int]
+
+
+class _Message(msgspec.Struct, array_like=True, tag=True):
+    pass
+
+
+# --- member to RootGrid ------------------------------------------------------------------------------
+
+
+class Hello(_Message):
+    """First. `identity` belongs to the data directory: another one under the same machine name is another machine."""
+
+    version: int
+    machine: str
+    identity: str
+    release: str
+    term: int
+    """The highest this machine ever obeyed."""
+    slots: int
+    memory_bytes: int
+
+
+class Ready(_Message):
+    """Begins an inventory: what the machine has claimed and not been told to forget follows in `Known`, the last of
+    which says so. Every order of an older session that is not among them was dropped and will never be claimed."""
+
+    session: int
+    slots: int
+    memory_bytes: int
+    subgroups: list[str] = []
+    """Whose files lie here."""
+
+
+class Known(_Message):
+    session: int
+    runs: list[Runs]
+    last: bool
+
+
+class Lost(_Message):
+    """The machine's spawner is gone; a `Ready` follows when it has another."""
+
+
+class Load(_Message):
+    """Now and then: the machine lives."""
+
+    busy: float
+    """Its load average per processor."""
+
+
+# --- RootGrid to member ------------------------------------------------------------------------------
+
+
+class Welcome(_Message):
+    version: int
+    term: int
+    link: int
+    """To be named in deliveries."""
+    now_s: float
+    """Site time."""
+    urls: list[str] = []
+    """Beginnings of the URLs that jobs of this site may read."""
+
+
+class Refused(_Message):
+    """Answers Hello; the stream ends."""
+
+    reason: str
+    leader: str = ""
+    """host:port of who leads the site, where this one knows it."""
+
+
+class Spec(_Message):
+    """Once per subgroup and stream, before its first order."""
+
+    subgroup: str
+    spec: bytes
+    """Canonical JSON."""
+
+
+class Files(_Message):
+    """Inputs of a subgroup that the orders after this one read: to be fetched from the RootGrid, by content."""
+
+    subgroup: str
+    files: list[DataFile]
+
+
+class Order(_Message):
+    """Claim and run these. Dropped where `session` is not the last one told, or `term` is not the one greeted with."""
+
+    session: int
+    term: int
+    subgroup: str
+    epoch: int
+    owner: str
+    bounds: tuple[int, ...]
+    """Of the IndexSet."""
+    attempts: list[tuple[int, int]]
+    """(index, attempt) where the attempt is not 1."""
+    refs: list[str]
+    """What of the told files these jobs read."""
+
+
+class Kill(_Message):
+    term: int
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+
+
+class Forget(_Message):
+    runs: list[Runs]
+
+
+class Drop(_Message):
+    """Nothing of these subgroups is needed any more."""
+
+    subgroups: list[str]
+
+
+class Beat(_Message):
+    now_s: float
+    """Site time."""
+
+
+FromMember = Hello | Ready | Known | Lost | Load
+FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Forget | Drop | Beat
+
+
+# --- deliveries --------------------------------------------------------------------------------------
+
+
+class Batch(msgspec.Struct, array_like=True):
+    """Ended runs of one subgroup and epoch. Log positions are the member's; times are site time."""
+
+    link: int
+    ticket: int
+    subgroup: str
+    epoch: int
+    facts: Facts
+
+    def data_bytes(self) -> int:
+        """How much data follows."""
+        return sum(self.facts.log_lengths) + sum(output.size_bytes for output in self.facts.outputs)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_from_member: msgspec.msgpack.Decoder[list[FromMember]] = msgspec.msgpack.Decoder(list[FromMember])
+_from_root: msgspec.msgpack.Decoder[list[FromRoot]] = msgspec.msgpack.Decoder(list[FromRoot])
+_batch = msgspec.msgpack.Decoder(Batch)
+
+
+def encode_one(message: FromMember | FromRoot) -> bytes:
+    return _encoder.encode(message)
+
+
+def pack(encoded: Sequence[bytes]) -> bytes:
+    """A frame of messages already encoded."""
+    return _encoder.encode([msgspec.Raw(each) for each in encoded])
+
+
+def from_member(frame: bytes) -> list[FromMember]:
+    """ValueError for nonsense."""
+    return _from_member.decode(frame)
+
+
+def from_root(frame: bytes) -> list[FromRoot]:
+    """ValueError for nonsense."""
+    return _from_root.decode(frame)
+
+
+def encode_batch(batch: Batch) -> bytes:
+    return _encoder.encode(batch)
+
+
+def decode_batch(data: bytes) -> Batch:
+    """ValueError for nonsense, columns of unequal length and sizes below zero among it."""
+    batch = _batch.decode(data)
+    facts = batch.facts
+    columns = (
+        *(facts.attempts, facts.outcomes, facts.exit_codes, facts.started_s, facts.ended_s, facts.cpu_s),
+        *(facts.max_rss_bytes, facts.log_segments, facts.log_offsets, facts.log_lengths, facts.log_truncated),
+    )
+    if any(len(column) != len(facts.indices) for column in columns):
+        raise ValueError("columns of unequal length")
+    if min([0, *facts.log_lengths, *(output.size_bytes for output in facts.outputs)]) < 0:
+        raise ValueError("a size below zero")
+    return batch
+
+
+def columns(runs: Iterable[Run]) -> list[Runs]:
+    """In order of their names."""
+    out: dict[tuple[str, int], Runs] = {}
+    for subgroup, epoch, index, attempt in sorted((r.subgroup, r.epoch, r.index, r.attempt) for r in runs):
+        named = out.get((subgroup, epoch))
+        if named is None:
+            named = out[subgroup, epoch] = Runs(subgroup, epoch, [], [])
+        named.indices.append(index)
+        named.attempts.append(attempt)
+    return list(out.values())
+
+
+def runs_of(named: Iterable[Runs]) -> list[Run]:
+    """Inverse of `columns`; ValueError for columns of unequal length."""
+    return [
+        Run(SubgroupId(each.subgroup), each.epoch, index, attempt)
+        for each in named
+        for index, attempt in zip(each.indices, each.attempts, strict=True)
+    ]
+
+
+def in_parts(runs: Sequence[Run]) -> list[list[Run]]:
+    """Pieces that fit a message each; at least one."""
+    return [list(runs[at : at + RUNS_PER_MESSAGE]) for at in range(0, len(runs), RUNS_PER_MESSAGE)] or [[]]

@@ -1,0 +1,234 @@
+"""The SubGrid service of a RootGrid's server: a stream of orders and a stream of deliveries per member machine.
+
+Only machines of this very site are served, under the name their certificate proves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+import grpc
+import msgspec
+
+from diana.adapters.staging.threads import in_thread
+from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.delivery import Delivery
+from diana.adapters.subgrid.link import MemberLink
+from diana.adapters.subgrid.lrm import SubGridLrm
+from diana.engine.events import JobsEnded, Run
+from diana.model.facts import Facts
+from diana.model.ids import SiteId, SubgroupId
+from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
+
+HELLO_WAIT_S = 10.0
+TICK_S = 5.0
+
+_log = logging.getLogger("diana.subgrid")
+
+Context = Any
+"""grpc.aio.ServicerContext; grpc ships no types."""
+MayAttach = Callable[[Context, str], str]
+"""Why the caller of this context is not the machine of that name in this site; empty: it is."""
+
+
+class SubGridService(subgrid_pb2_grpc.SubGridServicer):
+    def __init__(self, lrm: SubGridLrm, may_attach: MayAttach) -> None:
+        self._lrm = lrm
+        self._may_attach = may_attach
+        self._ticking: asyncio.Task[None] | None = None
+
+    def attach(self, server: grpc.aio.Server) -> None:
+        subgrid_pb2_grpc.add_SubGridServicer_to_server(self, server)  # type: ignore[no-untyped-call]
+
+    def start(self) -> None:
+        self._ticking = asyncio.create_task(self._tick())
+
+    async def stop(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._ticking
+        self._lrm.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._lrm.tick()
+
+    # --- orders ----------------------------------------------------------------------------------------
+
+    async def Attach(
+        self, request_iterator: AsyncIterator[subgrid_pb2.SubGridFrame], context: Context
+    ) -> AsyncIterator[subgrid_pb2.SubGridFrame]:
+        hello = await self._hello(request_iterator, context)
+        answer = self._lrm.attach(hello)
+        if isinstance(answer, protocol.Refused):
+            yield _frame(answer)
+            return
+        link = answer
+        _log.info("machine %s attached with %d slots, release %s", link.machine, hello.slots, hello.release)
+        lrm = self._lrm
+        yield _frame(protocol.Welcome(protocol.VERSION, link.term, link.number, lrm.clock(), list(lrm.urls)))
+        hearing = asyncio.create_task(self._hear(link, request_iterator))
+        try:
+            async for frame in link.frames():
+                yield subgrid_pb2.SubGridFrame(messages=frame)
+        finally:
+            hearing.cancel()
+            lrm.detach(link)
+            _log.info("machine %s is away", link.machine)
+
+    async def _hello(self, requests: AsyncIterator[subgrid_pb2.SubGridFrame], context: Context) -> protocol.Hello:
+        try:
+            async with asyncio.timeout(HELLO_WAIT_S):
+                first = await anext(requests)
+            messages = protocol.from_member(first.messages)
+        except (TimeoutError, StopAsyncIteration, ValueError) as fault:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"want a Hello first: {type(fault).__name__}")
+        if len(messages) != 1 or not isinstance(messages[0], protocol.Hello):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "want a Hello first")
+        hello = messages[0]
+        assert isinstance(hello, protocol.Hello)
+        if why := self._may_attach(context, hello.machine):
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        return hello
+
+    async def _hear(self, link: MemberLink, requests: AsyncIterator[subgrid_pb2.SubGridFrame]) -> None:
+        """What the machine says, until its stream ends or makes no sense."""
+        inventory: tuple[protocol.Ready, list[Run]] | None = None
+        try:
+            async for frame in requests:
+                link.heard_s = self._lrm.clock()
+                for message in protocol.from_member(frame.messages):
+                    inventory = self._take(link, message, inventory)
+        except ValueError as fault:
+            _log.warning("machine %s: %s", link.machine, fault)
+        except grpc.RpcError:
+            pass
+        finally:
+            link.end()
+
+    def _take(
+        self, link: MemberLink, message: protocol.FromMember, inventory: tuple[protocol.Ready, list[Run]] | None
+    ) -> tuple[protocol.Ready, list[Run]] | None:
+        match message:
+            case protocol.Ready():
+                return message, []
+            case protocol.Known(session, runs, last):
+                if inventory is None or inventory[0].session != session:
+                    raise ValueError("an inventory that nothing began")
+                inventory[1].extend(protocol.runs_of(runs))
+                if not last:
+                    return inventory
+                self._lrm.on_ready(link, *inventory)
+                return None
+            case protocol.Lost():
+                self._lrm.on_lost(link)
+            case protocol.Load(busy):
+                link.busy = busy
+            case protocol.Hello():
+                raise ValueError("a second Hello")
+        return inventory
+
+    # --- deliveries --------------------------------------------------------------------------------------
+
+    async def Deliver(
+        self, request_iterator: AsyncIterator[subgrid_pb2.DeliverFrame], context: Context
+    ) -> AsyncIterator[subgrid_pb2.DeliverAck]:
+        link: MemberLink | None = None
+        try:
+            async for frame in request_iterator:
+                batch = protocol.decode_batch(frame.batch)
+                if link is None:
+                    link = await self._delivering(batch, context)
+                elif batch.link != link.number:
+                    raise ValueError("a batch of another stream")
+                ended = await self._take_in(link, batch, request_iterator)
+                if link.ended.is_set():
+                    return
+                self._lrm.on_ended(link, ended)
+                yield subgrid_pb2.DeliverAck(ticket=batch.ticket)
+        except ValueError as fault:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
+        except OSError as fault:
+            _log.error("outputs of machine %s could not be kept: %s", link.machine if link else "?", fault)
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{fault.filename}: {fault.strerror}")
+        finally:
+            if link is not None:
+                link.delivering = None
+
+    async def _delivering(self, batch: protocol.Batch, context: Context) -> MemberLink:
+        """The link this stream belongs to; there is one such stream per link."""
+        for name in self._lrm.machines():
+            link = self._lrm.link(name, batch.link)
+            if link is not None:
+                if why := self._may_attach(context, name):
+                    await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+                if link.delivering is not None:
+                    await context.abort(grpc.StatusCode.ALREADY_EXISTS, "deliveries of this stream come already")
+                link.delivering = asyncio.current_task()
+                return link
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "no such stream; attach first")
+        raise AssertionError("abort raises")
+
+    async def _take_in(
+        self, link: MemberLink, batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
+    ) -> JobsEnded:
+        """Its bytes to the disk; what the engine is to hear."""
+        lrm = self._lrm
+        subgroup = SubgroupId(batch.subgroup)
+        if not batch.data_bytes() and not batch.facts.outputs:
+            facts = _nothing_kept(batch, lrm.site)
+        elif not lrm.needed(subgroup, batch.epoch):
+            async for _ in _chunks(batch, requests):
+                pass
+            facts = _nothing_kept(batch, lrm.site)
+        else:
+            # An older stream of this machine may still be at its last chunk.
+            async with lrm.disk_of(link.machine):
+                facts = await self._to_disk(link, batch, requests)
+        return JobsEnded(subgroup=subgroup, epoch=batch.epoch, facts=facts)
+
+    async def _to_disk(
+        self, link: MemberLink, batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
+    ) -> Facts:
+        lrm = self._lrm
+        delivery = await in_thread(lrm.pool, Delivery, lrm.data, lrm.site, lrm.segments(link.machine), batch)
+        try:
+            async for chunk in _chunks(batch, requests):
+                await in_thread(lrm.pool, delivery.take, chunk)
+            return await in_thread(lrm.pool, delivery.finish)
+        finally:
+            delivery.close()
+
+
+async def _chunks(batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]) -> AsyncIterator[bytes]:
+    """All data of the batch; ValueError when more or less comes."""
+    left = batch.data_bytes()
+    while left:
+        frame = await anext(requests, None)
+        if frame is None or not frame.data or len(frame.data) > left:
+            raise ValueError("bytes that do not fit the batch")
+        left -= len(frame.data)
+        yield frame.data
+
+
+def _nothing_kept(batch: protocol.Batch, site: SiteId) -> Facts:
+    """Of jobs that left nothing, or whose leavings nobody needs any more."""
+    count = len(batch.facts.indices)
+    return msgspec.structs.replace(
+        batch.facts,
+        site=site,
+        log_segments=[""] * count,
+        log_offsets=[0] * count,
+        log_lengths=[0] * count,
+        outputs=[],
+    )
+
+
+def _frame(message: protocol.FromRoot) -> subgrid_pb2.SubGridFrame:
+    return subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(message)]))

@@ -1,0 +1,1 @@
+"""Certificates, made and checked: `making` and `authority` issue, `invites` lets newcomers ask, `chains` judges."""

@@ -1,0 +1,128 @@
+"""Who is trusted no more, by the operator's own file and by what the VO's ledger says, and what follows from it.
+
+    site:NAME            the site, its machines, statements by its signer, and signers its signer made; certificates of
+                         others that its signer signed hold on for `GRACE_S`, to be renewed by another signer meanwhile
+    signer:NAME          all that this site's signer ever signed, at once: for a signing key that was stolen
+    member:SITE/MACHINE  one machine of a site
+    user:NAME@VO         a user
+    serial:HEX           one certificate, and what stands below it
+
+Why a site that is banned does not take at once with it whom it invited: mostly that is everybody, and one ban would end
+the VO. Why it does in time: who holds the signing key can make certificates of any name and date, so there must be a
+moment after which none of them counts. Nodes renew at half of seven days and no banned signer signs, so honest sites
+are below another signer by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from diana import errors
+from diana.adapters.trust.chains import Chain
+from diana.model.identity import NOBODY, parse_uri
+
+GRACE_S = 7 * 86400.0
+"""Seconds that leaves below a revoked site's signer hold after the revocation: a whole life of a site's leaf."""
+
+KINDS = ("site", "signer", "member", "user", "serial")
+
+
+def checked(text: str) -> str:
+    """One entry in its canonical form; ValueError for what is none."""
+    kind, _, name = text.partition(":")
+    if kind == "serial":
+        digits = name.lower().lstrip("0")
+        if digits and not set(digits) - set("0123456789abcdef"):
+            return f"serial:{digits}"
+    elif kind in KINDS:
+        user, at, vo = name.partition("@")
+        if (kind == "user") == bool(at) and parse_uri(f"spiffe://{vo or 'vo'}/{kind}/{user}") != NOBODY:
+            return text
+    raise ValueError(f"{text!r}; write site:NAME, signer:NAME, member:SITE/MACHINE, user:NAME@VO or serial:HEX")
+
+
+def read_file(path: Path) -> frozenset[str]:
+    """Entries one a line, `#` starts a comment; no file, no entries. UsageError names the line that is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return frozenset()
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.UsageError(f"{path}: {error}; make it readable text") from None
+    found = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        entry = line.partition("#")[0].strip()
+        try:
+            found |= {checked(entry)} if entry else set()
+        except ValueError as error:
+            raise errors.UsageError(f"{path}: line {number}: {error}") from None
+    return frozenset(found)
+
+
+class Revocations:
+    """Two lists, one question. Times are seconds since 1970."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._local: frozenset[str] = frozenset()
+        self._ledger: frozenset[str] = frozenset()
+        self._since: dict[str, float] = {}
+
+    def reload(self, now_s: float) -> None:
+        """Read the operator's file. UsageError for a bad line; then what was read before stays."""
+        self._local = found = read_file(self._file)
+        # The file's own date, so that a restart does not begin the grace anew.
+        changed_s = self._file.stat().st_mtime if found else now_s
+        self._date(found, dict.fromkeys(found, changed_s), now_s)
+
+    def set_ledger(self, revoked: Iterable[str], since: Mapping[str, float], now_s: float) -> None:
+        """What the VO says, whole. Entries that are none revoke nobody. `since`: when each was revoked; those not named
+        are dated when they are first heard of."""
+        good = set()
+        for entry in revoked:
+            try:
+                good.add(checked(entry))
+            except ValueError:
+                continue
+        self._ledger = frozenset(good)
+        self._date(good, since, now_s)
+
+    def _date(self, entries: Iterable[str], since: Mapping[str, float], now_s: float) -> None:
+        for entry in entries:
+            first = min(since.get(entry, now_s), now_s)
+            self._since[entry] = min(self._since.get(entry, first), first)
+        for gone in self._since.keys() - (self._local | self._ledger):
+            del self._since[gone]
+
+    def names(self, entry: str) -> str:
+        """Empty: it is not revoked. Else one line that says where it is."""
+        if entry in self._local:
+            return f"revoked at this site ({self._file})"
+        return "revoked by the VO" if entry in self._ledger else ""
+
+    def why_not(self, chain: Chain, now_s: float) -> str:
+        """Empty: nothing in the chain is revoked. The chain may be a signer's own."""
+        for link in chain.links:
+            if why := self.names(f"serial:{link.serial}"):
+                return why
+        first, *above = chain.links[:-1]
+        why = self.names(first.identity.said)
+        if not why and first.identity.site:
+            why = self.names(f"site:{first.identity.site}")
+        if why:
+            return why
+        signer_made_signer = first.identity.kind == "signer"
+        for link in above:
+            if why := self._why_not_signed_by(link.identity.name, now_s, at_once=signer_made_signer):
+                return why
+            signer_made_signer = True
+        return ""
+
+    def _why_not_signed_by(self, site: str, now_s: float, *, at_once: bool) -> str:
+        if why := self.names(f"signer:{site}"):
+            return f"its signer {site} is {why}"
+        why = self.names(f"site:{site}")
+        if why and (at_once or now_s >= self._since.get(f"site:{site}", 0.0) + GRACE_S):
+            return f"its signer {site} is {why}; have another signer issue a new one"
+        return ""

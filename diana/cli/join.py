@@ -1,0 +1,170 @@
+"""Verbs that bring machines, sites and users into the VO: invite, join."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import time
+from pathlib import Path
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_data, add_json, add_node, at_least, client, duration_s
+from diana.cli.site import data_of
+
+ANY = ""
+
+
+def _invite_options(parser: argparse.ArgumentParser) -> None:
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--site", nargs="?", const=ANY, metavar="NAME", help="another site (this is the default)")
+    who.add_argument("--member", nargs="?", const=ANY, metavar="MACHINE", help="a machine that runs jobs for this site")
+    who.add_argument(
+        "--standby", nargs="?", const=ANY, metavar="MACHINE", help="the machine that can take this site over"
+    )
+    who.add_argument("--user", metavar="NAME", help="a user, who calls from elsewhere")
+    parser.add_argument("--for", dest="for_s", type=duration_s, metavar="TIME", help="how long it holds (default: 1h)")
+    parser.add_argument("--at", metavar="HOST:PORT", help="where the newcomer reaches this node, if that is elsewhere")
+    parser.add_argument(
+        "--again", action="store_true", help="for one of that name that has been in the VO and lost its certificate"
+    )
+    add_json(parser, "InviteResponse")
+    add_node(parser)
+
+
+def _invite(args: argparse.Namespace) -> int:
+    kind, name = next(
+        ((kind, given) for kind in ("site", "member", "standby", "user") if (given := getattr(args, kind)) is not None),
+        ("site", ANY),
+    )
+    with client(args) as node:
+        made = node.invite(kind, name, for_s=args.for_s or 0.0, address=args.at or "", again=args.again)
+    if args.json:
+        output.print_json(made)
+        return 0
+    until = time.strftime(
+        "%H:%M" if made.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d %H:%M", time.localtime(made.expires_wall_s)
+    )
+    what = {"site": "a site", "member": f"a machine of {made.site}", "standby": f"the standby of {made.site}"}
+    print(
+        f"good once, until {until}, for {what.get(made.kind, 'user')} {made.name}".rstrip() + "; on that machine say:"
+    )
+    print()
+    print(f"  diana join {made.token}{_name_there(made.kind, made.name)}")
+    if all(_loopback(address) for address in made.addresses):
+        print(
+            f"\nonly this machine reaches {made.addresses[0]}; for others, set listen in site.toml to an address "
+            "of this machine and restart the node"
+        )
+    return 0
+
+
+def _name_there(kind: str, name: str) -> str:
+    if name:
+        return f" {name}"
+    return " NAME" if kind == "site" else ""
+
+
+def _loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _join_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] TOKEN [NAME]"
+    parser.add_argument("token", metavar="TOKEN", help="what diana invite printed; secret until it is used")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="of the new site; a machine has its own, or what was invited",
+    )
+    add_data(parser)
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="what the node binds (default: this machine's address on the way to the inviter, from port 7400 on)",
+    )
+    parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it, if that differs; none: nobody")
+    parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    parser.add_argument(
+        "--out", metavar="DIR", help="a user's credential: the folder to make (default: ./NAME-credential)"
+    )
+    add_json(parser, 'keys "kind", "vo", "site", "name", "listen", "data"; of a user "user", "credential"')
+
+
+def _join(args: argparse.Namespace) -> int:
+    from diana.node.enrol.joining import join
+
+    made = join(
+        args.token,
+        args.name,
+        data=data_of(args),
+        listen=args.listen,
+        advertise=args.advertise or "",
+        slots=args.slots,
+        out=Path(args.out).absolute() if args.out else None,
+    )
+    if made.config is None:
+        if args.json:
+            output.print_json({"user": made.name, "vo": made.vo, "site": made.site, "credential": str(made.folder)})
+            return 0
+        print(f"credential of {made.name} made in {made.folder}; it holds a private key")
+        print(f"use it with: diana status --credential {made.folder}")
+        return 0
+    config = made.config
+    if args.json:
+        output.print_json(
+            {
+                "kind": made.kind,
+                "vo": made.vo,
+                "site": made.site,
+                "name": made.name,
+                "listen": "" if made.kind == "member" else config.listen,
+                "data": str(made.folder),
+            }
+        )
+        return 0
+    if made.again:
+        print(f"new certificate for {made.folder}, signed by {made.inviter}; nothing else was changed")
+    elif made.kind == "site":
+        also = ", one of its signers" if made.signer else ""
+        print(
+            f"site {made.site} of {made.vo}{also}, joined through {made.inviter}: made in {made.folder}, "
+            f"{config.settings.slots} slots, at {config.listen}"
+        )
+    else:
+        what = "standby" if made.kind == "standby" else "member"
+        print(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {made.folder}")
+    print(f"start its node with: diana node --data {made.folder}")
+    return 0
+
+
+COMMANDS = {
+    "invite": Command(
+        _invite_options,
+        _invite,
+        "The token is shown once and kept nowhere. It opens the VO for one newcomer; after that, or when its time is\n"
+        "over, it is worth nothing. For operators of the node.",
+        """
+diana invite
+diana invite --site beta --for 10m
+diana invite --member
+diana invite --user ann --for 2d
+""",
+    ),
+    "join": Command(
+        _join_options,
+        _join,
+        "Fetches the VO's trust and a certificate from the site that invited, makes the data directory and writes its\n"
+        "site.toml. Whatever is wrong, nothing is left behind.",
+        """
+diana join TOKEN beta
+diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
+diana join TOKEN --out ann-credential
+""",
+    ),
+}

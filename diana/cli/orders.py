@@ -1,0 +1,97 @@
+"""`diana site drain|undrain|ban|unban|remove-machine` and `diana policy`: an operator's word for a site or the VO."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, client
+from diana.errors import UsageError
+
+
+def run(args: argparse.Namespace) -> int:
+    """One of the orders of `diana site`."""
+    wants_name = args.order in ("ban", "unban", "remove-machine")
+    if wants_name != bool(args.name):
+        raise UsageError(
+            f"site {args.order}: {'name whom' if wants_name else 'it is always the site of the node asked; leave'}"
+            f"{'' if wants_name else f' {args.name!r} out'}"
+        )
+    with client(args) as node:
+        text = node.operate(args.order, args.name or "", reason=args.reason or "")
+    output.print_json({"text": text}) if args.json else print(text)
+    return 0
+
+
+def _policy_options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] [show | set FILE]"
+    parser.add_argument("order", nargs="?", choices=("show", "set"), default="show")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="TOML: settings of site.toml's [settings]")
+    add_json(parser, 'LedgerResponse; for set, keys "text"')
+    add_node(parser)
+
+
+def _policy(args: argparse.Namespace) -> int:
+    if (args.order == "set") != (args.file is not None):
+        raise UsageError("policy: want `diana policy show` or `diana policy set FILE`")
+    return _set(args) if args.order == "set" else _show(args)
+
+
+def _set(args: argparse.Namespace) -> int:
+    values = _read(args.file)
+    with client(args) as node:
+        text = node.operate("set-policy", values_json=json.dumps(values))
+    output.print_json({"text": text}) if args.json else print(text)
+    return 0
+
+
+def _read(file: Path) -> dict[str, object]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}; name a file that can be read") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: not TOML: {error}; mend that line") from None
+
+
+def _show(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        found = node.ledger()
+    if args.json:
+        output.print_json(found)
+        return 0
+    if found.by:
+        print(f"policy, set by {found.by} on {_day(found.since_wall_s)}:")
+        for key, value in sorted(json.loads(found.values_json).items()):
+            own = "   (this site has its own)" if key in found.here else ""
+            print(f"  {key} = {json.dumps(value)}{own}")
+    else:
+        print("no policy was set: every site has its own settings")
+    for one in found.banned:
+        print(f"banned: {one.who}, by {one.by} on {_day(one.since_wall_s)}: {one.reason or 'no reason given'}")
+    if found.drained:
+        print(f"this site is drained: {found.drained}")
+    return 0
+
+
+def _day(wall_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(wall_s))
+
+
+COMMANDS = {
+    "policy": Command(
+        _policy_options,
+        _policy,
+        "The VO's policy holds at every site for what its operator left at the default: quotas, sizes, thresholds.\n"
+        "A new one replaces the old as a whole. Only a site that is a signer sets it. See docs/operators.md.",
+        """
+diana policy
+diana policy set policy.toml
+""",
+    ),
+}

@@ -1,0 +1,37 @@
+"""`diana site run-as check|install`: whether accounts of `run_as` can run jobs here, and the root program for it."""
+
+from __future__ import annotations
+
+import argparse
+
+from diana.cli import output
+from diana.cli.site import data_of
+from diana.errors import UsageError
+
+
+def run(args: argparse.Namespace) -> int:
+    from diana.model.layout import DataDir
+    from diana.node.config import load_config
+    from diana.node.run_as_install import install
+    from diana.node.running_as import troubles
+
+    if args.name not in ("check", "install"):
+        raise UsageError("site run-as: want check or install")
+    paths = DataDir(data_of(args))
+    config = load_config(paths.config)
+    if args.name == "install":
+        return _say(args, install(config, paths.root), 0)
+    if not config.run_as:
+        return _say(args, [f"{paths.config}: [run_as] is empty: all jobs run as the account of the node"], 0)
+    if found := troubles(config, paths):
+        return _say(args, found, 1)
+    good = [f"{owner} runs as {account}" for owner, account in sorted(config.run_as.items())]
+    return _say(args, good, 0)
+
+
+def _say(args: argparse.Namespace, lines: list[str], code: int) -> int:
+    if args.json:
+        output.print_json({"text": "\n".join(lines)})
+    else:
+        print("\n".join(lines))
+    return code

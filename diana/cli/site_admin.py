@@ -1,0 +1,67 @@
+"""`diana site ORDER`: an operator's orders about a site, each in a module of its own."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+from diana.cli.parsing import Command, add_json, add_node
+from diana.errors import UsageError
+
+ORDERS = {
+    "promote": "promote",
+    "run-as": "run_as",
+    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine"), "orders"),
+}
+"""Order -> module of diana/cli whose `run` carries it out."""
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [options] ORDER [NAME]"
+    parser.add_argument("order", choices=sorted(ORDERS), metavar="ORDER", help=", ".join(sorted(ORDERS)))
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it;"
+        " of run-as: check or install",
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="shown to everybody who meets the drain or the ban")
+    parser.add_argument(
+        "--force", action="store_true", help="promote, asked of a standby: lead; the other machine is dead for good"
+    )
+    parser.add_argument(
+        "--remove", action="store_true", help="promote, asked of the leader: lead alone, count on no standby any more"
+    )
+    add_json(parser, 'keys "text"')
+    add_node(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.order == "promote" and args.force and args.remove:
+        raise UsageError("site promote: --force is for a standby, --remove for the leader; give one of them")
+    code: int = import_module(f"diana.cli.{ORDERS[args.order]}").run(args)
+    return code
+
+
+COMMANDS = {
+    "site": Command(
+        _options,
+        _run,
+        "drain: this site takes no new work, what is here runs out; undrain ends that.\n"
+        "ban: the whole VO trusts a site, a machine or a user no more, within a minute; only a signer's operator may.\n"
+        "remove-machine: a member machine is gone for good; what it ran counts as interrupted.\n"
+        "run-as check: whether the accounts of [run_as] can run jobs; run-as install, as root: the program for it.\n"
+        "promote, asked of the leader: its standby leads from then on. With --force, asked of the standby: it takes\n"
+        "over from a machine that is dead for good; what only that one knew is given up, and nothing that was not\n"
+        "over is started by itself. See docs/standby.md.",
+        """
+diana site drain --reason "power cut on Friday"
+diana site ban beta --reason "stolen machine"
+diana site remove-machine m2
+diana site run-as check
+diana site promote
+diana site promote --force --data /srv/alpha-spare
+diana site promote --remove
+""",
+    ),
+}

@@ -1,0 +1,24 @@
+"""The operator's drain: a site takes no new work, from peers or for its own users; what is here runs out."""
+
+from __future__ import annotations
+
+from diana.engine.context import Context
+from diana.engine.effects import Refusal, Reply
+from diana.engine.events import DrainSite
+from diana.engine.records import DrainChanged
+from diana.model.views import Ok
+from diana.policy.authorise import Action, authorise
+
+
+def drain(core: Context, event: DrainSite) -> None:
+    why = authorise(event.principal, Action.DRAIN)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    reason = (event.reason or "drained") if event.on else ""
+    if reason != core.state.drained:
+        core.persist(DrainChanged(on=event.on, reason=reason))
+        # Groups that waited for room may fit again, and others should hear of it now.
+        core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
+        core.after(("summary",), 0.0)
+    core.reply(Reply(event.request, Ok(count=1)))

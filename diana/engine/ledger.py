@@ -1,0 +1,207 @@
+"""The VO's ledger at one site: statements are said, kept, applied and spread (PROMISES 5.2; SPEC D8).
+
+Each site holds them all. Peers compare a digest with every summary they send each other; where it differs they name
+what they have and give what the other lacks. A new statement goes to all linked peers at once, so that it is
+everywhere within a few hops.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana import errors
+from diana.engine import handover
+from diana.engine.context import Context
+from diana.engine.effects import Refusal, Reply, TrustChanged
+from diana.engine.events import SayStatement
+from diana.engine.messages import LedgerNews
+from diana.engine.records import StatementKept
+from diana.engine.state import Step
+from diana.model import ledger as said
+from diana.model.ids import SiteId
+from diana.model.ledger import POLICY, Signed, Statement
+from diana.model.settings import Settings
+from diana.model.views import BannedView, LedgerView, Ok
+from diana.policy.authorise import Action, authorise
+
+MOST_STATEMENTS = 4096
+"""About so many things; more are not kept."""
+MOST_IN_MESSAGE = 64
+ASK_EVERY_S = 2.0
+"""A peer whose digest differs is told what is known here at most this often."""
+
+
+def say(core: Context, event: SayStatement) -> None:
+    """An operator's word for the whole VO, where this site is a signer."""
+    why = authorise(event.principal, Action.RULE_VO)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    before = core.state.ledger.get(event.about)
+    if event.kind == "lift" and (before is None or before.statement.kind != "revoke"):
+        core.reply(Reply(event.request, Refusal(code="usage", text=f"{event.about} is not banned")))
+        return
+    if event.kind == "revoke" and event.about in (f"site:{core.site}", f"signer:{core.site}"):
+        text = f"{event.about} is this very site; say it at another one that is a signer"
+        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        return
+    statement = Statement(
+        kind=event.kind,
+        about=event.about,
+        reason=event.reason,
+        values=event.values,
+        wall_s=event.wall_s,
+        signer=core.site,
+    )
+    try:
+        for signed in (_signed(core, statement), *_said_again(core, statement)):
+            _keep(core, signed, None)
+    except (errors.UsageError, ValueError) as error:
+        core.reply(Reply(event.request, Refusal(code="usage", text=str(error))))
+        return
+    core.reply(Reply(event.request, Ok(count=1)))
+
+
+def _signed(core: Context, statement: Statement) -> Signed:
+    """ValueError or UsageError where it cannot be said."""
+    before = core.state.ledger.get(statement.about)
+    if before is not None:
+        later_s = max(statement.wall_s, before.statement.wall_s + 1.0)
+        statement = msgspec.structs.replace(statement, wall_s=later_s)
+    payload = said.payload_of(statement)
+    signed = Signed(payload, *core.keyring.sign_statement(payload))
+    signed.statement  # noqa: B018  refuses what would be refused elsewhere
+    return signed
+
+
+def _said_again(core: Context, statement: Statement) -> list[Signed]:
+    """Whoever joins later takes nothing from a signer that is revoked by then: what stands is said anew by this one."""
+    kind, _, name = statement.about.partition(":")
+    if statement.kind != "revoke" or kind not in ("site", "signer"):
+        return []
+    old = [one.statement for _, one in sorted(core.state.ledger.items())]
+    return [
+        _signed(core, msgspec.structs.replace(one, signer=core.site))
+        for one in old
+        if one.signer == name and one.about != statement.about
+    ]
+
+
+def _keep(core: Context, signed: Signed, source: SiteId | None) -> None:
+    core.persist(StatementKept(signed=signed))
+    for site in sorted(core.members.linked):
+        if site != source:
+            core.send(site, LedgerNews(statements=(signed,)))
+    apply(core, signed.statement)
+
+
+def apply(core: Context, statement: Statement | None = None) -> None:
+    """Have the rest of the site act on what stands now; None: on all of it, at start."""
+    if statement is None or statement.about != POLICY:
+        core.emit(TrustChanged(revoked(core)))
+    if statement is None or statement.about == POLICY:
+        core.policy_changed = True
+    _ban(core)
+
+
+def _ban(core: Context) -> None:
+    """What was offered to a banned site is taken back; what it has stays there, unreachable, until it is lifted or the
+    user's `on_site_lost` or an operator decides."""
+    banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
+    new, core.banned = banned - core.banned, banned
+    for site in sorted(new):
+        core.roster.touch(site)
+        for group, subgroup in core.parties.handed_to(site):
+            if subgroup.step is Step.OFFERED and not subgroup.unreachable:
+                handover.take_back(core, group, subgroup, f"{site} is banned: {why_banned(core, site)}")
+
+
+def revoked(core: Context) -> tuple[tuple[str, float, str], ...]:
+    """(who, since when, why) of all that stands revoked, in order."""
+    standing = (one.statement for _, one in sorted(core.state.ledger.items()))
+    return tuple((one.about, one.wall_s, one.reason) for one in standing if one.kind == "revoke")
+
+
+def why_banned(core: Context, site: SiteId) -> str:
+    """Empty unless the VO revoked it; else the reason."""
+    found = core.state.ledger.get(f"site:{site}")
+    if found is None or found.statement.kind != "revoke":
+        return ""
+    return found.statement.reason or "no reason given"
+
+
+def view(core: Context) -> LedgerView:
+    """What stands, for people."""
+    policy = core.state.ledger.get(POLICY)
+    values = policy.statement.values if policy else {}
+    return LedgerView(
+        values=values,
+        by=policy.statement.signer if policy else "",
+        since_wall_s=policy.statement.wall_s if policy else 0.0,
+        here=tuple(key for key in sorted(values) if getattr(core.own_settings, key) != getattr(Settings(), key)),
+        banned=tuple(
+            BannedView(who=one.about, since_wall_s=one.wall_s, reason=one.reason, by=one.signer)
+            for one in (kept.statement for _, kept in sorted(core.state.ledger.items()))
+            if one.kind == "revoke"
+        ),
+        drained=core.state.drained,
+    )
+
+
+def effective(core: Context, own: Settings) -> Settings:
+    """The site's settings under the VO's policy."""
+    found = core.state.ledger.get(POLICY)
+    return said.under(own, found.statement.values) if found is not None else own
+
+
+# --- spreading --------------------------------------------------------------------------------------------
+
+
+def digest(core: Context) -> str:
+    """Empty: nothing was ever said."""
+    return said.digest([one.ident for one in core.state.ledger.values()]) if core.state.ledger else ""
+
+
+def compare(core: Context, sender: SiteId, its_digest: str) -> None:
+    """With each summary first hand. The one that differs is told what is here."""
+    if its_digest == digest(core) or core.now - core.ledger_told_s.get(sender, float("-inf")) < ASK_EVERY_S:
+        return
+    core.ledger_told_s[sender] = core.now
+    core.send(sender, LedgerNews(has=_idents(core), told=True))
+
+
+def on_news(core: Context, sender: SiteId, message: LedgerNews) -> None:
+    for signed in message.statements[:MOST_IN_MESSAGE]:
+        _heard(core, sender, signed)
+    known = {one.ident: one for one in core.state.ledger.values()}
+    wanted = [known[ident] for ident in message.asks[:MOST_IN_MESSAGE] if ident in known]
+    lacks: tuple[str, ...] = ()
+    if message.told:
+        has = frozenset(message.has)
+        wanted += [one for ident, one in sorted(known.items()) if ident not in has]
+        lacks = tuple(sorted(has - known.keys()))[:MOST_IN_MESSAGE]
+    if wanted or lacks:
+        core.send(sender, LedgerNews(statements=tuple(wanted[:MOST_IN_MESSAGE]), asks=lacks))
+
+
+def _heard(core: Context, sender: SiteId, signed: Signed) -> None:
+    try:
+        statement = signed.statement
+    except ValueError as error:
+        core.warn(f"{sender} sent a statement that is none: {error}")
+        return
+    before = core.state.ledger.get(statement.about)
+    if before is not None and not signed.after(before):
+        return
+    if before is None and len(core.state.ledger) >= MOST_STATEMENTS:
+        core.warn(f"a statement about {statement.about} is not kept: {MOST_STATEMENTS:,} are")
+        return
+    why = core.keyring.check_statement(signed.payload, signed.chain, signed.signature, statement.signer)
+    if why:
+        core.warn(f"{sender} sent a statement about {statement.about}: {why}")
+        return
+    _keep(core, signed, sender)
+
+
+def _idents(core: Context) -> tuple[str, ...]:
+    return tuple(sorted(one.ident for one in core.state.ledger.values()))

@@ -1,0 +1,199 @@
+"""Machines of this site come, go and are given up; what each has is reconciled (PROMISES section 2, step 5; SPEC D8).
+
+Nothing is concluded about the jobs of a machine that is away: they may run on. Only its own inventory, or an operator's
+word that it is gone for good, says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from diana.engine import datasets, execution
+from diana.engine.context import Context
+from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
+from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
+from diana.engine.records import MachineGone, MachineKnown
+from diana.engine.state import Custody, CustodyKey, Machine
+from diana.engine.workers import EXPECTED_BACK_S, Worker
+from diana.model.indexset import IndexSet
+from diana.model.views import Ok
+from diana.policy.authorise import Action, authorise
+
+SHOWN_AWAY_S = 5.0
+"""A machine away for less is not worth a word."""
+
+
+# --- they come and go ----------------------------------------------------------------------------------------
+
+
+def begin(core: Context, own: str) -> None:
+    """The node starts, on the machine `own`; the others have yet to come."""
+    core.workers.own_is(own, core.now)
+    for name in core.workers.names():
+        _expect(core, name)
+    _told_queues(core)
+
+
+def configured(core: Context) -> None:
+    """The settings changed, and with them this machine's slots."""
+    core.workers.configured()
+    core.workers.told_slots = -1
+    _told_queues(core)
+
+
+def on_ready(core: Context, event: LrmReady) -> None:
+    """Its inventory is the truth about it: what it was given and never claimed is pending again; what is over is
+    forgotten there; what was given up meanwhile is ended there."""
+    name = event.worker
+    before = core.state.machines.get(name)
+    known = Machine(event.slots, event.memory_bytes)
+    if name != core.workers.own and before != known:
+        core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes))
+    core.workers.ready(name, event.session, event.memory_bytes, core.now)
+    core.timers.cancel(("machine", name))
+    _reconcile(core, name, event.known)
+    stray = [run for run in event.known if not _runs(core, run)]
+    if before is not None and before.gone:
+        _end_what_was_given_up(core, name, stray)
+    if stray:
+        core.emit(ForgetRuns(tuple(stray)))
+    _told_queues(core)
+
+
+def on_lost(core: Context, event: LrmLost) -> None:
+    core.workers.lost(event.worker, core.now)
+    _expect(core, event.worker)
+
+
+def not_expected(core: Context, name: str) -> None:
+    """It has been away for so long that the site counts without it."""
+    core.workers.not_expected(name, core.now)
+    _told_queues(core)
+
+
+def _expect(core: Context, name: str) -> None:
+    worker = core.workers.find(name)
+    if worker is not None and worker.session is None and name != core.workers.own:
+        core.after(("machine", name), EXPECTED_BACK_S)
+
+
+def _told_queues(core: Context) -> None:
+    """Shares of service are over all slots of the site (SPEC D4, default mode)."""
+    slots = core.workers.slots()
+    if slots != core.workers.told_slots:
+        core.workers.told_slots = slots
+        core.queues.configure(msgspec.structs.replace(core.state.settings, slots=slots), core.now)
+
+
+def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
+    claimed = {(run.subgroup, run.epoch, run.index, run.attempt) for run in known}
+    for key, indices in core.totals.runs.held_by(name).items():
+        custody = core.state.custodies[key]
+        void = IndexSet.of(i for i in indices if (*key, i, custody.running[i]) not in claimed)
+        dying = custody.cancelled & (IndexSet.of(indices) - void)
+        if void:
+            execution.void(core, custody, void)
+        if dying:
+            core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
+
+
+def _runs(core: Context, run: Run) -> bool:
+    custody = core.state.custodies.get((run.subgroup, run.epoch))
+    return custody is not None and custody.running.get(run.index) == run.attempt
+
+
+def _end_what_was_given_up(core: Context, name: str, stray: list[Run]) -> None:
+    by_transfer: dict[CustodyKey, list[int]] = {}
+    for run in stray:
+        by_transfer.setdefault((run.subgroup, run.epoch), []).append(run.index)
+    for key in sorted(by_transfer):
+        core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=IndexSet.of(by_transfer[key])))
+
+
+# --- given up ------------------------------------------------------------------------------------------------
+
+
+def remove(core: Context, event: MachineRemoved) -> None:
+    """Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides what follows."""
+    name, why = event.machine, authorise(event.principal, Action.REMOVE_MACHINE)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    held = core.totals.runs.held_by(name) if core.workers.find(name) is not None else {}
+    wrong = _not_removable(core, name, bool(held))
+    if wrong:
+        core.reply(Reply(event.request, Refusal(code="usage", text=wrong)))
+        return
+    core.persist(MachineGone(machine=name))
+    core.workers.not_expected(name, core.now)
+    core.timers.cancel(("machine", name))
+    for key, indices in held.items():
+        error = (
+            f"machine {name} was removed by the operator while it ran; look at its log, then rerun or give up the job"
+        )
+        execution.give_up(core, core.state.custodies[key], indices, error)
+    core.reply(Reply(event.request, Ok(sum(map(len, held.values())))))
+    _told_queues(core)
+
+
+def _not_removable(core: Context, name: str, holds_jobs: bool) -> str:
+    """Why not; empty: it may go."""
+    worker, known = core.workers.find(name), core.state.machines.get(name)
+    if name == core.workers.own:
+        return f"machine {name} is the one this node runs on; name another"
+    if not holds_jobs and (known is None or known.gone):
+        others = sorted(n for n, machine in core.state.machines.items() if not machine.gone)
+        near = datasets.near(name, others)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(others[:8]) or 'none'}"
+        return f"no machine {name} at {core.site}; {hint}"
+    if worker is not None and worker.session is not None:
+        return f"machine {name} is in touch; stop its node first"
+    return ""
+
+
+# --- shown ---------------------------------------------------------------------------------------------------
+
+
+def count(core: Context) -> int:
+    """Machines of the site that were not given up, this one included."""
+    own = core.workers.own
+    return 1 + sum(name != own and not machine.gone for name, machine in core.state.machines.items())
+
+
+class Absent(NamedTuple):
+    """Jobs with a machine that is away."""
+
+    jobs: int
+    claimed: int
+    """Of these, waiting there for a slot."""
+    note: str
+
+
+def absent(core: Context, custody: Custody) -> list[Absent]:
+    """Of the custody's running jobs those on machines that are away, by the machine's name."""
+    out = []
+    for worker in _silent(core):
+        lane = worker.lane
+        on, ahead = (sum(key == custody.key for key, _ in some) for some in (lane.on, lane.ahead))
+        if on + ahead:
+            out.append(Absent(on + ahead, ahead, _note(core, worker)))
+    return out
+
+
+def note(core: Context, key: CustodyKey) -> str:
+    """Of the first machine that has jobs of the custody and is away: one line. Empty: there is none."""
+    custody = core.state.custodies.get(key)
+    for worker in _silent(core) if custody is not None and custody.running else ():
+        if any(held == key for some in (worker.lane.on, worker.lane.ahead) for held, _ in some):
+            return _note(core, worker)
+    return ""
+
+
+def _silent(core: Context) -> list[Worker]:
+    return [worker for worker in core.workers.absent() if core.now - worker.away_since_s >= SHOWN_AWAY_S]
+
+
+def _note(core: Context, worker: Worker) -> str:
+    return f"machine {worker.name} not heard of for {core.now - worker.away_since_s:.0f} s"

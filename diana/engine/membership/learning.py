@@ -1,0 +1,295 @@
+"""Takes in what others say of sites: the newest word of each stands, whatever the order, loss or repetition.
+
+Others' word is bounded: so many sites, so large a message, no leap in a version; what a site says of itself over its
+own stream counts whatever others said, because it answers a version it never spoke by a newer one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from diana.engine.effects import Contact
+from diana.engine.membership import active, suspicion
+from diana.engine.membership.sizes import rumour_bytes, summary_bytes
+from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served, Version
+from diana.engine.messages import Gossip, Rumour, Summary
+from diana.engine.records import ContactsLearned
+from diana.model.contact import KnownAt
+from diana.model.ids import SiteId
+from diana.policy.membership import State
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+    from diana.engine.view import PeerView
+
+MAX_NAMED_DATASETS = 256
+"""In a summary; more are found by asking for a quote."""
+MOST_VIA = 4
+MOST_TOLD = 4096
+"""Rows of any kind that are read of one message."""
+MOST_TEXT = 300
+MOST_SERVED = 4
+"""Newcomers told everything at the same time."""
+MOST_CONTACTS = 256
+"""In the journal: enough to find the VO again."""
+CONTACTS_EVERY_S = 5.0
+
+
+def sane(told: Summary) -> bool:
+    """An entry that may be kept and passed on."""
+    if not (0 <= told.generation < MOST_VALUE and 0 <= told.counter < MOST_VALUE):
+        return False
+    if len(told.address) > MOST_TEXT or len(told.release) > MOST_TEXT:
+        return False
+    return not told.datasets or max(map(len, told.datasets)) <= MOST_TEXT
+
+
+def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
+    peers = core.view.peers
+    if sender not in peers or len(message.entries) != len(message.ages_s):
+        core.warn(f"{sender} sent gossip that makes no sense")
+        return
+    newer: dict[SiteId, None] = {}
+    wanted: dict[SiteId, None] = {}
+    for entry, age_s in zip(message.entries[:MOST_TOLD], message.ages_s, strict=False):
+        if entry.site == core.site:
+            if (entry.generation, entry.counter) > (core.members.incarnation, core.summary_counter):
+                _told_of_self(core, entry.generation, entry.counter)
+        elif not _entry(core, entry, age_s, wanted):
+            newer[entry.site] = None
+    for rumour in message.rumours[:MOST_TOLD]:
+        if _rumour(core, rumour):
+            newer[rumour.site] = None
+    for row in message.digest[:MOST_TOLD]:
+        _compare(core, row, newer, wanted)
+    newer.update((site, None) for site in message.asks[:MOST_TOLD] if site in peers)
+    answer(core, sender, list(newer), list(wanted))
+    serving = core.members.serving
+    if message.asks_all and len(serving) < MOST_SERVED and all(served.site != sender for served in serving):
+        serving.append(Served(sender, 0))
+
+
+def answer(core: Context, sender: SiteId, newer: list[SiteId], wanted: list[SiteId]) -> None:
+    """What is newer here than the sender knows, and what is wanted of it, within the budget of one message."""
+    left = core.state.settings.gossip_bytes
+    entries: list[Summary] = []
+    rumours: list[Rumour] = []
+    for site in newer:
+        peer = core.view.peers[site]
+        standing = core.members.standing.get(site)
+        if standing is not None:
+            rumours.append(standing)
+            left -= rumour_bytes(standing)
+        elif peer.summary is not None and site != sender:
+            entries.append(peer.summary)
+            left -= summary_bytes(peer.summary)
+        if left <= 0:
+            break
+    if entries or rumours or wanted:
+        ages_s = tuple(age_s(core, one.site) for one in entries)
+        told = Gossip(entries=tuple(entries), ages_s=ages_s, rumours=tuple(rumours), asks=tuple(wanted[:64]))
+        core.send(sender, told)
+
+
+def age_s(core: Context, site: SiteId) -> float:
+    return max(0.0, core.now - core.view.peers[site].last_heard_s)
+
+
+def _told_of_self(core: Context, generation: int, counter: int) -> None:
+    if 0 <= generation < MOST_VALUE and 0 <= counter < MOST_VALUE:
+        suspicion.refute(core, generation, counter)
+    else:
+        core.count("nonsense")
+
+
+# --- entries -----------------------------------------------------------------------------------------
+
+
+def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
+    """What a site says of itself. False: it has said something newer before, or others say so; then it is told."""
+    members, now = core.members, (told.generation, told.counter)
+    peer.loose_there = told.loose
+    if not sane(told):
+        core.warn(f"{peer.site} sent a summary that makes no sense")
+        return False
+    if now <= suspicion.version(core, peer):
+        held = members.standing.get(peer.site)
+        if held is None and peer.summary is not None and now == (peer.summary.generation, peer.summary.counter):
+            return False
+        at = suspicion.version(core, peer)
+        core.send(peer.site, Gossip(rumours=(Rumour(peer.site, *at, State.SUSPECT, core.site),)))
+        return False
+    if told.left:
+        _keep(core, peer, told, core.now)
+        suspicion.stand(core, peer, now, State.LEFT, peer.site)
+        return True
+    suspicion.alive_again(core, peer)
+    _keep(core, peer, told, core.now)
+    return True
+
+
+def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None]) -> bool:
+    """False: something newer is known here."""
+    peers, now = core.view.peers, (told.generation, told.counter)
+    peer = peers.get(told.site)
+    if peer is None:
+        if len(peers) >= MOST_KNOWN or not sane(told) or told.left:
+            core.count("entries_refused")
+            return True
+    else:
+        known = suspicion.version(core, peer)
+        if now <= known:
+            again = now == known and peer.summary is not None and peer.summary.unnamed and not told.unnamed
+            if again:
+                _keep(core, peer, told, peer.last_heard_s)
+            return again or (now == known and told.site not in core.members.standing)
+        if not sane(told) or leaps(known, now):
+            core.count("entries_refused")
+            return True
+    if told.left and peer is not None:
+        suspicion.stand(core, peer, now, State.LEFT, told.site)
+        return True
+    learn(core, told, core.now - max(0.0, age))
+    if told.unnamed and core.view.peers[told.site].summary.unnamed:  # type: ignore[union-attr]
+        wanted[told.site] = None
+    return True
+
+
+def learn(core: Context, told: Summary, heard_s: float) -> None:
+    """A newer word of a site, by others: it is alive."""
+    peer = core.view.peers.get(told.site) or joined(core, told.site)
+    suspicion.alive_again(core, peer)
+    _keep(core, peer, told, max(peer.last_heard_s, heard_s))
+
+
+def leaps(known: Version, told: Version) -> bool:
+    """A version that far away is not believed from others; nothing is known yet: (0, -1)."""
+    if known == (0, -1):
+        return False
+    ahead = told[1] - known[1] if told[0] == known[0] else told[1]
+    return ahead > MOST_LEAP or told[0] - known[0] > MOST_LEAP
+
+
+def joined(core: Context, site: SiteId) -> PeerView:
+    """It is known from now on."""
+    members = core.members
+    peer = core.view.entry(site)
+    members.order.append(site)
+    members.count(site, 1)
+    members.spread(site)
+    active.consider(core, site)
+    return peer
+
+
+def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
+    """The newest word of a site, cut to what is kept of it."""
+    old, members = peer.summary, core.members
+    if told.unnamed and old is not None and (old.generation, old.named_at) == (told.generation, told.named_at):
+        told = replace(told, datasets=old.datasets, unnamed=old.unnamed)
+    elif told.unnamed and old is not None:
+        told = replace(told, datasets=old.datasets)
+    if told.links or told.known or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA:
+        told = replace(
+            told,
+            links=(),
+            known=0,
+            members=0,
+            complete=False,
+            loose=False,
+            datasets=told.datasets[:MAX_NAMED_DATASETS],
+            via=told.via[:MOST_VIA],
+        )
+    peer.summary, peer.summary_s, peer.last_heard_s = told, heard_s, heard_s
+    members.fresh.setdefault(peer.site)
+    core.roster.touch(peer.site)
+    if old is None or old.address != told.address or old.via != told.via:
+        tell_contact(core, peer)
+        if old is None or old.address != told.address:
+            active.consider(core, peer.site)
+            learn_contact(core, peer.site)
+
+
+# --- rumours and digests ------------------------------------------------------------------------------
+
+
+def _rumour(core: Context, told: Rumour) -> bool:
+    """True: something newer is known here that refutes it."""
+    at = (told.generation, told.counter)
+    if told.site == core.site:
+        if told.state > State.ALIVE and at >= (core.members.incarnation, core.summary_counter):
+            _told_of_self(core, *at)
+        return False
+    peer = core.view.peers.get(told.site)
+    if peer is None or not State.SUSPECT <= told.state <= State.LEFT:
+        return False
+    known = suspicion.version(core, peer)
+    if at < known:
+        return told.state is not State.LEFT or peer.state is State.ALIVE
+    if leaps(known, at):
+        core.count("rumours_refused")
+    elif suspicion.hears(core, peer):
+        suspicion.heard_rumour(core, peer, told)
+    else:
+        suspicion.stand(core, peer, at, State(told.state), told.by)
+    return False
+
+
+def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict[SiteId, None]) -> None:
+    at = (row.generation, row.counter)
+    if row.site == core.site:
+        if at > (core.members.incarnation, core.summary_counter) or (
+            row.state > State.ALIVE and at >= (core.members.incarnation, core.summary_counter)
+        ):
+            _told_of_self(core, *at)
+        return
+    peer = core.view.peers.get(row.site)
+    if peer is None:
+        if row.state < State.LOST:
+            wanted[row.site] = None
+        return
+    known, state = suspicion.version(core, peer), peer.state
+    if (known, state) > (at, row.state):
+        newer[row.site] = None
+    elif row.state > State.ALIVE:
+        _rumour(core, row)
+    elif at > known:
+        wanted[row.site] = None
+
+
+# --- contacts ----------------------------------------------------------------------------------------
+
+
+def tell_contact(core: Context, peer: PeerView) -> None:
+    """The driver is told how the site is reached, whole."""
+    via = peer.summary.via if peer.summary else ()
+    known = core.state.contacts.get(peer.site)
+    address = peer.address or (known.address if known and peer.summary is None else "")
+    keep = peer.site in core.members.kept
+    core.emit(Contact(site=peer.site, address=address, via=via, keep=keep))
+
+
+def learn_contact(core: Context, site: SiteId) -> None:
+    """For the journal, with others of the next seconds in one record."""
+    members, contacts = core.members, core.state.contacts
+    peer = core.view.peers[site]
+    if not peer.address and not (peer.summary and peer.summary.via):
+        return
+    if site in contacts or len(contacts) + len(members.unsaved) < MOST_CONTACTS:
+        members.unsaved[site] = None
+        if ("contacts",) not in core.timers:
+            core.after(("contacts",), CONTACTS_EVERY_S)
+
+
+def save_contacts(core: Context) -> None:
+    changed = []
+    for site in core.members.unsaved:
+        peer = core.view.peers.get(site)
+        if peer is not None:
+            at = KnownAt(site, peer.address, peer.summary.via if peer.summary else ())
+            if (at.address or at.via) and core.state.contacts.get(site) != at:
+                changed.append(at)
+    core.members.unsaved.clear()
+    if changed:
+        core.persist(ContactsLearned(contacts=tuple(sorted(changed, key=lambda one: one.site))))

@@ -1,0 +1,31 @@
+"""What messages weigh on the wire, near enough to keep to a budget; the codec itself is not at hand here."""
+
+from __future__ import annotations
+
+from diana.engine.messages import Gossip, Message, Rumour, Summary
+
+_FRAME = 30
+"""Names and versions around a message."""
+_LINK = 70
+
+
+def summary_bytes(told: Summary) -> int:
+    size = 64 + len(told.site) + len(told.address) + len(told.release) + sum(map(len, told.via)) + 3 * len(told.via)
+    if told.datasets:
+        size += sum(map(len, told.datasets)) + 3 * len(told.datasets)
+    return size + _LINK * len(told.links)
+
+
+def rumour_bytes(told: Rumour) -> int:
+    return 14 + len(told.site) + len(told.by)
+
+
+def message_bytes(message: Message) -> int:
+    """Of a Summary or a Gossip."""
+    if isinstance(message, Summary):
+        return _FRAME + summary_bytes(message)
+    if isinstance(message, Gossip):
+        told = sum(summary_bytes(entry) + 9 for entry in message.entries)
+        told += sum(rumour_bytes(one) for one in (*message.rumours, *message.digest))
+        return _FRAME + told + sum(len(site) + 2 for site in message.asks)
+    raise AssertionError(f"only membership is weighed, not {type(message).__name__}")

@@ -1,0 +1,177 @@
+"""What is told at each turn, and to whom: the own entry to every stream that is held, others' entries to a few drawn.
+
+News of membership comes first, each piece about log n times; then newer words this site has not passed on yet, in the
+order in which they came (the latest first starves some for minutes); then the rest, round and round. Whoever hears all
+sites first-hand and knows the same ones is told nothing of others, so a small VO whose sites all see each other speaks
+as if there were no gossip.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from diana.engine.membership import learning, suspicion
+from diana.engine.membership.sizes import rumour_bytes, summary_bytes
+from diana.engine.membership.table import Served
+from diana.engine.messages import Gossip, Rumour, Summary
+from diana.model.ids import SiteId
+from diana.policy.membership import State, drawn, mark
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+    from diana.engine.view import PeerView
+
+DIGEST_SHARE = 0.4
+"""Of the budget goes to rows of a digest: each brings what is newer on either side; an entry may bring nothing."""
+ROW_BYTES = 25
+MEETING_ROWS = 256
+FEW_NAMES = 8
+"""An entry with more datasets is passed on without their names; who lacks them asks."""
+MOST_LOOKED_AT = 64
+"""Streams, for one that may relay."""
+SERVED_BYTES = 64 * 1024
+"""To a newcomer at each turn."""
+ASK_ALL_EVERY_S = 10.0
+"""A newcomer that still lacks much asks somebody again."""
+
+
+def tell_own(core: Context, told: Summary) -> None:
+    """Over every stream that one of its two ends holds, in order of the site."""
+    loose = replace(told, loose=True)
+    for site in sorted(core.members.linked):
+        peer = core.view.peers[site]
+        if peer.tied:
+            core.send(site, loose if peer.loose else told)
+
+
+def via(core: Context) -> tuple[SiteId, ...]:
+    """Who may relay to this site: peers that can be dialled, those whose streams stand longest first."""
+    peers = core.view.peers
+    dialled = [site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address]
+    return tuple(dialled[: learning.MOST_VIA])
+
+
+def others(core: Context) -> None:
+    """One message, the same for all that are drawn; and their share for newcomers."""
+    members, settings = core.members, core.state.settings
+    to = targets(core)
+    chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}"))
+    if chosen:
+        told = _message(core, settings.gossip_bytes, len(chosen))
+        if told is not None:
+            for site in chosen:
+                core.send(site, told)
+    for served in list(members.serving):
+        _serve(core, served)
+
+
+def targets(core: Context) -> list[SiteId]:
+    """Streams at whose other end something of others may be news."""
+    members, peers = core.members, core.view.peers
+    return [site for site in sorted(members.linked) if peers[site].tied and not _knows_all(core, site)]
+
+
+def _knows_all(core: Context, site: SiteId) -> bool:
+    return core.members.marks == core.members.hears_all.get(site)
+
+
+def meet(core: Context, peer: PeerView, told: Summary) -> None:
+    """Its first words over a new stream: what it does not know, and what it knows more of, is found out at once."""
+    members = core.members
+    if told.members == members.marks and told.known == members.alive:
+        return
+    if told.known > 2 * members.alive and core.now - members.asked_all_s >= ASK_ALL_EVERY_S:
+        members.asked_all_s = core.now
+        core.send(peer.site, Gossip(asks_all=True))
+        return
+    core.send(peer.site, Gossip(digest=_digest(core, MEETING_ROWS)))
+
+
+def _message(core: Context, left: int, copies: int) -> Gossip | None:
+    members = core.members
+    entries: dict[SiteId, Summary] = {}
+    rumours: list[Rumour] = []
+    digest = _digest(core, int(DIGEST_SHARE * left / ROW_BYTES))
+    left -= ROW_BYTES * len(digest)
+    left = _news(core, left, copies, entries, rumours)
+    while left > 0 and members.fresh:
+        site = next(iter(members.fresh))
+        del members.fresh[site]
+        left -= _add(core, site, entries)
+    for _ in range(len(members.order)):
+        if left <= 0:
+            break
+        members.at = (members.at + 1) % len(members.order)
+        peer = core.view.peers[members.order[members.at]]
+        if peer.state is State.ALIVE:
+            left -= _add(core, peer.site, entries)
+            suspicion.stale(core, peer)
+    if not (entries or rumours or digest):
+        return None
+    ages_s = tuple(learning.age_s(core, site) for site in entries)
+    return Gossip(entries=tuple(entries.values()), ages_s=ages_s, rumours=tuple(rumours), digest=digest)
+
+
+def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary], rumours: list[Rumour]) -> int:
+    """Those told least so far first. Gives the bytes left."""
+    members = core.members
+    for site in sorted(members.news, key=lambda site: (-members.news[site], site)):
+        if left <= 0:
+            break
+        standing = members.standing.get(site)
+        if standing is None:
+            left -= _add(core, site, entries)
+            members.fresh.pop(site, None)
+        else:
+            voices = members.suspicions[site].by if site in members.suspicions else {standing.by}
+            for by in sorted(voices)[:3]:
+                rumours.append(replace(standing, by=by) if by != standing.by else standing)
+                left -= rumour_bytes(standing)
+        members.news[site] -= copies
+        if members.news[site] <= 0:
+            del members.news[site]
+    return left
+
+
+def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
+    """Its bytes; 0 where there is nothing to tell."""
+    told = core.view.peers[site].summary
+    if told is None or site in entries or site in core.members.standing:
+        return 0
+    if len(told.datasets) > FEW_NAMES:
+        told = replace(told, datasets=(), unnamed=True)
+    entries[site] = told
+    return summary_bytes(told) + 9
+
+
+def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
+    """The next ones round the table."""
+    members, peers = core.members, core.view.peers
+    out = []
+    for _ in range(min(rows, len(members.order))):
+        members.digest_at = (members.digest_at + 1) % len(members.order)
+        peer = peers[members.order[members.digest_at]]
+        at = suspicion.version(core, peer)
+        if at[1] >= 0:
+            out.append(Rumour(peer.site, *at, peer.state, core.site))
+    return tuple(out)
+
+
+def _serve(core: Context, served: Served) -> None:
+    members, left, at = core.members, SERVED_BYTES, served.at
+    members.serving.remove(served)
+    peer = core.view.peers.get(served.site)
+    if peer is None or not peer.up:
+        return
+    entries: dict[SiteId, Summary] = {}
+    while left > 0 and at < len(members.order):
+        if members.order[at] != served.site:
+            left -= _add(core, members.order[at], entries)
+        at += 1
+    ages_s = tuple(learning.age_s(core, site) for site in entries)
+    core.send(served.site, Gossip(entries=tuple(entries.values()), ages_s=ages_s))
+    if at < len(members.order):
+        members.serving.append(Served(served.site, at))

@@ -1,0 +1,104 @@
+"""What the membership protocol remembers between two turns. Volatile: a restart learns it again within seconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from diana.engine.messages import Rumour
+from diana.model.ids import SiteId
+from diana.policy.membership import mark, repeats
+
+Version = tuple[int, int]
+"""(generation, counter) of a summary; the higher one is newer."""
+
+MOST_KNOWN = 20_000
+"""Sites learned from others; those met count beyond it."""
+MOST_VALUE = 1 << 40
+"""No honest generation or counter comes near it."""
+MOST_LEAP = 1_000_000
+"""A version this far beyond the known one is believed from its own site only: days of turns at once."""
+
+
+class Suspicion:
+    """Of one site at one version."""
+
+    __slots__ = ("by", "since_s")
+
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s
+        self.by: set[SiteId] = set()
+        """Who missed it first-hand."""
+
+
+class Served(NamedTuple):
+    """A newcomer that is told everything, a part at each turn."""
+
+    site: SiteId
+    at: int
+    """Place in `Members.order` it goes on from."""
+
+
+class Members:
+    """Beside `View.peers`, which holds the sites themselves."""
+
+    def __init__(self, site: SiteId) -> None:
+        self.site = site
+        self.address = ""
+        self.incarnation = 0
+        """Generation of the own entry: that of the journal, or higher where others remember a higher one."""
+        self.named_at = 0
+        self.names: tuple[str, ...] = ()
+        self.turn = 0
+        self.due_s = -1.0
+        """When the next turn should come; later than that means this site is slow."""
+        self.health = 0
+        """Turns that came late, less those that did not: 0 is well."""
+        self.order: list[SiteId] = []
+        """All sites in the order they became known; entries are told round it when nothing is more urgent."""
+        self.at = 0
+        self.digest_at = 0
+        self.fresh: dict[SiteId, None] = {}
+        """Sites whose newer words were not passed on yet, in the order in which they came."""
+        self.news: dict[SiteId, int] = {}
+        """Changes of membership -> times they are still to be told."""
+        self.standing: dict[SiteId, Rumour] = {}
+        """How sites stand that are not simply alive."""
+        self.suspicions: dict[SiteId, Suspicion] = {}
+        self.doubts: dict[SiteId, float] = {}
+        """Streams that fell -> when; nothing was heard of those sites since."""
+        self.awaited: dict[SiteId, float] = {}
+        """Streams asked for that never stood yet -> since when."""
+        self.detours: dict[SiteId, float] = {}
+        """Sites others hear and this one cannot reach -> until when it does not try."""
+        self.warned: dict[SiteId, float] = {}
+        """Sites told that somebody misses them -> when."""
+        self.hears_all: dict[SiteId, int] = {}
+        """Linked sites that have streams to all they know -> which those are (`marks`)."""
+        self.meeting: set[SiteId] = set()
+        """Streams over which no summary came yet."""
+        self.leaving = False
+        self.linked: dict[SiteId, None] = {}
+        self.kept: set[SiteId] = set()
+        self.chosen: list[tuple[int, SiteId]] = []
+        """(score, site) of the sites streams are held to for their own sake, the lowest first."""
+        self.replan = True
+        self.alive = 1
+        """Sites that are neither lost nor gone, this one included."""
+        self.marks = mark(site)
+        self.unsaved: dict[SiteId, None] = {}
+        """Contacts the journal does not have yet."""
+        self.serving: list[Served] = []
+        self.asked_all_s = float("-inf")
+
+    def count(self, site: SiteId, by: int) -> None:
+        """`site` joins (1) those that are neither lost nor gone, or leaves them (-1)."""
+        self.alive += by
+        self.marks ^= mark(site)
+
+    def spread(self, site: SiteId) -> None:
+        """Tell it as news, from the start."""
+        self.news[site] = repeats(self.alive)
+
+    def streamless(self) -> bool:
+        """Whoever hears nobody concludes nothing about others."""
+        return not self.linked

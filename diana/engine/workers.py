@@ -1,0 +1,310 @@
+"""The machines of this site that run jobs: who is there, who has room, and what the site has in all (SPEC D8).
+
+Each machine's spawner is a worker with a session of its own. Looks cost by the machines that changed since the last
+one, never by all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from diana.engine.given import GivenRuns, Lane
+from diana.engine.state import SiteState
+from diana.model.ids import MAIN_MACHINE
+
+EXPECTED_BACK_S = 60.0
+"""A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
+restart of anything does not make work go elsewhere; it is given nothing all the same."""
+
+_Key = tuple[int, int, str]
+"""(- free processors, - room for jobs, name): most free first."""
+
+
+class Worker:
+    """One machine. `session` is None while it is away."""
+
+    __slots__ = ("away_since_s", "counted", "filling", "key", "lane", "memory_bytes", "name", "session")
+
+    def __init__(self, lane: Lane, now: float) -> None:
+        self.name = lane.name
+        self.lane = lane
+        self.session: int | None = None
+        self.memory_bytes = 0
+        self.away_since_s = now
+        self.key: _Key | None = None
+        self.counted = (0, 0, 0)
+        """Slots, free slots, room: its part in the sums."""
+        self.filling = False
+        """It was short of jobs, and is given as many as it may have until the round is over."""
+
+
+class Want(NamedTuple):
+    """What one job asks of its machine."""
+
+    processors: int
+    memory_bytes: int
+
+
+class Workers:
+    """`own` is the machine the node itself runs on: its slots are those of the settings, the others bring theirs."""
+
+    def __init__(self, runs: GivenRuns, state: SiteState, now: float) -> None:
+        self._runs = runs
+        self._state = state
+        self._workers: dict[str, Worker] = {}
+        self._away: dict[str, Worker] = {}
+        self._heap: list[_Key] = []
+        self._sizes: Counter[int] = Counter()
+        self._slots = self._free = self._room = 0
+        self._served: dict[str, None] = {}
+        self.own = MAIN_MACHINE
+        self.told_slots = -1
+        """What the queues were last told."""
+        for name, machine in state.machines.items():
+            runs.configure(0 if machine.gone else machine.slots, name)
+        for name in runs.lanes:
+            self._worker(name, now).memory_bytes = state.machines[name].memory_bytes if name in state.machines else 0
+
+    # --- what happens to machines ----------------------------------------------------------------------
+
+    def own_is(self, name: str, now: float) -> None:
+        """The node starts, on the machine of this name."""
+        self.own = name
+        known = self._state.machines.get(MAIN_MACHINE)
+        if name != MAIN_MACHINE:
+            self._runs.configure(known.slots if known and not known.gone else 0)
+        self._worker(name, now)
+        self.configured()
+
+    def configured(self) -> None:
+        """The settings changed."""
+        self._runs.configure(self._state.settings.slots, self.own)
+        self._runs.touched |= dict.fromkeys(self._workers)
+
+    def ready(self, name: str, session: int, memory_bytes: int, now: float) -> None:
+        worker = self._worker(name, now)
+        worker.session, worker.memory_bytes = session, memory_bytes
+        self._away.pop(name, None)
+        self._expect(worker, True)
+
+    def lost(self, name: str, now: float) -> None:
+        worker = self._worker(name, now)
+        if worker.session is not None:
+            worker.session, worker.away_since_s = None, now
+            self._away[name] = worker
+        self._runs.touched[name] = None
+
+    def not_expected(self, name: str, now: float) -> None:
+        """It is away for long."""
+        worker = self._worker(name, now)
+        if worker.session is None and name != self.own:
+            self._expect(worker, False)
+
+    def _expect(self, worker: Worker, there: bool) -> None:
+        worker.lane.away = not there
+        self._runs.touched[worker.name] = None
+
+    # --- questions -------------------------------------------------------------------------------------
+
+    def there(self) -> bool:
+        """Some machine can be given jobs."""
+        return len(self._away) < len(self._workers)
+
+    def names(self) -> list[str]:
+        return sorted(self._workers)
+
+    def find(self, name: str) -> Worker | None:
+        return self._workers.get(name)
+
+    def slots(self) -> int:
+        """Of all machines that are here or soon will be."""
+        self._settle()
+        return self._slots
+
+    def free_slots(self) -> int:
+        """Of these, what nothing running or claimed ahead wants."""
+        self._settle()
+        return self._free
+
+    def load(self) -> int:
+        """Processors of the jobs all machines hold, as far as they have told."""
+        return sum(lane.load for lane in self._runs.lanes.values())
+
+    def widest(self) -> int:
+        """The most processors one job can have."""
+        self._settle()
+        return max(self._sizes, default=0)
+
+    def lanes(self, processors: int) -> int:
+        """How many jobs of this width run at once, if there is nothing else."""
+        self._settle()
+        return sum(count * (size // processors) for size, count in self._sizes.items())
+
+    def memory_bytes(self) -> int:
+        """The most memory one job can have; 0: no limit is known."""
+        default = self._state.settings.memory_bytes
+        most = 0
+        for name, worker in self._workers.items():
+            if worker.counted[0]:
+                limit = default if name == self.own else worker.memory_bytes or default
+                if not limit:
+                    return 0
+                most = max(most, limit)
+        return most or default
+
+    def absent(self) -> list[Worker]:
+        """Machines away that hold jobs, by name."""
+        return [self._away[name] for name in sorted(self._away) if self._away[name].lane.load]
+
+    def suits(self, worker: Worker, want: Want) -> bool:
+        """Whether such a job can run there at all."""
+        limit = self._state.settings.memory_bytes
+        if worker.name != self.own:
+            limit = worker.memory_bytes or limit
+        return worker.lane.slots >= want.processors and not 0 < limit < want.memory_bytes
+
+    def suits_any(self, want: Want) -> bool:
+        """Whether such a job can run on some machine that is here or soon will be."""
+        return any(worker.counted[0] and self.suits(worker, want) for worker in self._workers.values())
+
+    def present(self) -> list[Worker]:
+        """By name."""
+        return [self._workers[name] for name in self.names() if self._workers[name].session is not None]
+
+    # --- who gets jobs ---------------------------------------------------------------------------------
+
+    def hungry(self, beside: str = "") -> bool:
+        """Whether any machine, but for the named one, is to be given jobs. Refilling in batches, not one by one, is
+        what keeps the cost of a start low."""
+        self._settle()
+        return self._room > (self._workers[beside].counted[2] if beside else 0)
+
+    def round_over(self) -> None:
+        """All that could be given just now was."""
+        for name in self._served:
+            self._workers[name].filling = False
+        self._runs.touched |= self._served
+        self._served = {}
+
+    def share_out(self, want: Want, jobs: int, spared: str = "", behind: int = 0) -> dict[str, int]:
+        """Machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors are free,
+        then, for jobs of one processor, to where most may wait; of equals the first by name. `spared` gets none.
+
+        With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
+        outcome is the same, with an order per machine instead of one per machine and portion.
+        """
+        self._settle()
+        plenty = jobs + behind >= self._room
+        given: dict[str, int] = {}
+        aside: list[_Key] = []
+        while jobs > 0:
+            key = self._pop()
+            if key is None:
+                break
+            free, room, name = -key[0], -key[1], key[2]
+            fits = _fits(free, room, want.processors)
+            if not fits:
+                aside.append(key)
+                break
+            if name == spared or not self.suits(self._workers[name], want):
+                aside.append(key)
+                continue
+            following = self._peek()
+            if following is None or plenty:
+                # What is free there and what may wait, at once.
+                some = min(jobs, room if want.processors == 1 else fits)
+                given[name] = given.get(name, 0) + some
+                jobs -= some
+                self._workers[name].key = None
+                continue
+            # Down to where the next is as free as this one is now: more at once, the same result as one by one.
+            ahead = _fits(-following[0], -following[1], want.processors)
+            some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
+            given[name] = given.get(name, 0) + some
+            jobs -= some
+            took = some * want.processors
+            rest = (-max(0, free - took), -(room - took), name)
+            self._workers[name].key = rest if room > took else None
+            if room > took:
+                heappush(self._heap, rest)
+        for key in aside:
+            heappush(self._heap, key)
+        # What was taken stands in the heap as if started; whoever does not start it looks again.
+        self.took(given)
+        return {name: given[name] for name in sorted(given)}
+
+    def took(self, names: Iterable[str]) -> None:
+        """These are given jobs in this round."""
+        served = dict.fromkeys(names)
+        self._served |= served
+        self._runs.touched |= served
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    def _worker(self, name: str, now: float) -> Worker:
+        worker = self._workers.get(name)
+        if worker is None:
+            worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
+            self._runs.touched[name] = None
+        return worker
+
+    def _pop(self) -> _Key | None:
+        while self._heap:
+            key = heappop(self._heap)
+            if self._workers[key[2]].key == key:
+                return key
+        return None
+
+    def _peek(self) -> _Key | None:
+        key = self._pop()
+        if key is not None:
+            heappush(self._heap, key)
+        return key
+
+    def _settle(self) -> None:
+        if not self._runs.touched:
+            return
+        touched, self._runs.touched = self._runs.touched, {}
+        for name in touched:
+            worker = self._worker(name, 0.0)
+            old, new = worker.counted, self._count(worker)
+            if old[0] != new[0]:
+                self._sizes[old[0]] -= 1
+                self._sizes[new[0]] += 1
+                self._sizes = +self._sizes
+                del self._sizes[0]
+            self._slots += new[0] - old[0]
+            self._free += new[1] - old[1]
+            self._room += new[2] - old[2]
+            worker.counted = new
+            lane = worker.lane
+            key = (-max(0, lane.slots - lane.load), -new[2], name) if new[2] else None
+            if key != worker.key:
+                worker.key = key
+                if key is not None:
+                    heappush(self._heap, key)
+        if len(self._heap) > 64 + 4 * len(self._workers):
+            self._heap = [worker.key for worker in self._workers.values() if worker.key is not None]
+            heapify(self._heap)
+
+    def _count(self, worker: Worker) -> tuple[int, int, int]:
+        lane = worker.lane
+        if lane.away:
+            return 0, 0, 0
+        free = lane.slots - lane.load
+        if worker.session is None or not lane.slots:
+            return lane.slots, max(0, free), 0
+        ahead = self._state.settings.ahead_of(lane.slots)
+        room = free + ahead
+        worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
+        return lane.slots, max(0, free), room if worker.filling else 0
+
+
+def _fits(free: int, room: int, processors: int) -> int:
+    """Jobs of one processor are also given ahead of free slots, wider ones when they fit."""
+    if processors > 1:
+        return free // processors
+    return free if free > 0 else room

@@ -1,0 +1,75 @@
+"""Who leads a site that has two replicas of its journal: the one value its witness keeps.
+
+Changed by compare-and-set only, and every change raises the term by one, so that a term is a version too (PROMISES
+section 2, "Standby"). The witness, the replicas and the simulator all use `changed`, so there is one rule.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+MOST_IN_SYNC = 2
+_MACHINE = re.compile(r"[a-z0-9-]{1,40}\Z")
+
+
+class Copy(msgspec.Struct, frozen=True, order=True):
+    """One copy of a site's journal: on which machine, and which disk of it. An empty disk is another copy."""
+
+    machine: str
+    replica_uuid: str
+
+
+class Register(msgspec.Struct, frozen=True):
+    """ValueError when it cannot be one."""
+
+    term: int
+    leader: str
+    """The machine that leads in this term."""
+    in_sync: tuple[Copy, ...]
+    """The copies that have every acknowledged entry, by machine. Only these may take over; one of two stands here
+    while the other does not count."""
+    forced: bool = False
+    """An operator once chose the leader: what the lost copy alone knew is given up, and workers may hold starts of a
+    history nobody has any more."""
+
+    def __post_init__(self) -> None:
+        machines = [copy.machine for copy in self.in_sync]
+        if self.term < 1:
+            raise ValueError(f"register: term = {self.term}: want 1 or more")
+        if not 1 <= len(machines) <= MOST_IN_SYNC or machines != sorted(set(machines)):
+            raise ValueError(f"register: in_sync = {machines}: want one or two machines, each once, in order")
+        for machine in (self.leader, *machines):
+            if not _MACHINE.match(machine):
+                raise ValueError(f"register: machine {machine!r}: want lower-case letters, digits and hyphens")
+        if self.leader not in machines:
+            raise ValueError(f"register: the leader {self.leader} is not among those in sync, {machines}")
+
+    def counts(self, copy: Copy) -> bool:
+        """Whether this very copy, not just its machine, is recorded in sync."""
+        return copy in self.in_sync
+
+    def other(self, machine: str) -> Copy | None:
+        """The copy in sync beside that of `machine`; None: alone."""
+        return next((copy for copy in self.in_sync if copy.machine != machine), None)
+
+
+def term_of(register: Register | None) -> int:
+    """0 where nothing was ever recorded."""
+    return 0 if register is None else register.term
+
+
+def in_order(*copies: Copy) -> tuple[Copy, ...]:
+    """As `Register.in_sync` wants them."""
+    return tuple(sorted(copies))
+
+
+def changed(now: Register | None, expect_term: int, wish: Register) -> Register | None:
+    """Compare-and-set: `wish` if the register still has the expected term and `wish` is the next one, else `now`. The
+    first one of all may begin with any term (a site that had another witness before keeps its terms rising)."""
+    if term_of(now) != expect_term:
+        return now
+    if now is not None and wish.term != expect_term + 1:
+        return now
+    return wish

@@ -1,0 +1,102 @@
+"""Calls of operators: drain, ban, remove a machine, the VO's policy; and what stands in the VO's ledger."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from diana.engine.events import Ask, DrainSite, MachineRemoved, SayStatement
+from diana.errors import UsageError
+from diana.model import views
+from diana.model.ledger import POLICY
+from diana.model.principal import Principal
+from diana.node.api.convert import to_message
+from diana.node.api.desk import Desk
+from diana.wire import client_messages as wire
+
+MOST_REASON = 300
+
+
+async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -> wire.OperateResponse:
+    reason = request.reason.strip()
+    if len(reason) > MOST_REASON or not reason.isprintable():
+        raise UsageError(f"reason: want one line of at most {MOST_REASON} characters")
+    match request.order:
+        case "drain" | "undrain":
+            return await _drain(desk, caller, request.order == "drain", reason)
+        case "ban" | "unban":
+            return await _ban(desk, caller, request.order == "ban", request.name, reason)
+        case "remove-machine":
+            await desk.request(
+                views.Ok, lambda number: MachineRemoved(request=number, principal=caller, machine=request.name)
+            )
+            return wire.OperateResponse(
+                text=f"machine {request.name} is given up; what it ran counts as interrupted and follows on_crash"
+            )
+        case "set-policy":
+            return await _policy(desk, caller, request.values_json)
+    raise UsageError(f"order {request.order!r}: want drain, undrain, ban, unban, remove-machine or set-policy")
+
+
+async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> wire.OperateResponse:
+    await desk.request(views.Ok, lambda number: DrainSite(request=number, principal=caller, on=on, reason=reason))
+    site = desk.about.site
+    text = f"{site} takes no new work; what is here runs out" if on else f"{site} takes work again"
+    return wire.OperateResponse(text=text)
+
+
+async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) -> wire.OperateResponse:
+    about = checked_about(name)
+    await desk.request(
+        views.Ok,
+        lambda number: SayStatement(
+            request=number,
+            principal=caller,
+            kind="revoke" if on else "lift",
+            about=about,
+            reason=reason,
+            wall_s=desk.wall_s(),
+        ),
+    )
+    if on:
+        return wire.OperateResponse(text=f"{about} is banned from {desk.about.vo}; all hear of it within a minute")
+    return wire.OperateResponse(text=f"{about} is trusted again in {desk.about.vo}")
+
+
+def checked_about(name: str) -> str:
+    """A site by its bare name, or any entry of a ban in full."""
+    from diana.adapters.trust.revocations import checked
+
+    try:
+        return checked(name if ":" in name else f"site:{name}")
+    except ValueError as error:
+        raise UsageError(f"ban {error}") from None
+
+
+async def _policy(desk: Desk, caller: Principal, values_json: str) -> wire.OperateResponse:
+    try:
+        values: Any = json.loads(values_json)
+    except ValueError:
+        raise UsageError("policy: not JSON; upgrade the client or the node") from None
+    if not isinstance(values, dict):
+        raise UsageError("policy: want a table of settings")
+    await desk.request(
+        views.Ok,
+        lambda number: SayStatement(
+            request=number, principal=caller, kind="policy", about=POLICY, values=values, wall_s=desk.wall_s()
+        ),
+    )
+    what = ", ".join(sorted(values)) or "nothing: every site has its own again"
+    return wire.OperateResponse(text=f"the policy of {desk.about.vo} sets {what}")
+
+
+async def ledger(desk: Desk, caller: Principal, request: wire.Empty) -> wire.LedgerResponse:
+    found = await desk.request(views.LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
+    return wire.LedgerResponse(
+        values_json=json.dumps(found.values, sort_keys=True) if found.by else "",
+        by=found.by,
+        since_wall_s=found.since_wall_s,
+        here=found.here,
+        banned=tuple(to_message(row, wire.Banned) for row in found.banned),
+        drained=found.drained,
+    )

@@ -1,0 +1,90 @@
+"""Checks that run side by side, each for a limited time, whatever hangs beneath them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+from diana.errors import DianaError, one_line
+from diana.wire.client_messages import CheckResult
+
+LIMIT_S = 2.0
+"""For one check."""
+
+T = TypeVar("T")
+Results = list[CheckResult]
+
+
+def ok(name: str, found: str) -> CheckResult:
+    return CheckResult(name=name, state="ok", found=one_line(found))
+
+
+def warn(name: str, found: str, mend: str) -> CheckResult:
+    return CheckResult(name=name, state="warn", found=one_line(found), mend=one_line(mend))
+
+
+def fail(name: str, found: str, mend: str) -> CheckResult:
+    return CheckResult(name=name, state="fail", found=one_line(found), mend=one_line(mend))
+
+
+class Check(NamedTuple):
+    name: str
+    run: Callable[[], Awaitable[Results]]
+    hangs: str
+    """What it means, and the mend, when it does not end."""
+
+
+async def run_all(checks: Iterable[Check], limit_s: float = LIMIT_S) -> Results:
+    """All at once; their results in the order given. Never raises for what a check meets."""
+    return [row for rows in await asyncio.gather(*(_run(check, limit_s) for check in checks)) for row in rows]
+
+
+async def _run(check: Check, limit_s: float) -> Results:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await check.run()
+    except TimeoutError:
+        return [warn(check.name, f"not done within {limit_s:g} s", check.hangs)]
+    except DianaError as error:
+        found, _, mend = str(error).rpartition("; ")
+        return [fail(check.name, found or mend, mend if found else "")]
+    except OSError as error:
+        found = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return [fail(check.name, found, "make it usable for the node's account")]
+    except Exception as error:
+        return [fail(check.name, f"the check itself failed: {type(error).__name__}: {error}", "report this")]
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """`work` in a thread that nobody waits for at exit: a call that hangs in the kernel holds up nothing."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, failed = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            failed = error
+        try:
+            loop.call_soon_threadsafe(settle, result, failed)
+        except RuntimeError:
+            # The loop has gone: nobody waits any more.
+            return
+
+    threading.Thread(target=run, name="doctor", daemon=True).start()
+    return await done
+
+
+def blocking(name: str, work: Callable[[], Results], hangs: str) -> Check:
+    return Check(name, lambda: in_thread(work), hangs)

@@ -1,0 +1,96 @@
+"""All checks of a data directory, put together by the process that asks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from diana.errors import DianaError, UsageError
+from diana.model.layout import DataDir
+from diana.node.config import SiteConfig, load_config
+from diana.node.doctor import files, machine, trust
+from diana.node.doctor.bounded import Check, Results, blocking, fail, in_thread, run_all
+from diana.wire.client_messages import CheckResult, DoctorResponse
+
+NODE_S = 4.0
+"""For the running node's own checks."""
+
+_DISK = "the disk or file system hangs: look at dmesg, and at df there"
+
+
+def checkup(data: Path, ask: Callable[[], DoctorResponse], wall_s: Callable[[], float] = time.time) -> DoctorResponse:
+    """Of the site in `data`; takes about 6 s at most and changes nothing. `ask` has the running node look at what only
+    it knows, blocks, and may raise DianaError; it is asked only where a node runs."""
+    return DoctorResponse(checks=tuple(asyncio.run(_checkup(DataDir(data), ask, wall_s))))
+
+
+async def _checkup(paths: DataDir, ask: Callable[[], DoctorResponse], wall_s: Callable[[], float]) -> Results:
+    if not paths.root.is_dir():
+        mend = f"make a site: diana init NAME --data {paths.root}, or name another with --data"
+        return [fail("data", f"{paths.root}: no such directory", mend)]
+    try:
+        config = load_config(paths.config)
+    except UsageError as error:
+        found, _, mend = str(error).rpartition("; ")
+        return [fail("site.toml", found, mend)]
+    held = machine.holder(paths.lock)
+    asked = asyncio.create_task(_asked(config, held, ask))
+    here = asyncio.create_task(run_all(_local(paths, config, held, wall_s())))
+    told, problem = await asked
+    outside = [] if told is not None else await _network(paths, config, wall_s)
+    return [*machine.node(paths, config, held, problem), *await here, *(told or ()), *outside]
+
+
+def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_wall_s: float) -> list[Check]:
+    running = held is not None
+    kernel = "the machine is overloaded, or a process of it hangs"
+    return [
+        blocking("site.toml", lambda: files.settings(config), _DISK),
+        blocking("rights", lambda: files.rights(paths), _DISK),
+        blocking("account", lambda: machine.runs_as(paths, held), kernel),
+        blocking("disk", lambda: files.disk(paths.root), _DISK),
+        blocking("store", lambda: files.store(paths, running=running), _DISK),
+        blocking("audit", lambda: files.trail(paths), _DISK),
+        blocking("certificate", lambda: trust.certificate(paths, config, now_wall_s), _DISK),
+        blocking("spawner", lambda: machine.spawner(paths, held), kernel),
+        blocking("limits", lambda: machine.limits(config, held), kernel),
+        blocking("port", lambda: machine.listening(config, held), kernel),
+    ]
+
+
+async def _asked(
+    config: SiteConfig, held: machine.Holder | None, ask: Callable[[], DoctorResponse]
+) -> tuple[tuple[CheckResult, ...] | None, str]:
+    """The running node's rows, None for none; and what it said instead. Members answer nobody."""
+    if held is None or held.stopped or config.role == "member":
+        return None, ""
+    try:
+        async with asyncio.timeout(NODE_S):
+            return (await in_thread(ask)).checks, ""
+    except TimeoutError:
+        return None, f"no answer within {NODE_S:g} s"
+    except DianaError as error:
+        return None, str(error)
+
+
+async def _network(paths: DataDir, config: SiteConfig, wall_s: Callable[[], float]) -> Results:
+    """What can be seen without a node."""
+    from diana.node.doctor import network
+    from diana.wire.tls import load_credentials
+
+    async def peers() -> Results:
+        kind = "member" if config.role == "member" else "site"
+        try:
+            own = load_credentials(paths.keys, kind)
+        except DianaError as error:
+            return network.credentials_problem(error)
+        targets = [*network.targets_of(config.root, config.site), *network.targets_of(config.peers)]
+        seen = await network.look_at_all(targets, own, wall_s)
+        return [*(one.row for one in seen), *network.alone(seen), *network.clock(seen)]
+
+    join = partial(network.multicast, config.zeroconf)
+    lan = blocking("multicast", lambda: join(network.of_this_machine()), "name peers in site.toml")
+    return await run_all([Check("peers", peers, "look at the network"), lan], limit_s=2.5)

@@ -1,0 +1,156 @@
+"""What lies in a data directory: settings, rights, room, the store, the audit trail."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from diana.adapters.datadir import least_free_bytes, remote_kind
+from diana.adapters.sqlite_store import checking
+from diana.model.layout import DataDir
+from diana.node import audit
+from diana.node.config import SiteConfig
+from diana.node.doctor.bounded import Results, fail, ok, warn
+
+SLOW_FSYNC_S = 0.1
+"""Each acknowledgement waits for one."""
+STORE_S = 1.5
+MOST_AUDIT_BYTES = 16 << 20
+"""Read whole within a check's time."""
+AUDIT_HEAD = "audit_head"
+
+_PRIVATE_FILES = ("journal.db", "catalogue.db", "audit.log", "audit.log.1", "invitations.json", "signers.json", "lock")
+
+
+def settings(config: SiteConfig) -> Results:
+    """`config` could be read, or nothing would be checked."""
+    role = "" if config.role == "site" else f"{config.role} {config.machine} of "
+    return [ok("site.toml", f"{role}site {config.site} of {config.vo}, {config.settings.slots} slots")]
+
+
+def rights(paths: DataDir) -> Results:
+    """Folders and files of others' eyes, or of another account."""
+    rows: Results = []
+    owner = paths.root.stat().st_uid
+    me = os.geteuid()
+    if me not in (0, owner):
+        who = account(owner)
+        return [
+            warn("rights", f"{paths.root} belongs to {who}, and {account(me)} cannot look into all of it",
+                 f"run diana doctor as {who}")
+        ]  # fmt: skip
+    if paths.root.stat().st_mode & 0o077:
+        rows.append(warn("rights", f"{paths.root} is open to others ({_mode(paths.root)})", f"chmod 700 {paths.root}"))
+    rows += [
+        fail("rights", f"{path} can be read by others ({_mode(path)})", f"chmod {wanted} {path}")
+        for path, wanted in _secrets(paths)
+        if path.lstat().st_mode & 0o077
+    ]
+    strange = [path for path in (paths.keys, *(p for p, _ in _secrets(paths))) if path.lstat().st_uid != owner]
+    if strange:
+        who = account(owner)
+        belongs = f"{strange[0]} belongs to {account(strange[0].lstat().st_uid)}, the directory to {who}"
+        rows.append(fail("rights", belongs, f"chown -R {who} {paths.root}"))
+    return rows or [ok("rights", f"{paths.root}, {account(owner)}'s; keys and journal closed to others")]
+
+
+def _secrets(paths: DataDir) -> Iterator[tuple[Path, str]]:
+    """What must be closed, and how."""
+    if paths.keys.is_dir():
+        yield paths.keys, "700"
+        for path in sorted(paths.keys.glob("*.key")):
+            yield path, "600"
+    for name in _PRIVATE_FILES:
+        if (paths.root / name).exists():
+            yield paths.root / name, "600"
+
+
+def _mode(path: Path) -> str:
+    return f"{path.lstat().st_mode & 0o777:o}"
+
+
+def account(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def disk(root: Path) -> Results:
+    """Room for new work, and how long a sync takes. Writes and removes one small file."""
+    if kind := remote_kind(root):
+        mend = "move it to a local disk: diana backup, then diana restore there"
+        return [fail("disk", f"{root} lies on {kind}, where locks and fsync cannot be trusted", mend)]
+    room, least = os.statvfs(root), least_free_bytes(root)
+    free, whole = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
+    left = f"{free >> 20:,} of {whole >> 20:,} MiB free"
+    try:
+        took_s = _sync_s(root)
+    except OSError as error:
+        return [
+            fail("disk", f"{root} cannot be written: {error.strerror}; {left}", "free space there, or mend the disk")
+        ]
+    if free < least:
+        more = "" if (root / "ballast").exists() else "; the ballast was given up so that running jobs can end"
+        mend = "free space there, or fetch and drop old groups"
+        return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}", mend)]
+    if room.f_files and room.f_favail < 1000:
+        return [warn("disk", f"{left}, but only {room.f_favail:,} files can be made", "remove small files there")]
+    if took_s > SLOW_FSYNC_S:
+        mend = "put the data directory on a faster disk: each submission waits for a sync"
+        return [warn("disk", f"{left}; a sync takes {took_s * 1000:.0f} ms", mend)]
+    return [ok("disk", f"{left}; a sync takes {took_s * 1000:.1f} ms")]
+
+
+def _sync_s(root: Path) -> float:
+    """The middle of three."""
+    path = root / f".doctor-{os.getpid()}"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        times = []
+        for _ in range(3):
+            began_s = time.monotonic()
+            os.write(fd, b"\0" * 4096)
+            os.fsync(fd)
+            times.append(time.monotonic() - began_s)
+    finally:
+        os.close(fd)
+        with suppress(OSError):
+            path.unlink()
+    return sorted(times)[1]
+
+
+def store(paths: DataDir, *, running: bool) -> Results:
+    if not paths.journal.exists():
+        return [ok("store", "none yet; the node's first start makes it")]
+    harm, whole = checking.harm(paths.journal, STORE_S, running=running)
+    if "newer diana" in harm:
+        return [fail("store", f"{paths.journal.name}: {harm}", "start the newer release, or restore a backup")]
+    if harm:
+        mend = f"stop the node, keep {paths.journal} aside, restore a backup: diana restore"
+        return [fail("store", f"{paths.journal.name} is damaged: {harm}", mend)]
+    size = paths.journal.stat().st_size
+    how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"
+    return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
+
+
+def trail(paths: DataDir) -> Results:
+    """Nobody tampered with it, as far as its chain of hashes and the newest line kept in the store say."""
+    if not paths.audit.exists():
+        return [ok("audit", "no trail yet")]
+    size = paths.audit.stat().st_size
+    if size > MOST_AUDIT_BYTES:
+        return [ok("audit", f"{paths.audit.name}, {size >> 20:,} MiB: too long to be read through here")]
+    anchored = checking.meta(paths.journal, AUDIT_HEAD) if paths.journal.exists() else ""
+    older = paths.audit.with_name(f"{paths.audit.name}.1")
+    if anchored and size == 0 and older.exists():
+        anchored = ""
+    if harm := audit.damage(paths.audit, anchored):
+        mend = "find out who could write there; keep the file as evidence and move it away, a new one begins"
+        return [fail("audit", harm, mend)]
+    lines = paths.audit.read_bytes().count(b"\n")
+    return [ok("audit", f"{paths.audit.name}, whole, of {lines:,} {'line' if lines == 1 else 'lines'}")]

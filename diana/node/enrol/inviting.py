@@ -1,0 +1,101 @@
+"""Makes invitations: a secret that leaves in the token and is forgotten here, and what is kept of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from diana.adapters.trust.invites import SEED_BYTES, invite_root
+from diana.adapters.trust.reading import certificates_in
+from diana.errors import UsageError
+from diana.node.config import host_port
+from diana.node.enrol import tokens
+from diana.node.enrol.invitations import TELL_S, Invitation, Invitations
+from diana.node.enrol.names import Names
+from diana.node.enrol.signing import Signing
+from diana.wire.client_messages import InviteRequest, InviteResponse
+
+DEFAULT_FOR_S = 3600.0
+MOST_FOR_S = 30 * 86_400.0
+
+
+class Inviting:
+    """`addresses`: where this node is reached."""
+
+    def __init__(
+        self,
+        *,
+        keys: Path,
+        site: str,
+        vo: str,
+        invitations: Invitations,
+        signing: Signing,
+        names: Names,
+        addresses: tuple[str, ...],
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = keys
+        self._site = site
+        self._vo = vo
+        self._invitations = invitations
+        self._signing = signing
+        self._names = names
+        self._addresses = addresses
+        self._wall_s = wall_s
+
+    async def invite(self, caller: str, request: InviteRequest) -> InviteResponse:
+        """A token for one newcomer. UsageError for what cannot be invited, or not from here."""
+        kind = request.kind or "site"
+        if kind not in tokens.KINDS:
+            raise UsageError(f"invite: {kind!r} is none of {', '.join(tokens.KINDS)}")
+        if kind in ("site", "user") and not self._signing.is_signer:
+            signers = ", ".join(self._signing.book.all()) or "the first sites of the VO"
+            raise UsageError(f"invite: site {self._site} cannot sign for another {kind}; invite at a signer: {signers}")
+        await self._names.check(kind, request.name, request.again, "invite")
+        if request.again and not request.name:
+            raise UsageError(f"invite: again wants the name of the {kind} that comes back")
+        for_s = request.for_s or DEFAULT_FOR_S
+        if not 1.0 <= for_s <= MOST_FOR_S:
+            raise UsageError(f"invite: {for_s:g} s is too short or too long; want 1 s to 30 days")
+        addresses = self._addresses_for(request.address)
+        seed, until_s = os.urandom(SEED_BYTES), self._wall_s() + for_s
+        (root,) = certificates_in(self._keys / "vo.pem", most=1)
+        token = tokens.Token(
+            kind=kind,
+            seed=seed,
+            fingerprint=tokens.fingerprint_of(root),
+            vo=self._vo,
+            site=self._site,
+            addresses=addresses,
+        )
+        invitation = Invitation(
+            id=token.id,
+            kind=kind,
+            name=request.name,
+            certificate=invite_root(seed, self._vo, until_wall_s=until_s + TELL_S).decode(),
+            made_by=caller,
+            expires_wall_s=until_s,
+            again=request.again,
+        )
+        await self._invitations.add(invitation)
+        return InviteResponse(
+            token=tokens.encode(token),
+            kind=kind,
+            name=request.name,
+            vo=self._vo,
+            site=self._site,
+            addresses=addresses,
+            expires_wall_s=until_s,
+        )
+
+    def _addresses_for(self, address: str) -> tuple[str, ...]:
+        if not address and not self._addresses:
+            raise UsageError("invite: nobody can dial this site; name a way in with --at HOST:PORT")
+        try:
+            if address and not host_port(address)[1]:
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"invite: {address!r} is no address; write HOST:PORT") from None
+        return (address,) if address else self._addresses[: tokens.MOST_ADDRESSES]

@@ -1,0 +1,237 @@
+"""What `diana join` does: one talk with the inviter, then the directory of a site or machine, or a user's credential.
+
+As `diana init`: everything is checked first, and an attempt that failed leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import msgspec
+
+from diana import __version__
+from diana.adapters import certificates
+from diana.errors import UsageError
+from diana.model.identity import Identity
+from diana.model.ids import site_id
+from diana.model.layout import DataDir
+from diana.node import setup
+from diana.node.config import DEFAULT_LISTEN, SiteConfig, host_port, load_config, parse_config
+from diana.node.config_text import config_text, write_config
+from diana.node.enrol import asking, tokens
+from diana.node.enrol.addresses import joined, reached_at
+from diana.node.enrol.signers import SignerBook
+from diana.wire.pb import enrol_pb2
+
+FIRST_PORT = 7400
+_PORTS_TRIED = 100
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """What was made."""
+
+    kind: str
+    vo: str
+    site: str
+    name: str
+    """Of the machine or user."""
+    inviter: str
+    folder: Path
+    """The data directory, or a user's credential."""
+    config: SiteConfig | None
+    """None for a user."""
+    signer: bool
+    again: bool = False
+    """Only the certificate of a directory that was there is new."""
+
+
+def join(
+    text: str,
+    name: str = "",
+    *,
+    data: Path,
+    listen: str | None = None,
+    advertise: str = "",
+    slots: int | None = None,
+    out: Path | None = None,
+) -> Joined:
+    """Join with the token `text`. `data`: the directory to make (for a user, `out`). `listen` None: this machine's
+    address on the way to the inviter, at the first free port from 7400.
+
+    UsageError, Denied or Unreachable for anything wrong; then nothing was made.
+    """
+    token = tokens.decode(text)
+    if token.kind == "user":
+        return _join_user(token, name, out or Path.cwd() / f"{name or 'diana'}-credential")
+    if DataDir(data).config.is_file():
+        return _come_back(token, name, data)
+    config = _planned(token, name, listen, advertise, slots)
+    inviter = asking.find_inviter(token)
+    config = _placed(config, inviter, listen)
+    with setup.making(data):
+        keys = _Keys(token, name or token.site)
+        request = enrol_pb2.JoinRequest(
+            name=name,
+            address=_address_of(config),
+            leaf_request=keys.leaf_request,
+            signer_request=keys.signer_request,
+            release=__version__,
+            suggestion=_machine_here() if token.kind != "site" else "",
+        )
+        answer = asking.ask(token, inviter, request)
+        config = _completed(config, inviter, answer)
+        keys.install(data, answer)
+        write_config(DataDir(data).config, config)
+    return _joined(answer, token, data, config)
+
+
+class _Keys:
+    """New keys for what is joined as, and the requests for their certificates."""
+
+    def __init__(self, token: tokens.Token, name: str) -> None:
+        self.kind = {"member": "member", "user": "user"}.get(token.kind, "site")
+        # Names in a request are for people to read; the inviter decides.
+        self._key, self.leaf_request = certificates.new_key_and_request(Identity("site", name, token.vo))
+        self._signer_key, self.signer_request = b"", b""
+        if self.kind == "site":
+            self._signer_key, self.signer_request = certificates.new_key_and_request(Identity("signer", name, token.vo))
+
+    def install(self, data: Path, answer: enrol_pb2.JoinResponse) -> None:
+        paths = DataDir(data)
+        certificates.install(paths.keys, self.kind, answer.leaf, self._key, answer.root)
+        if answer.signer:
+            certificates.install_signer(paths.keys, answer.signer, self._signer_key, answer.root)
+        SignerBook(paths.signers).learn((one.site, one.address) for one in answer.signers)
+
+    def install_credential(self, folder: Path, answer: enrol_pb2.JoinResponse) -> None:
+        certificates.install(folder, "user", answer.leaf, self._key, answer.root)
+
+
+def _joined(answer: enrol_pb2.JoinResponse, token: tokens.Token, folder: Path, config: SiteConfig | None) -> Joined:
+    return Joined(
+        kind=answer.kind,
+        vo=answer.vo,
+        site=answer.site,
+        name=answer.name,
+        inviter=token.site,
+        folder=folder,
+        config=config,
+        signer=bool(answer.signer),
+    )
+
+
+def _planned(token: tokens.Token, name: str, listen: str | None, advertise: str, slots: int | None) -> SiteConfig:
+    """Everything the command line says, checked before anybody is asked."""
+    site = name if token.kind == "site" and name else token.site
+    try:
+        checked = site_id(site)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    config = SiteConfig(
+        site=checked,
+        vo=token.vo,
+        listen=listen or DEFAULT_LISTEN,
+        advertise=advertise,
+        operators=(setup.own_account(),),
+        root_jobs=os.getuid() == 0,
+        settings=setup.own_settings(slots),
+    )
+    if token.kind != "site":
+        machine = certificates.machine_name(name) if name else "main"
+        config = msgspec.structs.replace(config, role=token.kind, machine=machine, root=token.addresses)
+    return parse_config(config_text(config), "join")
+
+
+def _placed(config: SiteConfig, inviter: asking.Inviter, listen: str | None) -> SiteConfig:
+    """A member is dialled by nobody; all others listen where their inviter can reach them."""
+    if listen is not None or config.role == "member":
+        return config
+    return msgspec.structs.replace(config, listen=joined(inviter.here, _free_port(inviter.here)))
+
+
+def _free_port(host: str) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for port in range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind((host, port))
+                return port
+            except OSError:
+                continue
+    raise UsageError(f"no free port from {FIRST_PORT} on; choose one with --listen {joined(host, 0)[:-1]}PORT")
+
+
+def _address_of(config: SiteConfig) -> str:
+    """Where others reach it; empty: it only dials out, or that is not known yet."""
+    if config.role == "member" or not host_port(config.listen)[1]:
+        return ""
+    return next(iter(reached_at(config.listen, host_port(config.listen)[1], config.advertise)), "")
+
+
+def _machine_here() -> str:
+    """This machine's name, as far as it can be a machine's within a site."""
+    text = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-")
+    return text[:40].rstrip("-")
+
+
+def _completed(config: SiteConfig, inviter: asking.Inviter, answer: enrol_pb2.JoinResponse) -> SiteConfig:
+    """With what the inviter told. The same checks as at start, so that what is written can be read."""
+    # The way that worked comes first: the inviter may not know all names it is reached by.
+    others = [a for a in dict.fromkeys((inviter.address, *answer.addresses)) if a != config.listen and _good(a)]
+    if config.role == "site":
+        config = msgspec.structs.replace(config, site=site_id(answer.site), peers=tuple(others))
+    else:
+        config = msgspec.structs.replace(config, machine=answer.name, root=tuple(others))
+    return parse_config(config_text(config), "join")
+
+
+def _good(address: str) -> bool:
+    try:
+        return host_port(address)[1] > 0
+    except ValueError:
+        return False
+
+
+def _come_back(token: tokens.Token, name: str, data: Path) -> Joined:
+    """A directory whose certificate ran out or was lost gets a new one; nothing else in it changes."""
+    paths = DataDir(data)
+    old = load_config(paths.config)
+    own = old.site if token.kind == "site" else old.machine
+    if (
+        old.vo != token.vo
+        or old.role != token.kind
+        or (token.kind != "site" and old.site != token.site)
+        or name not in ("", own)
+    ):
+        what = f"{old.role} {own} of {old.vo}"
+        raise UsageError(f"{data}: initialised already, as {what}; name another directory with --data")
+    if paths.keys.joinpath("vo.pem").is_file() and (
+        certificates.fingerprint((paths.keys / "vo.pem").read_bytes())[: tokens.FINGERPRINT_BYTES] != token.fingerprint
+    ):
+        raise UsageError(f"{data}: belongs to another VO called {old.vo}; name another directory with --data")
+    inviter = asking.find_inviter(token)
+    keys = _Keys(token, own)
+    request = enrol_pb2.JoinRequest(
+        name=own, address=_address_of(old), leaf_request=keys.leaf_request, release=__version__
+    )
+    answer = asking.ask(token, inviter, request)
+    keys.install(data, answer)
+    return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
+
+
+def _join_user(token: tokens.Token, name: str, out: Path) -> Joined:
+    if name:
+        certificates.user_name(name)
+    with setup.making_credential(out):
+        inviter = asking.find_inviter(token)
+        keys = _Keys(token, name or "user")
+        answer = asking.ask(
+            token, inviter, enrol_pb2.JoinRequest(name=name, leaf_request=keys.leaf_request, release=__version__)
+        )
+        keys.install_credential(out, answer)
+        setup.write_credential(out / "credential.toml", answer.name, answer.vo, answer.site, inviter.address)
+    return _joined(answer, token, out, None)

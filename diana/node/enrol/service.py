@@ -1,0 +1,266 @@
+"""The inviter's side of enrolment: answers those who come with an invitation, and signs what members of the VO renew.
+
+Whatever is refused changes nothing, is told in one line to the one who asked, and stands in the audit trail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from diana import errors
+from diana.adapters.grpc_server import peer_identity
+from diana.adapters.trust.authority import request_key
+from diana.adapters.trust.invites import invited_by
+from diana.adapters.trust.reading import bytes_in
+from diana.errors import Denied, DianaError, UsageError
+from diana.model.identity import Identity
+from diana.node.config import host_port
+from diana.node.enrol.invitations import Invitation, Invitations
+from diana.node.enrol.inviting import Inviting
+from diana.node.enrol.names import Names
+from diana.node.enrol.proof import speaks_for
+from diana.node.enrol.signing import NO_PROOF, Proof, Signing
+from diana.policy.enrolment import becomes_signer, may_be_signed
+from diana.wire.pb import enrol_pb2, enrol_pb2_grpc
+
+MOST_SKEW_S = 240.0
+"""Clocks further apart cannot use each other's certificates, which hold from 300 s before they were made."""
+MOST_TOLD = 8
+"""Addresses of other sites that a newcomer is told."""
+
+_log = logging.getLogger(__name__)
+
+Note = Callable[[str, str, str, str, str], None]
+"""(who, action, target, decision, reason) for the audit trail."""
+
+
+class Enrolment:
+    """`known_sites` asks the engine; `addresses` are this node's own, `peer_addresses` of sites linked now."""
+
+    def __init__(
+        self,
+        *,
+        keys: Path,
+        site: str,
+        vo: str,
+        invitations: Invitations,
+        signing: Signing,
+        addresses: tuple[str, ...],
+        peer_addresses: Callable[[], list[str]],
+        known_sites: Callable[[], Awaitable[frozenset[str]]],
+        distrust: Callable[[bytes], str],
+        note: Note,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = keys
+        self._site = site
+        self._vo = vo
+        self._invitations = invitations
+        self._signing = signing
+        self._addresses = addresses
+        self._peer_addresses = peer_addresses
+        self._names = Names(site, invitations, known_sites)
+        self.invite = Inviting(
+            keys=keys,
+            site=site,
+            vo=vo,
+            invitations=invitations,
+            signing=signing,
+            names=self._names,
+            addresses=addresses,
+            wall_s=wall_s,
+        ).invite
+        self._distrust = distrust
+        self._note = note
+        self._wall_s = wall_s
+        self._naming = asyncio.Lock()
+
+    def attach(self, server: grpc.aio.Server) -> None:
+        add: Any = enrol_pb2_grpc.add_EnrolServicer_to_server
+        add(_Service(self), server)
+
+    # --- a newcomer --------------------------------------------------------------------------------------
+
+    def invited(self, leaf_pem: bytes) -> str:
+        """ID of the invitation that a newcomer's certificate is under; empty: none, or one forgotten."""
+        return invited_by(leaf_pem, self._invitations.roots())
+
+    async def join(self, leaf_pem: bytes, request: enrol_pb2.JoinRequest, where: str) -> enrol_pb2.JoinResponse:
+        """Denied or UsageError says why not, and nothing was changed."""
+        invitation = self._invitations.get(self.invited(leaf_pem))
+        who = f"invitation {invitation.id}" if invitation else "nobody"
+        target = (
+            f"{invitation.kind if invitation else ''} {invitation.name if invitation else ''} {request.name}".strip()
+        )
+        try:
+            if invitation is None:
+                raise Denied("join: this site knows no such invitation; ask for a new one")
+            answer = await self._admit(invitation, request)
+        except DianaError as error:
+            self._note(who, "join", target, "denied", f"{error} [{where}]")
+            raise
+        self._note(who, "join", f"{answer.kind} {answer.name or answer.site}", "allowed", where)
+        return answer
+
+    async def _admit(self, invitation: Invitation, request: enrol_pb2.JoinRequest) -> enrol_pb2.JoinResponse:
+        self._check_time(invitation, request.wall_s)
+        key = hashlib.sha256(request_key(request.leaf_request)).hexdigest()
+        async with self._naming:
+            invitation = self._invitations.get(invitation.id) or invitation
+            if invitation.used_by not in ("", key):
+                raise Denied("join: this invitation was used already; each is good for one, ask for a new one")
+            name = invitation.used_name or invitation.name or request.name or request.suggestion
+            if invitation.name and request.name not in ("", invitation.name):
+                raise UsageError(
+                    f"join: this invitation is for {invitation.kind} {invitation.name}, not {request.name}"
+                )
+            if not name:
+                raise UsageError(f"join: the invitation names no {invitation.kind}; name it: diana join TOKEN NAME")
+            _check_address(request.address)
+            fresh = not invitation.used_by
+            if fresh:
+                await self._names.check(invitation.kind, name, invitation.again, "join")
+                await self._invitations.use(invitation.id, key, name, request.address)
+        try:
+            return await self._signed(invitation, name, request)
+        except DianaError:
+            if fresh:
+                await self._invitations.free(invitation.id)
+            raise
+
+    def _check_time(self, invitation: Invitation, theirs_s: float) -> None:
+        now_s = self._wall_s()
+        if invitation.expired(now_s):
+            ago = _long(now_s - invitation.expires_wall_s)
+            raise Denied(f"join: this invitation expired {ago} ago; ask for a new one")
+        if abs(theirs_s - now_s) > MOST_SKEW_S:
+            side = "ahead of" if theirs_s > now_s else "behind"
+            raise UsageError(
+                f"join: this machine's clock is {_long(abs(theirs_s - now_s))} {side} that of site {self._site}; "
+                "set the one that is wrong and join again, the invitation is still good"
+            )
+
+    async def _signed(
+        self, invitation: Invitation, name: str, request: enrol_pb2.JoinRequest
+    ) -> enrol_pb2.JoinResponse:
+        kind = invitation.kind
+        site = name if kind == "site" else self._site
+        if kind == "user":
+            wanted = Identity("user", name, self._vo)
+        elif kind == "member":
+            wanted = Identity("member", f"{self._site}/{name}", self._vo)
+        else:
+            wanted = Identity("site", site, self._vo)
+        leaf = await self._signing.sign(wanted, request.leaf_request)
+        signer = b""
+        book = self._signing.book
+        if kind == "site":
+            await self._signing.learn_signers()
+        promoted = becomes_signer(kind, len(book.all())) or (kind == "standby" and self._signing.is_signer)
+        if promoted and request.signer_request:
+            signer = await asyncio.to_thread(
+                self._signing.make_signer, Identity("signer", site, self._vo), request.signer_request
+            )
+        if signer and kind == "site":
+            await asyncio.to_thread(book.learn, {site: request.address})
+        return enrol_pb2.JoinResponse(
+            kind=kind,
+            vo=self._vo,
+            site=site,
+            name="" if kind == "site" else name,
+            root=bytes_in(self._keys / "vo.pem"),
+            leaf=leaf,
+            signer=signer,
+            wall_s=self._wall_s(),
+            addresses=self._told(kind, request.address),
+            signers=signer_sites(book.all()),
+        )
+
+    def _told(self, kind: str, own: str) -> list[str]:
+        more = self._peer_addresses() if kind == "site" else self._invitations.addresses("standby")
+        found = dict.fromkeys((*self._addresses, *more))
+        return [address for address in found if address != own][:MOST_TOLD]
+
+    async def signers(self, caller: Identity) -> enrol_pb2.SignersResponse:
+        if caller.kind != "site":
+            raise Denied(f"{caller.kind or 'nobody'} {caller.name} may not ask for signers")
+        return enrol_pb2.SignersResponse(signers=signer_sites(self._signing.book.all()))
+
+    # --- renewals ----------------------------------------------------------------------------------------
+
+    async def sign(self, caller: Identity, request: enrol_pb2.SignRequest) -> enrol_pb2.SignResponse:
+        """Denied unless the caller may have it signed."""
+        wanted = Identity(request.kind, request.name, self._vo)  # type: ignore[arg-type]
+        shown: Proof = (request.certificate, request.signature)
+        proven = shown != NO_PROOF and speaks_for(wanted, request.request, shown, self._distrust)
+        why = may_be_signed(caller, wanted, proven)
+        # Who is no signer passes on what its own machines and users ask, and nothing for other sites.
+        ours = caller.kind == "user" or caller.site == self._site
+        if not why and not self._signing.is_signer and not ours:
+            why = f"site {self._site} is no signer"
+        target = f"{request.kind} {request.name}"
+        who = f"{caller.kind}:{caller.name}"
+        if why:
+            self._note(who, "sign", target, "denied", why)
+            raise Denied(why)
+        chain = await self._signing.sign(wanted, request.request, shown)
+        self._note(who, "sign", target, "allowed", "")
+        return enrol_pb2.SignResponse(
+            certificate=chain, wall_s=self._wall_s(), signers=signer_sites(self._signing.book.all())
+        )
+
+
+class _Service:
+    """The gRPC face of it."""
+
+    def __init__(self, enrolment: Enrolment) -> None:
+        self._enrolment = enrolment
+
+    async def Join(self, request: enrol_pb2.JoinRequest, context: Any) -> Any:
+        shown = context.auth_context().get("x509_pem_cert", ())
+        leaf = bytes(shown[0]) if shown else b""
+        return await _answered(context, self._enrolment.join(leaf, request, errors.one_line(str(context.peer()))))
+
+    async def Signers(self, request: enrol_pb2.SignersRequest, context: Any) -> Any:
+        return await _answered(context, self._enrolment.signers(peer_identity(context)))
+
+    async def Sign(self, request: enrol_pb2.SignRequest, context: Any) -> Any:
+        return await _answered(context, self._enrolment.sign(peer_identity(context), request))
+
+
+async def _answered(context: Any, call: Awaitable[Any]) -> Any:
+    try:
+        return await call
+    except Denied as error:
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+    except DianaError as error:
+        await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+    except Exception:
+        _log.exception("a call about enrolment failed")
+        await context.abort(grpc.StatusCode.INTERNAL, "the call failed in the node; its log says more")
+
+
+def signer_sites(known: dict[str, str]) -> list[enrol_pb2.SignerSite]:
+    return [enrol_pb2.SignerSite(site=site, address=address) for site, address in known.items()]
+
+
+def _check_address(address: str) -> None:
+    try:
+        if address and not host_port(address)[1]:
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"join: {address!r} is no address; write HOST:PORT") from None
+
+
+def _long(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

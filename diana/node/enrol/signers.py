@@ -1,0 +1,44 @@
+"""Which sites can sign for the VO, as far as this one has been told: a small durable list that only grows.
+
+It is whom to ask for a renewal, and how the first sites of a VO know whether one more signer is wanted. A name in it
+gives no right: what a site signs holds because its own certificate says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from diana import errors
+from diana.adapters.trust.making import write_new
+from diana.model.ids import SiteId
+
+MOST = 64
+
+
+class SignerBook:
+    """`path` holds site -> host:port, empty for one that can only dial out. UsageError for a file that is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._sites = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            self._sites = {}
+        except (OSError, ValueError) as error:
+            raise errors.UsageError(f"{path}: {error}; remove it, and this site learns its signers anew") from None
+
+    def all(self) -> dict[str, str]:
+        return dict(sorted(self._sites.items()))
+
+    def learn(self, sites: Mapping[str, str] | Mapping[SiteId, str] | Iterable[tuple[str, str]]) -> None:
+        """Durable on return; blocks on the disk when something is new."""
+        known = dict(self._sites)
+        for site, address in dict(sites).items():
+            if site in known or len(known) < MOST:
+                known[site] = address or known.get(site, "")
+        if known != self._sites:
+            write_new(self._path, msgspec.json.encode(dict(sorted(known.items()))), 0o600)
+            self._sites = known

@@ -1,0 +1,323 @@
+"""A machine of a pair: its composition root while it follows, and the step from there to leading.
+
+It starts as follower whatever it was before; the register says who leads. A follower serves its other half and nobody
+else; on the control socket it says who leads, and takes the orders an operator can give to a standby.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from diana import __version__
+from diana.adapters.datadir import OpenDataDir
+from diana.adapters.lrm.local import LocalLrm
+from diana.errors import DianaError
+from diana.model.layout import DataDir
+from diana.node.config import SiteConfig
+from diana.replica import messages as ms
+
+if TYPE_CHECKING:
+    from diana.adapters.replica_link import DurableFile, ReplicaLink
+    from diana.node.api import Api
+    from diana.node.doorway import Doorway
+    from diana.node.replication import Pair, Replication
+    from diana.node.store_thread import StoreThread
+
+RESTORED = "restored_from"
+MINTED_FOR = "minted_for"
+"""Meta: the forced term for which the journal got a db_uuid of its own."""
+
+STOP_S = 3.0
+"""For the spawner of a standby that is stopped."""
+
+_log = logging.getLogger("diana.standby")
+
+
+class Leadership:
+    """What a leader's composition is given of the follower it was."""
+
+    def __init__(self, replication: Replication, door: Doorway, port: int) -> None:
+        self.replication = replication
+        self.door = door
+        self.port = port
+
+
+Lead = Callable[[Leadership], Awaitable[int]]
+
+
+def is_paired(paths: DataDir, config: SiteConfig) -> bool:
+    """Whether this machine keeps the site's journal together with another."""
+    return config.role == "standby" or pair_file(paths).exists()
+
+
+def pair_file(paths: DataDir) -> Path:
+    return paths.root / "replica.json"
+
+
+async def serve_pair(opened: OpenDataDir, config: SiteConfig, lead: Lead) -> int:
+    """Follow, and lead when it is this machine's turn (`lead` then serves the site); the exit code."""
+    async with AsyncExitStack() as stack:
+        return await _Follower(opened.paths, config, stack).serve(lead)
+
+
+class _Follower:
+    def __init__(self, paths: DataDir, config: SiteConfig, stack: AsyncExitStack) -> None:
+        from diana.adapters.replica_link import DurableFile
+        from diana.node.replication import Pair
+
+        self._paths = paths
+        self._config = config
+        self._stack = stack
+        self._file: DurableFile[Pair] = DurableFile(pair_file(paths), Pair)
+        self._stop = asyncio.Event()
+        self._address = config.advertise or config.listen
+        self._replication: Replication | None = None
+        self._link: ReplicaLink
+
+    async def serve(self, lead: Lead) -> int:
+        from diana.adapters.grpc_server import make_server
+        from diana.adapters.keyring import FileKeyring
+        from diana.adapters.sqlite_store import SqliteStore
+        from diana.node.doorway import Doorway
+        from diana.node.store_thread import StoreThread
+
+        config, paths, stack = self._config, self._paths, self._stack
+        keyring = FileKeyring(paths.keys)
+        door = Doorway(self._says)
+        server, port = make_server(
+            config.listen,
+            paths.keys,
+            lambda chain: door.asked.get("distrust", keyring.distrust)(chain),
+            extra_roots=door.ask("extra_roots", ()),
+            invited=door.ask("invited", "this machine invites nobody"),
+            refused=door.ask("refused", None),
+        )
+        stack.push_async_callback(server.stop, 0.5)
+        self._address = config.advertise or f"{config.listen.rpartition(':')[0]}:{port}"
+        thread = StoreThread(SqliteStore(paths.journal))
+        stack.callback(lambda: thread.store.close())
+        stack.callback(thread.close)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        # A follower has no settings to read again; unhandled, the signal would end it.
+        loop.add_signal_handler(signal.SIGHUP, _log.info, "SIGHUP: settings are read when this machine leads")
+        pair = self._file.read() or await self._introduced()
+        if pair is None:
+            await self._stop_spawner()
+            return 0
+        self._replication = replication = self._machine(thread, recognised(pair, self._file, thread))
+        self._link = self._linked(replication)
+        self._attach(server, thread)
+        door.behind(server)
+        await server.start()
+        running = asyncio.create_task(replication.run())
+        dialling = asyncio.create_task(self._link.dial(self._others))
+        stack.push_async_callback(_ended, running, dialling)
+        print(f"diana {__version__}: site {config.site} follows on {config.machine} at {self._address}", flush=True)
+        _log.info("diana %s: %s of %s follows, data in %s", __version__, config.machine, config.site, paths.root)
+        won = await self._follow(replication, running)
+        if won is None:
+            await self._stop_spawner()
+            return 0
+        mint(thread, won, replication)
+        code = asyncio.ensure_future(lead(Leadership(replication, door, port)))
+        either: tuple[asyncio.Future[Any], ...] = (code, running)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if running.done() and not code.done():
+            code.cancel()
+            await asyncio.gather(code, return_exceptions=True)
+            running.result()
+        return await code
+
+    async def _stop_spawner(self) -> None:
+        """It was started in case this machine came to lead; jobs of an earlier leadership run on."""
+        pair = self._replication.pair if self._replication else None
+        lrm = LocalLrm(
+            self._paths,
+            self._config.site,
+            self._config.settings.slots,
+            lambda event: None,
+            clock=time.monotonic,
+            worker=self._config.machine,
+            term=pair.saved.term if pair else 0,
+        )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await lrm.connect()
+        await lrm.close(stop_spawner=True)
+
+    # --- parts --------------------------------------------------------------------------------------------
+
+    def _says(self) -> str:
+        replication, config = self._replication, self._config
+        if replication is None:
+            return f"{config.site}'s {config.machine} has not met the site's other machine yet"
+        leader = replication.replica.leads()
+        if leader in ("", config.machine):
+            return f"{config.site} has no RootGrid just now; {config.machine} is its standby; try again in some seconds"
+        where = replication.other_address or ", ".join(self._others())
+        return f"{config.site}'s RootGrid is {leader} at {where}; this is its standby"
+
+    def _others(self) -> list[str]:
+        known = [self._replication.other_address] if self._replication and self._replication.other_address else []
+        return [*known, *(a for a in self._config.root if a not in (*known, self._address))]
+
+    def _linked(self, ears: Any) -> ReplicaLink:
+        from diana.adapters.replica_link import ReplicaLink
+
+        link = ReplicaLink(
+            site=self._config.site,
+            vo=self._config.vo,
+            keys=self._paths.keys,
+            hello=ears.hello,
+            ears=ears,
+            rng=random.Random(),
+        )
+        ears.use(link)
+        return link
+
+    def _attach(self, server: Any, thread: StoreThread) -> None:
+        from diana.adapters.replica_link import SeedService
+
+        self._link.attach(server)
+        SeedService(self._config.site, self._config.vo, self._paths, lambda path: _copy(thread, path)).attach(server)
+
+    def _machine(self, thread: StoreThread, pair: Pair) -> Replication:
+        from diana.adapters.sqlite_store import SqliteStore
+        from diana.node.replication import Replication
+
+        config = self._config
+        return Replication(
+            site=config.site,
+            vo=config.vo,
+            machine=config.machine,
+            address=self._address,
+            paths=self._paths,
+            thread=thread,
+            file=self._file,
+            pair=pair,
+            reopen=lambda: SqliteStore(self._paths.journal),
+            witness_addresses=lambda: [peer.rpartition("@")[2] for peer in config.peers],
+        )
+
+    async def _introduced(self) -> Pair | None:
+        """A new standby: until it has met the machine it stands by; None: it was stopped first."""
+        first = _Introduction(self._config.machine, self._address)
+        link = self._linked(first)
+        dialling = asyncio.create_task(link.dial(self._others))
+        stopping = asyncio.create_task(self._stop.wait())
+        either: tuple[asyncio.Future[Any], ...] = (first.met, stopping)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await _ended(dialling, stopping)
+        if not first.met.done():
+            return None
+        self._file.write(first.met.result())
+        return first.met.result()
+
+    async def _follow(self, replication: Replication, running: asyncio.Task[None]) -> ms.Lead | None:
+        """Until this machine is to lead; None: it was stopped."""
+        from diana.node.control import ControlServer
+        from diana.node.standby_api import StandbyApi
+        from diana.node.users import Users
+
+        config = self._config
+        users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
+        api = StandbyApi(config, self._paths, self._address, replication, self._says, self._stop.set)
+        control = ControlServer(self._paths.socket, cast("Api", api), users)
+        await control.start()
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            any_of: tuple[asyncio.Future[Any], ...] = (running, stopping, replication.leading)
+            await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            await control.stop(0.2)
+        if running.done():
+            running.result()
+        return replication.leading.result() if replication.leading.done() and not self._stop.is_set() else None
+
+
+class _Introduction:
+    """Ears of a new standby's first stream: who is there."""
+
+    def __init__(self, machine: str, address: str) -> None:
+        self._machine = machine
+        self._address = address
+        self._link: ReplicaLink | None = None
+        self.met: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
+
+    def use(self, link: ReplicaLink) -> None:
+        self._link = link
+
+    def hello(self) -> Any:
+        from diana.adapters.replica_link.link import VERSION
+        from diana.wire.pb import replica_pb2
+
+        return replica_pb2.ReplicaHello(
+            version=VERSION, machine=self._machine, release=__version__, address=self._address
+        )
+
+    def other_up(self, hello: Any) -> None:
+        from diana.node.replication import Pair
+
+        if not self.met.done():
+            self.met.set_result(Pair(other=hello.machine, saved=ms.Saved(), witness=hello.witness))
+
+    def other_said(self, payload: bytes) -> None:
+        """Not for ears that only look who is there."""
+
+    def other_gone(self) -> None:
+        """It is dialled again by the machine that follows."""
+
+
+def recognised(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
+    """What the disk holds, made consistent. A journal that was replicated beside a `replica.json` that does not know,
+    or the other way round, is another disk than the one the register counts on: it begins anew."""
+    import msgspec
+
+    from diana.node.replication import REPLICATED
+
+    store, saved = thread.store, pair.saved
+    fresh = saved.founder and saved.term == 0 and saved.register is None
+    if not store.meta(REPLICATED):
+        if not fresh:
+            store.set_meta("replica_uuid", uuid.uuid4().hex)
+            if saved.founder:
+                pair = msgspec.structs.replace(pair, saved=msgspec.structs.replace(saved, founder=False))
+                file.write(pair)
+        store.set_meta(REPLICATED, "1")
+    return pair
+
+
+def mint(thread: StoreThread, won: ms.Lead, replication: Replication) -> None:
+    """A forced takeover gave up another history: this one gets a name of its own, by which peers notice, and nothing
+    that was not over is started by itself."""
+    store = thread.store
+    if won.history_term and store.meta(MINTED_FOR) != str(won.history_term):
+        history = uuid.uuid4().hex
+        store.set_meta(RESTORED, store.meta("db_uuid"))
+        store.set_meta("db_uuid", history)
+        store.set_meta(MINTED_FOR, str(won.history_term))
+        replication.tell(ms.Minted(history))
+
+
+def _copy(thread: StoreThread, path: Path) -> None:
+    thread.store.copy_to(path)  # type: ignore[attr-defined]
+
+
+async def _ended(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError, DianaError):
+            await task

@@ -1,0 +1,63 @@
+"""What a node's composition stands on: server, journal and term, of its own or taken over from the follower it was."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from diana.adapters.grpc_server import make_server
+from diana.adapters.keyring import FileKeyring
+from diana.adapters.replica_link import WitnessService
+from diana.adapters.sqlite_store import SqliteStore
+from diana.engine.core import Engine
+from diana.model.layout import DataDir
+from diana.model.spec import decode_spec
+from diana.node.config import SiteConfig
+from diana.node.door import ClientStager, EngineDoor
+from diana.node.pairing import witness_of
+from diana.node.store_thread import StoreThread
+from diana.node.uploads import blobs_in
+
+if TYPE_CHECKING:
+    from diana.node.follower import Leadership
+
+
+class Ground:
+    """`server` and its `port`, `thread` with the journal's store. A machine that leads a pair brings its own; else they
+    are made here, the server first: a taken port must show before anything else happens."""
+
+    def __init__(
+        self,
+        stack: AsyncExitStack,
+        paths: DataDir,
+        listen: str,
+        keyring: FileKeyring,
+        lead: Leadership | None,
+        **asked: Any,
+    ) -> None:
+        """`asked`: whom the server asks at each handshake and call (`make_server`)."""
+        self.server: Any
+        if lead is not None:
+            lead.door.asked.update(asked, distrust=keyring.distrust)
+            self.server, self.port, self.thread = lead.door, lead.port, lead.replication.thread
+            return
+        self.server, self.port = make_server(listen, paths.keys, keyring.distrust, **asked)
+        stack.push_async_callback(self.server.stop, 2.0)
+        store = SqliteStore(paths.journal)
+        stack.callback(store.close)
+        self.thread = StoreThread(store)
+        stack.callback(self.thread.close)
+
+
+def attach_witness(server: Any, config: SiteConfig, door: EngineDoor) -> None:
+    """Let this site be the witness of others; before the server starts."""
+    WitnessService(config.vo, witness_of(door)).attach(server)
+
+
+async def note_blobs(engine: Engine, stager: ClientStager) -> None:
+    """A new leader's catalogue does not know which uploads its groups read: without that they would go too early."""
+    for name in sorted(engine.core.state.groups):
+        group = engine.core.state.groups[name]
+        wanted = blobs_in(decode_spec(group.spec_bytes), [ref for ref, _ in group.refs])
+        if wanted:
+            await stager.use_blobs(name, wanted)

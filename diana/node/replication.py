@@ -1,0 +1,397 @@
+"""Drives the machine of two replicas (`diana/replica`) over a real store, a real link and a real witness.
+
+The same object serves the follower, whose journal it writes, and the leader, whose runner asks it what may leave. It
+outlives the change from one to the other; going back is a new process, because nothing of a deposed leader may go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn, assert_never
+
+import msgspec
+
+from diana import __version__
+from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, WitnessClient
+from diana.adapters.replica_link.link import VERSION
+from diana.errors import DianaError, StoreFailed, Unreachable
+from diana.model.layout import DataDir
+from diana.model.register import Copy
+from diana.node.seed import Compaction, Seeding
+from diana.node.shelf import Shelf, fill, packed, unpacked
+from diana.node.starting_anew import again
+from diana.node.store_thread import StoreThread
+from diana.node.uploads import blobs_of
+from diana.ports import Batch, Store
+from diana.replica import messages as ms
+from diana.replica.machine import Replica
+from diana.replica.settings import ReplicaSettings
+from diana.wire.pb import replica_pb2
+
+REPLICATED = "replicated"
+"""Meta of a journal that two machines keep: the term of its last forced takeover, or 0."""
+
+ANSWERED_S = 0.3
+OWN_META = ("audit_head",)
+"""Of the machine, not of the journal: a seed does not replace it."""
+
+_log = logging.getLogger("diana.standby")
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """`replica.json`."""
+
+    other: str
+    """The other machine."""
+    saved: ms.Saved
+    witness: str = ""
+    """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""
+
+
+class SeedReady(msgspec.Struct, frozen=True, tag=True):
+    """Leader to follower: fetch a copy of the whole journal."""
+
+    term: int
+    to: str
+
+
+class SeedOver(msgspec.Struct, frozen=True, tag=True):
+    """Follower to leader: that has ended, well or not."""
+
+    to: str
+
+
+Said = ms.Beat | ms.Append | ms.Ack | ms.Refused | ms.HandedOver | SeedReady | SeedOver
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Said).decode
+
+
+def now_s() -> float:
+    """A clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def log_of(store: Store) -> ms.Log:
+    end = store.log_end()
+    starts = tuple(ms.TermStart(start.first_seq, start.term) for start in end.starts)
+    return ms.Log(end.seq, starts[-ms.MOST_STARTS :], len(starts) > ms.MOST_STARTS, store.meta("db_uuid"))
+
+
+class Replication:
+    """`run` it; `leading` is done when this machine is to lead. Raises StoreFailed out of `run`."""
+
+    def __init__(
+        self,
+        *,
+        site: str,
+        vo: str,
+        machine: str,
+        address: str,
+        paths: DataDir,
+        thread: StoreThread,
+        file: DurableFile[Pair],
+        pair: Pair,
+        reopen: Callable[[], Store],
+        witness_addresses: Callable[[], list[str]],
+        settings: ReplicaSettings | None = None,
+    ) -> None:
+        """`reopen` opens the journal anew after a seed took its place."""
+        self.site, self.machine, self.address = site, machine, address
+        self.thread = thread
+        self.pair = pair
+        self._paths = paths
+        self._file = file
+        self._reopen = reopen
+        store = thread.store
+        witness, _, where = pair.witness.partition("@")
+        self.witness = WitnessClient(
+            witness, vo, paths.keys, lambda: [*([where] if where else []), *witness_addresses()]
+        )
+        log = log_of(store)
+        self.replica = Replica(
+            settings or ReplicaSettings(),
+            Copy(machine, store.meta("replica_uuid")),
+            pair.other,
+            pair.saved,
+            log,
+            now_s(),
+            witness=bool(witness),
+        )
+        self.leading: asyncio.Future[ms.Lead] = asyncio.get_running_loop().create_future()
+        self.other_address = ""
+        self.taken_up: Callable[[int], None] = lambda term: None
+        """Told of each term after the first in which this machine leads."""
+        self.hold: Callable[[bool], None] = lambda on: None
+        self.deposed: Callable[[str], None] = step_down
+        self._link: ReplicaLink | None = None
+        self._fetcher = Fetcher(site, vo, paths)
+        self._released = asyncio.Event()
+        self._shelf = Shelf(log.last, lambda after: self.tell(ms.Holds(after)))
+        self._entries: asyncio.Queue[ms.Append] = asyncio.Queue()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answers: dict[int, asyncio.Future[str]] = {}
+        self._failed: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    def use(self, link: ReplicaLink) -> None:
+        """The link whose `Ears` this is."""
+        self._link = link
+
+    async def run(self) -> None:
+        """Until cancelled, or until the store fails (raised)."""
+        writing = asyncio.ensure_future(self._write())
+        try:
+            self.tell(ms.Tick())
+            both: tuple[asyncio.Future[Any], ...] = (writing, self._failed)
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for ended in both:
+                if ended.done():
+                    ended.result()
+        finally:
+            writing.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(writing, *self._tasks, return_exceptions=True)
+            await self._fetcher.close()
+            await self.witness.close()
+
+    def hello(self) -> Any:
+        return replica_pb2.ReplicaHello(
+            version=VERSION,
+            machine=self.machine,
+            release=__version__,
+            address=self.address,
+            witness=self.pair.witness,
+        )
+
+    async def operate(self, make: Callable[[int], ms.ForceTakeover | ms.Promote | ms.RemoveStandby]) -> str:
+        """An operator's event; empty when done, else why not."""
+        number = max(self._answers, default=0) + 1
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            self.tell(make(number))
+            return await answer
+        finally:
+            self._answers.pop(number, None)
+
+    # --- the leader's runner ---------------------------------------------------------------------------
+
+    def appending(self, batch: Batch) -> Batch:
+        """A transaction is about to be written: with the term it is written under; it is shipped meanwhile."""
+        if not batch.records:
+            return batch
+        batch = msgspec.structs.replace(batch, term=self.replica.term)
+        first = self._shelf.last + 1
+        seq = self._shelf.last + len(batch.records)
+        self._shelf.add(seq, batch.term, packed(batch))
+        self.tell(ms.Appended(first, seq))
+        return batch
+
+    def written(self, seq: int) -> None:
+        """Durable here."""
+        self.tell(ms.Fsynced(seq))
+
+    async def open(self, seq: int) -> None:
+        """Until what rests on the records up to `seq` may leave, at this very moment. One waits at a time."""
+        while not self.replica.may_act(now_s(), seq):
+            self._released.clear()
+            await self._released.wait()
+
+    @property
+    def durability(self) -> int:
+        return self.replica.durability
+
+    # --- ears of the link --------------------------------------------------------------------------------
+
+    def other_up(self, hello: Any) -> None:
+        self.other_address = hello.address
+        if hello.witness and not self.pair.witness and not self.pair.saved.founder:
+            # The machine that took up a standby chose the witness; with it this machine begins anew.
+            self._save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
+            self.deposed(f"its witness is {hello.witness}")
+        self.tell(ms.LinkUp())
+
+    def other_gone(self) -> None:
+        self.tell(ms.LinkLost())
+
+    def other_said(self, payload: bytes) -> None:
+        try:
+            said = _decode(payload)
+        except msgspec.MsgspecError as error:
+            _log.error("ignored what %s said: %s", self.pair.other, error)
+            return
+        match said:
+            case SeedReady():
+                self._begin(self._seeded(said))
+            case SeedOver():
+                self.tell(ms.SeedEnded())
+            case _:
+                self.tell(ms.Received(said))
+
+    # --- the machine -------------------------------------------------------------------------------------
+
+    def tell(self, event: ms.Event) -> None:
+        """Hand an event to the machine and do what it asks for, in order."""
+        try:
+            effects = self.replica.handle(event, now_s())
+            for effect in effects:
+                self._do(effect)
+            if any(isinstance(effect, ms.Lead) for effect in effects):
+                self.tell(ms.Holds(self._shelf.after))
+        except Exception as error:
+            if not self._failed.done():
+                self._failed.set_exception(error)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        deadline = self.replica.deadline()
+        if deadline is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0.0, deadline - now_s()), self.tell, ms.Tick())
+
+    def _do(self, effect: ms.Effect) -> None:
+        match effect:
+            case ms.SaveState(saved):
+                self._save_pair(msgspec.structs.replace(self.pair, saved=saved))
+            case ms.Say(message):
+                self._say(message)
+            case ms.Ship():
+                self._ship(effect)
+            case ms.Store(entry):
+                self._entries.put_nowait(entry)
+            case ms.Seed(term, to):
+                _log.info("%s is given a copy of the whole journal", to.machine)
+                self._say(SeedReady(term, to.replica_uuid))
+            case ms.AskWitness():
+                self._begin(self._ask(effect))
+            case ms.ReleaseUpTo():
+                self._released.set()
+            case ms.Lead():
+                _log.info("%s leads %s in term %d", self.machine, self.site, effect.term)
+                fill(self._shelf, self.thread.store)
+                if not self.leading.done():
+                    self.leading.set_result(effect)
+            case ms.TermRose(term):
+                _log.info("%s goes on in term %d, durability %d", self.machine, term, self.durability)
+                self.taken_up(term)
+            case ms.StepDown(reason):
+                # The machine lets nothing leave any more; only the operator who ordered it is still answered.
+                if self._answers:
+                    asyncio.get_running_loop().call_later(ANSWERED_S, self.deposed, reason)
+                else:
+                    self.deposed(reason)
+            case ms.HoldIntake(on):
+                self.hold(on)
+            case ms.Answered(request, error):
+                answer = self._answers.get(request)
+                if answer is not None and not answer.done():
+                    answer.set_result(error)
+            case _:
+                assert_never(effect)
+
+    def _save_pair(self, pair: Pair) -> None:
+        self._file.write(pair)
+        self.pair = pair
+
+    def _say(self, message: Said) -> None:
+        if self._link is not None:
+            self._link.say(_encode(message))
+
+    def _ship(self, order: ms.Ship) -> None:
+        for kept in self._shelf.between(order.after, order.up_to):
+            self._say(
+                ms.Append(
+                    term=order.term,
+                    to=order.to,
+                    after=kept.after,
+                    after_term=self.replica.log.term_at(kept.after),
+                    seq=kept.seq,
+                    of_term=kept.of_term,
+                    payload=kept.payload,
+                )
+            )
+
+    async def _ask(self, question: ms.AskWitness) -> None:
+        try:
+            found = await self.witness.touch(question.expect_term, question.register)
+        except DianaError as error:
+            _log.info("%s", error)
+            self.tell(ms.WitnessAway())
+        else:
+            self.tell(ms.WitnessSaid(found))
+
+    def _begin(self, doing: Any) -> None:
+        task = asyncio.ensure_future(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and not self._failed.done():
+            self._failed.set_exception(error)
+
+    # --- the follower's journal --------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        compacted = Compaction(self.thread, self.site)
+        while True:
+            entry = await self._entries.get()
+            batch = unpacked(entry.payload, entry.of_term)
+            await self._bring_blobs(batch)
+            seq = await self.thread.call(self.thread.store.commit, batch)
+            if seq != entry.seq:
+                raise StoreFailed(f"{self._paths.journal}: record {seq} where the leader has {entry.seq}; see the log")
+            self.tell(ms.Fsynced(seq))
+            await compacted.grown(batch)
+
+    async def _bring_blobs(self, batch: Batch) -> None:
+        """What clients uploaded for the groups in it: it must be here before the group counts as kept here."""
+        wanted = blobs_of(batch)
+        while wanted and self.other_address:
+            try:
+                await self._fetcher.blobs(self.other_address, wanted)
+                return
+            except Unreachable as error:
+                _log.info("%s", error)
+                if self._link is None or not self._link.up:
+                    return
+                await asyncio.sleep(0.2)
+
+    async def _seeded(self, ready: SeedReady) -> None:
+        """Fetch the leader's journal and put it in the place of this one, if it is still wanted then."""
+        try:
+            if not self.replica.may_seed(ready.term) or ready.to != self.replica.me.replica_uuid:
+                return
+            kept = {key: self.thread.store.meta(key) for key in OWN_META}
+            seeding = Seeding(self._paths, ready.term, kept)
+            try:
+                await self._fetcher.seed(self.other_address, seeding.path)
+                await self._fetcher.blobs(self.other_address, await self._fetcher.names(self.other_address))
+                replica_uuid = await asyncio.to_thread(seeding.prepare)
+                # From here to the end nothing else may happen to the machine.
+                if self.replica.may_seed(ready.term):
+                    self.thread.store.close()
+                    seeding.install()
+                    self.thread.store = self._reopen()
+                    _log.info("the journal is a copy of %s's now", self.pair.other)
+                    self.tell(ms.Seeded(replica_uuid, log_of(self.thread.store)))
+            finally:
+                seeding.path.unlink(missing_ok=True)
+        except Unreachable as error:
+            _log.info("%s", error)
+        finally:
+            self._say(SeedOver(ready.to))
+
+
+def step_down(reason: str) -> NoReturn:
+    """Act no more: this process becomes a new one, on the same data directory, that follows."""
+    _log.warning("steps down: %s; starting anew as a follower", reason)
+    again()

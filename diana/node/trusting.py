@@ -1,0 +1,73 @@
+"""Acts on trust that is taken back where the server's admission cannot: towards sites that this node dials.
+
+gRPC hides from a client whose certificate it verified, so what is known of a dialled site is its name, and a revoked
+name is what ends the stream. A key that was stolen is revoked by name too, or is of use for a week at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from typing import Protocol
+
+from diana.engine.messages import Hello
+from diana.model.ids import SiteId
+from diana.node.audit import Audit
+
+EVERY_S = 1.0
+
+_log = logging.getLogger("diana.trust")
+
+
+class Refusals:
+    """What the admission turned away, for the audit trail, which is opened after the port is bound."""
+
+    def __init__(self) -> None:
+        self.audit: Audit | None = None
+
+    def note(self, named: str, method: str, where: str, why: str) -> None:
+        """`named`: by the certificate, which need not be true."""
+        who = f"certificate of {named}" if named.strip(":") else "certificate of nobody"
+        if self.audit is not None:
+            self.audit.note(who, method, decision="denied", reason=why, where=where)
+        _log.info("%s at %s is refused %s: %s", who, where, method, why)
+
+
+class Reaching(Protocol):
+    refuses: Callable[[SiteId], str]
+
+
+class Linked(Protocol):
+    """What is needed of the transport."""
+
+    @property
+    def reach(self) -> Reaching: ...
+    def peers(self) -> Mapping[SiteId, Hello]: ...
+    def distrusted(self, site: SiteId) -> None: ...
+
+
+def watch_links(
+    stack: AsyncExitStack, transport: Linked, distrust_site: Callable[[str], str], every_s: float = EVERY_S
+) -> None:
+    """From now until the stack closes, no stream to a revoked site is made or kept, in whichever list it stands.
+    `distrust_site` says why a site is revoked, or nothing."""
+    transport.reach.refuses = distrust_site
+    task = asyncio.create_task(_watch(transport, distrust_site, every_s))
+    stack.push_async_callback(_end, task)
+
+
+async def _watch(transport: Linked, distrust_site: Callable[[str], str], every_s: float) -> None:
+    while True:
+        for site in list(transport.peers()):
+            if why := distrust_site(site):
+                _log.warning("the stream with %s is closed: %s", site, why)
+                transport.distrusted(site)
+        await asyncio.sleep(every_s)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,192 @@
+"""What both roles of a replica share: its state, and how it speaks to disk, witness and the other replica.
+
+Every field is an immutable value, so that a test can copy a machine by its fields and search all it can do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from diana.model.register import Copy, Register, changed, term_of
+from diana.replica.messages import (
+    Answered,
+    AskWitness,
+    Effect,
+    Log,
+    Message,
+    Saved,
+    SaveState,
+    Say,
+)
+from diana.replica.settings import ReplicaSettings
+
+Role = Literal["follower", "candidate", "leader", "over"]
+NEVER = -math.inf
+FORCED_TERMS = 1_000_000
+"""Without a witness nobody counts the terms a cut-off leader went through; an operator's force begins at the next
+multiple of this, above all of them."""
+
+
+class Base:
+    """State and its writers. `effects` gathers what the event under way asks for."""
+
+    __slots__ = (
+        "answered",
+        "both",
+        "early",
+        "effects",
+        "force",
+        "fsynced",
+        "grant_term",
+        "grant_until_s",
+        "hand_due_s",
+        "handed",
+        "handing",
+        "heard_s",
+        "holds",
+        "in_step",
+        "lease_until_s",
+        "linked",
+        "log",
+        "me",
+        "next_ask_s",
+        "next_beat_s",
+        "now",
+        "other",
+        "peer",
+        "peer_fsynced",
+        "peer_log",
+        "peer_seen",
+        "peer_term",
+        "pending",
+        "register",
+        "released",
+        "removing",
+        "role",
+        "saved",
+        "seed_to",
+        "seeded_s",
+        "seeding",
+        "settings",
+        "shipped",
+        "unsure",
+        "verified",
+        "witness",
+    )
+
+    def __init__(
+        self, settings: ReplicaSettings, me: Copy, other: str, saved: Saved, log: Log, now: float, *, witness: bool
+    ) -> None:
+        self.settings = settings
+        self.me = me
+        self.other = other
+        self.witness = witness
+        self.saved = saved
+        self.log = log
+        self.now = now
+        self.effects: tuple[Effect, ...] = ()
+        self.role: Role = "follower"
+        self.register = saved.register
+        """As last seen; a leader's own term's."""
+        self.fsynced = log.last
+        self.linked = False
+        self.unsure = False
+        """A change was asked for and may yet come to pass, or has."""
+        self.pending: Register | None = None
+        """The change asked for in this term."""
+        self.next_ask_s = now
+        # Follower
+        self.verified = 0
+        """So much of the log is known to be the leader's."""
+        self.grant_until_s = now + settings.wait_s
+        """A lease granted may run until then. After a start nobody knows: a whole one."""
+        self.grant_term = saved.term
+        """No lease of a higher term was granted."""
+        self.early = True
+        """The register was not read since the start."""
+        self.force = 0
+        """Request of the operator who forces a takeover."""
+        self.peer_term = -1
+        """What the other, as a follower, said on this link that it promised."""
+        # Leader
+        self.both = False
+        """What is done needs both disks and a lease."""
+        self.peer: Copy | None = None
+        """The copy counted on while `both`."""
+        self.peer_seen: Copy | None = None
+        self.peer_log = Log()
+        self.peer_fsynced = 0
+        """Of `peer_seen`, in this term."""
+        self.lease_until_s = NEVER
+        """Granted by `peer_seen`."""
+        self.heard_s = now
+        self.next_beat_s = now
+        self.released = 0
+        self.shipped = 0
+        self.in_step = False
+        """New entries follow on those shipped."""
+        self.holds = log.last
+        self.seeding = False
+        self.seed_to: Copy | None = None
+        """Whose journal was to be replaced last,"""
+        self.seeded_s = now
+        """and when that ended: what that copy said before is old."""
+        self.handing = 0
+        """Request of the operator who had it handed over."""
+        self.handed = False
+        """The hand-over was asked for: no lease is asked for, nothing is shipped."""
+        self.hand_due_s = 0.0
+        self.removing = 0
+        self.answered = NEVER
+        """`released` when it was said last; -inf: the lease had lapsed."""
+
+    # --- writers ---------------------------------------------------------------------------------------
+
+    def do(self, *effects: Effect) -> None:
+        self.effects = (*self.effects, *effects)
+
+    def say(self, message: Message) -> None:
+        if self.linked:
+            self.do(Say(message))
+
+    def save(self, saved: Saved) -> None:
+        if saved != self.saved:
+            self.saved = saved
+            self.do(SaveState(saved))
+
+    def answer(self, request: int, error: str = "") -> None:
+        if request:
+            self.do(Answered(request, error))
+
+    def ask(self, expect_term: int, wish: Register | None) -> None:
+        """Ask the witness; without one the leader's own durable copy of the register is the register."""
+        self.next_ask_s = self.now + self.settings.ask_every_s
+        self.unsure = self.unsure or wish is not None
+        if self.witness:
+            self.do(AskWitness(expect_term, wish))
+            return
+        kept = self.saved.register
+        new = changed(kept, expect_term, wish) if wish is not None else kept
+        self.save(msgspec.structs.replace(self.saved, register=new))
+        self.said(new)
+
+    def said(self, register: Register | None) -> None:
+        """The witness's word, for the role there is."""
+        raise NotImplementedError
+
+    def know(self, register: Register | None) -> None:
+        """Keep the newest register seen."""
+        if term_of(register) > term_of(self.register):
+            self.register = register
+
+    def promised(self, term: int) -> Saved:
+        """The durable state with this term, never a lower one."""
+        return msgspec.structs.replace(self.saved, term=max(term, self.saved.term), register=self.register)
+
+    @property
+    def term(self) -> int:
+        """The highest term followed, asked for or led. What a leader appends is of this term."""
+        return self.saved.term

@@ -1,0 +1,119 @@
+"""Faults that come by themselves: spawners and machines that die, links that are cut, members that are away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from diana.engine.effects import Reply
+from diana.engine.events import MachineRemoved
+from diana.model.ids import MAIN_MACHINE, SiteId
+from diana.model.principal import Principal, Role
+from diana.sim.clock import Clock
+from diana.sim.faults import Faults
+from diana.sim.network import Network
+from diana.sim.replicas import Pair
+from diana.sim.site import Site
+from diana.sim.trace import Trace
+
+_KINDS = ("spawner_crash", "machine_crash", "cut", "machine_away", "machine_removed")
+_REQUEST = 2_000_000_000
+"""Request numbers from here on are those of operators who give machines up."""
+_INSIST_S = 5.0
+_OPERATOR = Principal(Role.OPERATOR, "operator@sim")
+
+
+class Mishaps:
+    """Strikes at drawn times until the faults are healed; what it broke comes back by itself."""
+
+    def __init__(
+        self, clock: Clock, faults: Faults, trace: Trace, network: Network, sites: Mapping[SiteId, Site | Pair]
+    ) -> None:
+        self._clock = clock
+        self._faults = faults
+        self._trace = trace
+        self._network = network
+        self._sites = sites
+        self._pairs = [(a, b) for a in sites for b in sites if a < b]
+        self._removals: dict[int, tuple[Site | Pair, str]] = {}
+        """Request -> the machine an operator gave up and has no answer about yet."""
+        self._next = _REQUEST
+
+    def begin(self) -> None:
+        if self._faults.on:
+            for kind in _KINDS:
+                self._later(kind)
+
+    def settled(self) -> bool:
+        """Every machine is there."""
+        return not any(site.lrm.is_away(name) for site in self._sites.values() for name in site.lrm.names())
+
+    def answered(self, reply: Reply) -> bool:
+        """Whether the reply was to one of the operators here."""
+        found = self._removals.pop(reply.request, None)
+        if found is not None:
+            self._clock.after(self._faults.away_s(), found[0].lrm.find_again, found[1])
+        return found is not None
+
+    def _later(self, kind: str) -> None:
+        delay_s = self._faults.next_s(kind)
+        if math.isfinite(delay_s):
+            self._clock.after(delay_s, self._strike, kind)
+
+    def _strike(self, kind: str) -> None:
+        if not self._faults.on:
+            return
+        if kind == "cut":
+            self._cut()
+        else:
+            site = list(self._sites.values())[self._faults.pick(len(self._sites))]
+            self._strike_machine(kind, site)
+        self._later(kind)
+
+    def _strike_machine(self, kind: str, site: Site | Pair) -> None:
+        names = site.lrm.names()
+        if kind in ("machine_away", "machine_removed"):
+            names = names[1:]
+        if not names:
+            return
+        name = names[self._faults.pick(len(names))] if len(names) > 1 else names[0]
+        if site.lrm.is_away(name):
+            return
+        self._trace.note(site.site, self._clock.now_s, kind if name == MAIN_MACHINE else f"{kind} of {name}")
+        self._faults.counts[kind] += 1
+        match kind:
+            case "spawner_crash":
+                site.lrm.lrms[name].crash_spawner()
+            case "machine_crash" if name == MAIN_MACHINE:
+                site.crash(durable=True)
+                site.lrm.lrms[name].crash_machine()
+            case "machine_crash":
+                site.lrm.crash(name)
+                self._clock.after(self._faults.away_s(), site.lrm.find_again, name)
+            case "machine_away":
+                site.lrm.lose(name)
+                self._clock.after(self._faults.away_s(), site.lrm.find_again, name)
+            case "machine_removed":
+                site.lrm.crash(name)
+                self._removals[self._next] = (site, name)
+                self._remove(self._next)
+                self._next += 1
+
+    def _remove(self, request: int) -> None:
+        """Its operator insists."""
+        if request in self._removals:
+            site, name = self._removals[request]
+            site.handle(MachineRemoved(request=request, principal=_OPERATOR, machine=name))
+            self._clock.after(_INSIST_S, self._remove, request)
+
+    def _cut(self) -> None:
+        if not self._pairs:
+            return
+        a, b = self._pairs[self._faults.pick(len(self._pairs))]
+        if self._faults.pick(2):
+            a, b = b, a
+        one_way = self._faults.pick(3) == 0
+        self._trace.note(a, self._clock.now_s, f"{'cut one way' if one_way else 'cut off'} towards {b}")
+        self._faults.counts["cut"] += 1
+        self._network.cut(a, b, one_way)
+        self._clock.after(self._faults.cut_length_s(), self._network.mend, a, b, one_way)

@@ -1,0 +1,87 @@
+"""What the checkers remember of each group, each transfer and each job that really ran."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine import records as r
+from diana.engine.events import Run
+from diana.model.facts import Outcome
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import FinishedSet, IndexSet
+
+UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+Transfer = tuple[SubgroupId, int]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    rule: str
+    """I1 ... I9, J4 (`order.py`), or `assert` when something raised."""
+    at_s: float
+    site: SiteId
+    group: GroupId
+    index: int
+    """-1: the group as a whole."""
+    text: str
+
+    def __str__(self) -> str:
+        job = f"{self.group}.{self.index}" if self.index >= 0 else self.group
+        return f"{self.rule} at {self.at_s:.6f} s, {self.site}, {job}: {self.text}"
+
+
+class Life:
+    """What really happened to one started job."""
+
+    __slots__ = ("outcome", "run", "site")
+
+    def __init__(self, site: SiteId, run: Run) -> None:
+        self.site = site
+        self.run = run
+        self.outcome: Outcome | None = None
+
+
+class TransferStory:
+    """One (subgroup, epoch) as both sides have made it durable."""
+
+    __slots__ = (
+        "attempts",
+        "base",
+        "batches",
+        "committed",
+        "dropped",
+        "ended",
+        "held",
+        "indices",
+        "machines",
+        "runnable",
+        "site",
+        "taken",
+        "taken_back",
+    )
+
+    def __init__(self, part: r.Part, home: bool) -> None:
+        self.site = part.site
+        self.indices = part.indices
+        self.base = part.attempt_base
+        self.held = IndexSet()
+        self.committed = self.taken = self.runnable = home
+        self.taken_back = self.dropped = False
+        self.attempts: dict[int, int] = {}
+        self.batches: set[int] = set()
+        self.machines: dict[int, str] = {}
+        """Which member machine a job was given to last; else it is the site's own."""
+        self.ended: set[int] = set()
+        """Jobs whose end is durable where they ran."""
+
+
+class GroupStory:
+    __slots__ = ("accepted", "acknowledged", "epoch", "jobs", "lives", "unplaced", "unreachable")
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.unplaced = IndexSet.span(0, jobs)
+        self.accepted = FinishedSet()
+        self.lives: dict[int, Life] = {}
+        self.epoch = 0
+        self.acknowledged = False
+        self.unreachable = False

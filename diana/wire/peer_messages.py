@@ -1,0 +1,79 @@
+"""How sites, machines and the node itself stand, as its operator is told."""
+
+from __future__ import annotations
+
+from diana.wire.client_base import Base as _Message
+
+
+class PeerRow(_Message, frozen=True):
+    site: str
+    state: str = ""
+    """alive, suspect, unreachable, lost, left or banned."""
+    note: str = ""
+    """Why it is banned or takes no work."""
+    age_s: float = 0.0
+    summary_age_s: float = 0.0
+    """Negative: no summary of it came."""
+    address: str = ""
+    """host:port; empty: it can only dial out, or nobody said."""
+    via: tuple[str, ...] = ()
+    """Sites it says it has streams to."""
+    release: str = ""
+    rtt_s: float = 0.0
+    """Negative: not measured."""
+    held: str = ""
+    """Who wants the stream to stand: here, there, both; empty: neither."""
+    link: str = ""
+    """out (dialled from here), in (dialled from there), `via SITE` (a tunnel); empty: no stream stands."""
+    streams: int = 0
+    """Connections to it now: that of messages, and that of data."""
+    dials_out_only: bool = False
+    """Seen from here its address does not answer."""
+
+
+class MachineRow(_Message, frozen=True):
+    machine: str
+    role: str = ""
+    """RootGrid, standby or member."""
+    state: str = ""
+    """here or away."""
+    away_s: float = 0.0
+    """Negative: it is here."""
+    slots: int = 0
+    used_slots: int = 0
+    jobs: int = 0
+    note: str = ""
+    """Of a standby: whether it has every acknowledged entry."""
+
+
+class Count(_Message, frozen=True):
+    what: str
+    count: int = 0
+
+
+class PeersResponse(_Message, frozen=True):
+    site: str
+    """Who answers."""
+    peers: tuple[PeerRow, ...] = ()
+    machines: tuple[MachineRow, ...] = ()
+    counts: tuple[Count, ...] = ()
+    """Of peer streams, since the node started."""
+    witness: str = ""
+    """Site that arbitrates between the leading machine and the standby; empty: none."""
+    relayed_by: tuple[str, ...] = ()
+    """Neighbours that cannot dial this site and relay to it."""
+    relays_to: tuple[str, ...] = ()
+    """Sites this one relays to."""
+
+
+class CheckResult(_Message, frozen=True):
+    name: str
+    state: str
+    """ok, warn or fail."""
+    found: str = ""
+    mend: str = ""
+    """What to do about it; empty: nothing."""
+
+
+class DoctorResponse(_Message, frozen=True):
+    checks: tuple[CheckResult, ...] = ()

@@ -1,0 +1,366 @@
+"""The inviter's side by itself: who may come in, once, in time, under which name; who may have what signed (SPEC U1,
+PROMISES 5.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from diana.adapters import certificates
+from diana.errors import Denied, DianaError, Unreachable, UsageError
+from diana.model.identity import Identity
+from diana.node.config import Trust
+from diana.node.enrol import tokens
+from diana.node.enrol.invitations import Invitations
+from diana.node.enrol.renewing import Renewal, renew_before_start
+from diana.node.enrol.service import Enrolment
+from diana.node.enrol.signers import SignerBook
+from diana.node.enrol.signing import Signing
+from diana.policy.enrolment import may_be_signed
+from diana.wire.client_messages import InviteRequest
+from diana.wire.pb import enrol_pb2
+from diana.wire.renewal import prove
+
+T = TypeVar("T")
+NOW_S = 1_800_000_000.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = NOW_S
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Desk:
+    """A site's enrolment on files, without a node around it."""
+
+    def __init__(self, folder: Path, site: str = "alpha", *, vo_from: Path | None = None, signer: bool = True) -> None:
+        self.keys = folder / "keys"
+        self.clock = Clock()
+        if vo_from is None:
+            certificates.make_vo("lab", self.keys, site=site, wall_s=NOW_S)
+        elif signer:
+            certificates.make_signer(vo_from, site, self.keys, wall_s=NOW_S)
+        certificates.issue_site(vo_from or self.keys, site, self.keys, wall_s=NOW_S)
+        self.root = (self.keys / "vo.pem").read_bytes()
+        self.book = SignerBook(folder / "signers.json")
+        if signer:
+            self.book.learn({site: "h:1"})
+        self.known: set[str] = {site}
+        self.noted: list[tuple[str, ...]] = []
+        self.path = folder / "invitations.json"
+        self.signing = Signing(
+            keys=self.keys,
+            site=site,
+            trust=Trust(),
+            book=self.book,
+            channel_for=lambda site: None,
+            peers=lambda: iter(()),
+            wall_s=self.clock,
+        )
+        self.site = site
+        self.restart()
+
+    def restart(self) -> None:
+        async def known() -> frozenset[str]:
+            return frozenset(self.known)
+
+        self.enrolment = Enrolment(
+            keys=self.keys,
+            site=self.site,
+            vo="lab",
+            invitations=Invitations(self.path, self.clock),
+            signing=self.signing,
+            addresses=("h:1",),
+            peer_addresses=lambda: ["h:2"],
+            known_sites=known,
+            distrust=self.distrust,
+            note=lambda *words: self.noted.append(words),
+            wall_s=self.clock,
+        )
+
+    def distrust(self, chain: bytes) -> str:
+        try:
+            certificates.verify_chain(chain, self.root, at_s=self.clock())
+        except Denied as error:
+            return str(error)
+        return ""
+
+    def token(self, kind: str = "site", name: str = "", **more: Any) -> tokens.Token:
+        made = run(self.enrolment.invite("ann@lab", InviteRequest(kind=kind, name=name, **more)))
+        return tokens.decode(made.token)
+
+    def join(self, token: tokens.Token, name: str = "", **more: Any) -> enrol_pb2.JoinResponse:
+        request = newcomer(name, **({"wall_s": self.clock()} | more))
+        leaf = certificates.invite_leaf(token.seed, token.vo)[1]
+        return run(self.enrolment.join(leaf, request, "h:9"))
+
+
+def run(doing: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(doing)
+
+
+def newcomer(name: str, **more: Any) -> enrol_pb2.JoinRequest:
+    _, leaf = certificates.new_key_and_request(Identity("site", "whoever", "lab"))
+    _, signer = certificates.new_key_and_request(Identity("signer", "whoever", "lab"))
+    return enrol_pb2.JoinRequest(**({"name": name, "leaf_request": leaf, "signer_request": signer} | more))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    yield Desk(tmp_path)
+
+
+def test_names_in_a_certificate_come_from_the_inviter_and_not_from_the_request(desk: Desk) -> None:
+    answer = desk.join(desk.token(), "beta")
+    assert certificates.verify_chain(answer.leaf, answer.root) == ("site", "beta", "lab")
+    assert certificates.verify_chain(answer.signer, answer.root, signer=True) == ("signer", "beta", "lab")
+    assert list(answer.addresses) == ["h:1", "h:2"]
+
+
+def test_the_third_site_is_the_last_that_becomes_a_signer_by_itself(desk: Desk) -> None:
+    made = [bool(desk.join(desk.token(), name).signer) for name in ("beta", "gamma", "delta", "eps")]
+    assert made == [True, True, False, False]
+    assert set(desk.book.all()) == {"alpha", "beta", "gamma"}
+
+
+def test_the_same_key_is_answered_again_and_another_is_not(desk: Desk) -> None:
+    token = desk.token()
+    request = newcomer("beta", wall_s=NOW_S)
+    leaf = certificates.invite_leaf(token.seed, token.vo)[1]
+    first = run(desk.enrolment.join(leaf, request, ""))
+    desk.restart()
+    again = run(desk.enrolment.join(leaf, request, ""))
+    assert certificates.verify_chain(again.leaf, first.root) == ("site", "beta", "lab")
+    with pytest.raises(Denied, match="used already"):
+        desk.join(token, "beta")
+
+
+def test_two_at_once_with_one_token_are_one_site(desk: Desk) -> None:
+    token = desk.token()
+    leaf = certificates.invite_leaf(token.seed, token.vo)[1]
+
+    async def both() -> list[Any]:
+        calls = (desk.enrolment.join(leaf, newcomer(name, wall_s=NOW_S), "") for name in ("beta", "gamma"))
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    answers = run(both())
+    assert sorted(isinstance(answer, Denied) for answer in answers) == [False, True]
+
+
+def test_two_newcomers_with_two_tokens_do_not_get_one_name(desk: Desk) -> None:
+    leaves = [certificates.invite_leaf(t.seed, t.vo)[1] for t in (desk.token(), desk.token())]
+
+    async def both() -> list[Any]:
+        calls = (desk.enrolment.join(leaf, newcomer("beta", wall_s=NOW_S), "") for leaf in leaves)
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    answers = run(both())
+    assert sorted(isinstance(answer, UsageError) for answer in answers) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"wall_s": NOW_S + 3600}, "clock is 60 minutes ahead of that of site alpha"),
+        ({"wall_s": NOW_S - 3600}, "clock is 60 minutes behind that of site alpha"),
+        ({"name": "alpha"}, "site alpha: that name is taken"),
+        ({"name": "known"}, "site known: that name is taken"),
+        ({"name": "Beta"}, "site id 'Beta'"),
+        ({"name": ""}, "name it: diana join TOKEN NAME"),
+        ({"address": "nowhere"}, "'nowhere' is no address"),
+        ({"leaf_request": b"garbage"}, "not a PEM request"),
+    ],
+)
+def test_what_is_refused_changes_nothing_and_is_noted(desk: Desk, change: dict[str, Any], line: str) -> None:
+    desk.known.add("known")
+    token = desk.token()
+    with pytest.raises(DianaError, match=line):
+        desk.join(token, **({"name": "beta"} | change))
+    assert desk.noted[-1][1:4:2] == ("join", "denied")
+    assert desk.join(token, "beta").site == "beta"
+
+
+def test_a_request_whose_own_signature_is_wrong_leaves_the_invitation_good(desk: Desk) -> None:
+    token = desk.token()
+    good = newcomer("beta").leaf_request
+    lines = good.splitlines()
+    lines[-2] = lines[-2][:-6] + (b"AAAA" if lines[-2][-6:-2] != b"AAAA" else b"BBBB") + lines[-2][-2:]
+    with pytest.raises(Denied):
+        desk.join(token, "beta", leaf_request=b"\n".join(lines) + b"\n")
+    assert desk.join(token, "beta").site == "beta"
+
+
+def test_an_invitation_runs_out_and_says_so_for_a_day(desk: Desk) -> None:
+    token = desk.token(for_s=60.0)
+    desk.clock.now_s += 61
+    with pytest.raises(Denied, match="expired 1 s ago"):
+        desk.join(token, "beta")
+    desk.clock.now_s += 86_400
+    assert not desk.enrolment.invited(certificates.invite_leaf(token.seed, "lab")[1])
+    with pytest.raises(Denied, match="knows no such invitation"):
+        desk.join(token, "beta")
+
+
+def test_who_holds_one_invitation_cannot_speak_for_another(desk: Desk) -> None:
+    mine, other = desk.token(), desk.token("user", "ann")
+    leaf = certificates.invite_leaf(mine.seed, "lab")[1]
+    assert desk.enrolment.invited(leaf) == mine.id != other.id
+    stranger = certificates.invite_leaf(b"q" * 16, "lab")[1]
+    assert desk.enrolment.invited(stranger) == ""
+    own = (desk.keys / "site.pem").read_bytes()
+    assert desk.enrolment.invited(own) == ""
+
+
+def test_the_file_of_invitations_holds_no_secret_and_is_the_owners_alone(desk: Desk) -> None:
+    token = desk.token()
+    text = desk.path.read_bytes()
+    assert token.seed not in text and token.seed.hex().encode() not in text
+    assert tokens.encode(token).encode() not in text
+    assert desk.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_machines_get_certificates_below_their_own_site(desk: Desk) -> None:
+    answer = desk.join(desk.token("member"), suggestion="m7")
+    assert (answer.site, answer.name) == ("alpha", "m7")
+    assert certificates.verify_chain(answer.leaf, answer.root) == ("member", "alpha/m7", "lab")
+    standby = desk.join(desk.token("standby", "s1"))
+    assert certificates.verify_chain(standby.leaf, standby.root) == ("site", "alpha", "lab")
+    for kind, name in (("member", "m7"), ("standby", "m7"), ("member", "s1"), ("member", "main")):
+        with pytest.raises(UsageError, match=r"that name is taken|the site's first"):
+            desk.token(kind, name)
+
+
+def test_a_site_that_is_no_signer_invites_no_site(tmp_path: Path) -> None:
+    alpha = Desk(tmp_path / "a")
+    delta = Desk(tmp_path / "d", "delta", vo_from=alpha.keys, signer=False)
+    delta.book.learn({"alpha": "h:1"})
+    for kind, name in (("site", ""), ("user", "ann")):
+        with pytest.raises(UsageError, match="invite at a signer: alpha"):
+            delta.token(kind, name)
+    # A machine it may invite, but nobody signs while no signer is reached; then the invitation is as before.
+    token = delta.token("member", "m1")
+    with pytest.raises(Unreachable, match="no signer of VO lab answers"):
+        delta.join(token)
+    with pytest.raises(Unreachable):
+        delta.join(token)
+
+
+def ids(text: str) -> Identity:
+    kind, name = text.split()
+    return Identity(kind, name, "lab")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("caller", "wanted", "proven", "may"),
+    [
+        ("site a", "site a", False, True),
+        ("site a", "site b", False, False),
+        ("site a", "site b", True, False),
+        ("site a", "member a/m", False, True),
+        ("site a", "member b/m", False, False),
+        ("site a", "signer a", False, False),
+        ("site a", "user ann", False, False),
+        ("site a", "user ann", True, True),
+        ("member a/m", "member a/m", False, True),
+        ("member a/m", "member a/n", False, False),
+        ("member a/m", "site a", False, False),
+        ("user ann", "user ann", False, True),
+        ("user ann", "user bob", False, False),
+        ("user ann", "site ann", False, False),
+        ("invite 0123456789abcdef", "invite 0123456789abcdef", False, False),
+    ],
+)
+def test_everybody_has_only_their_own_signed(caller: str, wanted: str, proven: bool, may: bool) -> None:
+    why = may_be_signed(ids(caller), ids(wanted), proven)
+    assert (why == "") == may
+    assert may_be_signed(ids(caller)._replace(vo="other"), ids(wanted), proven)
+
+
+def sign_request(kind: str, name: str, request: bytes, shown: tuple[bytes, bytes] = (b"", b"")) -> Any:
+    return enrol_pb2.SignRequest(kind=kind, name=name, request=request, certificate=shown[0], signature=shown[1])
+
+
+def test_a_users_site_may_pass_on_only_what_the_users_key_signed(desk: Desk, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    folder = tmp_path / "ann"
+    certificates.issue_user(desk.keys, "ann", folder, wall_s=NOW_S)
+    chain = (folder / "user.pem").read_bytes()
+    key: Any = load_pem_private_key((folder / "user.key").read_bytes(), None)
+    _, request = certificates.new_key_and_request(Identity("user", "ann", "lab"))
+    site = Identity("site", "beta", "lab")
+
+    def ask(shown: tuple[bytes, bytes], name: str = "ann") -> Any:
+        return run(desk.enrolment.sign(site, sign_request("user", name, request, shown)))
+
+    answer = ask((chain, prove(key, request)))
+    assert certificates.verify_chain(answer.certificate, desk.root) == ("user", "ann", "lab")
+    for shown, name in (
+        ((b"", b""), "ann"),
+        ((chain, b"x"), "ann"),
+        ((chain, prove(key, b"another")), "ann"),
+        ((chain, prove(key, request)), "bob"),
+        ((b"garbage", b"x"), "ann"),
+    ):
+        with pytest.raises(Denied, match="may not have user"):
+            ask(shown, name)
+    desk.clock.now_s += 91 * 86_400
+    with pytest.raises(Denied):
+        ask((chain, prove(key, request)))
+
+
+def test_a_renewal_keeps_the_key_and_comes_at_half_of_the_time(desk: Desk) -> None:
+    used: list[bool] = []
+    renewal = Renewal(
+        keys=desk.keys,
+        kind="site",
+        signing=desk.signing,
+        renewed=lambda: used.append(True),
+        note=lambda *words: desk.noted.append(words),
+        wall_s=desk.clock,
+    )
+    before = (desk.keys / "site.key").read_bytes()
+    desk.clock.now_s += 3.4 * 86_400
+    assert not renewal.due()
+    desk.clock.now_s += 0.2 * 86_400
+    assert renewal.due()
+    run(renewal.renew())
+    assert not renewal.due() and used == [True]
+    assert (desk.keys / "site.key").read_bytes() == before
+    chain = (desk.keys / "site.pem").read_bytes()
+    assert certificates.verify_chain(chain, desk.root, at_s=desk.clock()) == ("site", "alpha", "lab")
+    assert certificates.dates_of_chain(chain).until_s == pytest.approx(desk.clock() + 7 * 86_400, abs=2)
+
+
+def test_a_certificate_that_ran_out_is_mended_at_the_start_of_a_signer_alone(tmp_path: Path) -> None:
+    alpha = Desk(tmp_path / "a")
+    delta = Desk(tmp_path / "d", "delta", vo_from=alpha.keys, signer=False)
+    late_s = NOW_S + 20 * 86_400
+    alpha.clock.now_s = late_s
+    renew_before_start(alpha.keys, "site", alpha.signing, late_s)
+    assert not alpha.distrust((alpha.keys / "site.pem").read_bytes())
+    with pytest.raises(UsageError, match=r"ran out 13.0 days ago; .* diana invite --site delta --again"):
+        renew_before_start(delta.keys, "site", delta.signing, late_s)
+
+
+def test_a_book_of_signers_only_grows_and_survives(tmp_path: Path) -> None:
+    book = SignerBook(tmp_path / "signers.json")
+    book.learn({"beta": "h:2", "alpha": ""})
+    book.learn([("beta", ""), ("gamma", "h:3")])
+    assert SignerBook(tmp_path / "signers.json").all() == {"alpha": "", "beta": "h:2", "gamma": "h:3"}
+    book.learn({f"s{k}": "" for k in range(100)})
+    assert len(book.all()) == 64
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 1, "invitations": 5}', '{"version": 2}', ""])
+def test_a_damaged_file_of_invitations_is_said_with_its_mend(tmp_path: Path, text: str) -> None:
+    (tmp_path / "i.json").write_text(text)
+    with pytest.raises(UsageError, match=r"remove it|newer release"):
+        Invitations(tmp_path / "i.json")

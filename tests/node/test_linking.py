@@ -1,0 +1,31 @@
+"""SPEC D9: what a site tells others of how it is reached."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.model.ids import SiteId
+from diana.node.config import SiteConfig
+from diana.node.linking import told_address
+
+
+def told(listen: str, advertise: str = "", peers: tuple[str, ...] = ()) -> str:
+    return told_address(SiteConfig(site=SiteId("a"), vo="lab", listen=listen, advertise=advertise, peers=peers), 7401)
+
+
+def test_a_site_is_told_where_it_listens_unless_it_says_otherwise() -> None:
+    assert told("192.0.2.7:0") == "192.0.2.7:7401"
+    assert told("192.0.2.7:0", "lab.example:9") == "lab.example:9"
+
+
+def test_a_site_that_others_cannot_dial_tells_no_address() -> None:
+    assert told("0.0.0.0:0", "none") == ""
+
+
+def test_bound_to_all_interfaces_it_tells_the_one_that_leads_to_its_first_peer() -> None:
+    assert told("0.0.0.0:0", peers=("127.0.0.1:7400",)) == "127.0.0.1:7401"
+
+
+@pytest.mark.parametrize("peers", [(), ("no-such-host.invalid:7400",)])
+def test_whatever_it_finds_it_tells_the_bound_port(peers: tuple[str, ...]) -> None:
+    assert told("0.0.0.0:0", peers=peers).endswith(":7401")

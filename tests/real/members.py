@@ -1,0 +1,53 @@
+"""Member machines as real node processes, for tests of a SubGrid."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.adapters import certificates
+from diana.adapters.datadir import OpenDataDir
+from diana.model.ids import SiteId
+from diana.node.config import SiteConfig
+from diana.node.config_text import write_config
+from tests.e2e.grid import Grid, Site, until
+
+
+class Machine(Site):
+    """A member of a site. It answers no client: that it is attached is what its log says."""
+
+    def attachments(self) -> int:
+        return self.paths.node_log.read_text().count("attached to ") if self.paths.node_log.exists() else 0
+
+    def ready(self) -> None:
+        before = getattr(self, "_seen", 0)
+        until(lambda: self.attachments() > before, lambda: f"{self.name} attaches\n{self.story()}", 20.0)
+        self._seen = self.attachments()
+
+    def start(self) -> None:
+        self._seen = self.attachments()
+        self.launch()
+        self.ready()
+
+    def complaints(self) -> list[str]:
+        """A machine may say that nobody is there to attach to, and its first line is another than a site's."""
+        return [line for line in super().complaints() if "diana 0" not in line]
+
+
+def add_member(grid: Grid, root: Site, machine: str, slots: int = 2, *, valid_days: float = 7.0) -> Machine:
+    """A machine of `root`'s site that is not started yet; named in the grid, which ends it."""
+    made = Machine(machine, grid.root / machine, 0, grid.mark)
+    OpenDataDir(made.data).close()
+    certificates.issue_member(root.paths.keys, root.name, machine, made.paths.keys, valid_days=valid_days)
+    config = SiteConfig(
+        site=SiteId(root.name),
+        vo=certificates.vo_of(root.paths.keys),
+        zeroconf=False,
+        role="member",
+        machine=machine,
+        root=(root.address,),
+        root_jobs=True,
+    )
+    settings = msgspec.structs.replace(config.settings, slots=slots)
+    write_config(made.paths.config, msgspec.structs.replace(config, settings=settings))
+    grid.sites[machine] = made
+    return made

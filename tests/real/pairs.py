@@ -1,0 +1,66 @@
+"""A standby beside a site of a grid, for tests that pull the plug on either machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from diana.adapters import certificates
+from diana.errors import DianaError
+from diana.node.config import load_config
+from diana.node.config_text import write_config
+from diana.node.setup import init_user
+from tests.e2e.grid import Grid, Site, free_port, until
+
+IN_SYNC_S = 40.0
+
+
+def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare") -> Site:
+    """A second machine of `site`, not started, with a certificate of its own; both know where the witness is."""
+    spare = Site(machine, grid.root / machine, free_port(), grid.mark)
+    spare.paths.root.mkdir(mode=0o700)
+    spare.paths.keys.mkdir(mode=0o700)
+    first = next(iter(grid.sites.values()))
+    certificates.issue_site(first.paths.keys, load_config(site.paths.config).site, spare.paths.keys)
+    config = load_config(site.paths.config)
+    write_config(
+        spare.paths.config,
+        msgspec.structs.replace(
+            config, listen=spare.address, role="standby", machine=machine, root=(site.address,), witness=witness
+        ),
+    )
+    write_config(site.paths.config, msgspec.structs.replace(config, witness=witness))
+    grid.sites[machine] = spare
+    return spare
+
+
+def durability(site: Site) -> int:
+    """What the machine says of itself: 0 where it follows or does not answer."""
+    try:
+        with site.client() as client:
+            return client.info().durability
+    except DianaError:
+        return 0
+
+
+def in_sync(site: Site, within_s: float = IN_SYNC_S) -> None:
+    until(lambda: durability(site) == 2, lambda: f"{site.name} has a standby in sync\n{site.story()}", within_s, 0.1)
+
+
+def takes_over(site: Site, within_s: float = 20.0) -> float:
+    """Seconds until the machine leads."""
+    begun = time.monotonic()
+    until(lambda: durability(site) > 0, lambda: f"{site.name} leads\n{site.story()}", within_s, 0.05)
+    return time.monotonic() - begun
+
+
+def user_of(grid: Grid, *machines: Site) -> Path:
+    """A user's credential that knows all these machines of the site."""
+    folder = grid.root / "ann"
+    init_user(next(iter(grid.sites.values())).data, "ann", folder)
+    addresses = ", ".join(f'"{machine.address}"' for machine in machines)
+    with (folder / "credential.toml").open("a") as file:
+        file.write(f"addresses = [{addresses}]\n")
+    return folder

@@ -1,0 +1,254 @@
+"""Jobs under the accounts of their owners, on a real node with real accounts (PROMISES 5.7, 5.13; SPEC U1).
+
+This machine's root runs the node here, which drops to the accounts by the same program that sudo would start for a
+node under an account of its own; what the program itself asks of its caller is tested with both kinds of caller.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.grid import Grid, Site, outcomes, until
+from tests.real.accounts import accounts, map_accounts, processes_of
+
+Made = dict[str, pwd.struct_passwd]
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[Made]:
+    with accounts("ann-t", "bob-t", "diana-t") as made:
+        yield made
+
+
+@pytest.fixture
+def site(grid: Grid, people: Made) -> Site:
+    """Root's jobs run as ann-t, ann-t's too, bob-t's as bob-t, nobody else's at all."""
+    grid.root.chmod(0o755)
+    alpha = grid.add("alpha", slots=2)
+    names = {"root@alpha-vo": "ann-t", "bob-t@alpha-vo": "bob-t"}
+    map_accounts(grid.root / "libexec", alpha.data, names, allow={"max_processes": 200})
+    grid.join()
+    grid.start()
+    return alpha
+
+
+def _job(script: str, jobs: int = 1, **group: object) -> dict[str, object]:
+    return {"group": {"command": ["sh", "-c", script], **group}, "sweep": {"array": f"0-{jobs - 1}"}}
+
+
+def _run(site: Site, job: dict[str, object], within_s: float = 40.0) -> tuple[str, dict[int, str]]:
+    with site.client() as client:
+        group = client.submit(job).group
+        client.wait(group, timeout_s=within_s)
+        return group, dict(outcomes(client, group))
+
+
+def _log(site: Site, group: str, index: int = 0) -> str:
+    with site.client() as client:
+        return b"".join(chunk.data for chunk in client.logs(f"{group}.{index}")).decode()
+
+
+def test_a_job_runs_as_the_account_of_its_owner_with_nothing_of_roots(site: Site, people: Made) -> None:
+    script = "id -u; id -g; id -G; echo $HOME $USER; grep ^CapEff /proc/self/status; echo err >>/dev/stderr"
+    group, ends = _run(site, _job(script, 2))
+    said = _log(site, group).splitlines()
+    ann = people["ann-t"]
+    assert ends == {0: "DONE", 1: "DONE"}, _log(site, group)
+    assert said[:4] == [str(ann.pw_uid), str(ann.pw_gid), str(ann.pw_gid), f"{ann.pw_dir} ann-t"]
+    assert "CapEff:\t0000000000000000" in said and "err" in said
+
+
+def test_outputs_inputs_and_scratch_work_though_the_account_shuts_others_out(site: Site, people: Made) -> None:
+    data = site.data.parent / "in.txt"
+    data.write_text("hello")
+    script = (
+        "umask 077; set -e; cat given/in.txt > out-{index}; chmod 600 out-{index}; mkdir -p d/e; cp out-{index} d/e/deep-{index};"
+        " chmod 700 d d/e; mkdir -p $TMPDIR/shut/in; touch $TMPDIR/shut/in/x; chmod 000 $TMPDIR/shut/in; pwd; ls -l"
+    )
+    job = _job(script, 3, name="io")
+    job["inputs"] = [{"url": str(data), "path": "given/in.txt"}]
+    job["outputs"] = {"collect": ["out-{index}", "d/e/deep-{index}"]}
+    group, ends = _run(site, job)
+    assert set(ends.values()) == {"DONE"}, _log(site, group)
+    kept = sorted(site.data.glob(f"groups/{group}/outputs/**/out-*"))
+    assert len(kept) == 3 and all(path.read_text() == "hello" and path.stat().st_uid == 0 for path in kept)
+    until(lambda: not list(site.data.glob("slots/*/*")), "scratch is empty", 10.0)
+    assert all(path.stat().st_uid == 0 for path in site.data.glob("slots/*"))
+
+
+def test_one_account_sees_nothing_of_the_nodes_nor_of_anothers(site: Site, people: Made) -> None:
+    look = f"cat secret; cd {site.data}; ls; for f in *; do test -r $f && echo SEEN $f; ls $f && echo LISTED $f; done"
+    first = _job("echo s3cret > secret; sleep 3")
+    first["outputs"] = {"collect": ["secret"]}
+    with site.client() as client:
+        held = client.submit(first).group
+        until(lambda: processes_of(people["ann-t"].pw_uid), "it runs", 20.0)
+    group, _ = _run(site, _job(look))
+    assert "SEEN" not in _log(site, group) and "LISTED" not in _log(site, group)
+    folder = site.paths.jobs(f"{held}/0")  # type: ignore[arg-type]
+    spy = ["cat", str(next(folder.glob("e*/0"), folder / "e1/0") / "secret")]
+    bob = people["bob-t"].pw_uid
+    done = subprocess.run(spy, user=bob, group=bob, extra_groups=[], capture_output=True, text=True, check=False)
+    assert "Permission denied" in done.stderr, done
+
+
+def test_cancel_and_time_limit_reap_all_that_a_job_of_another_account_started(site: Site, people: Made) -> None:
+    uid = people["ann-t"].pw_uid
+    with site.client() as client:
+        group = client.submit(
+            _job("setsid sleep 600 & env -i setsid sleep 601 & trap '' TERM; sleep 602 & wait; wait")
+        ).group
+        until(lambda: len(processes_of(uid)) >= 4, "all run", 20.0)
+        client.cancel(group)
+        client.wait(group, timeout_s=30.0)
+    until(lambda: not processes_of(uid), "all are gone", 20.0)
+
+
+def test_a_fork_bomb_leaves_node_and_machine_alive_and_dies_with_its_job(site: Site, people: Made) -> None:
+    uid = people["ann-t"].pw_uid
+    with site.client() as client:
+        # Each copy starts two and stays; the account's limit of processes ends the growth.
+        group = client.submit(_job("b() {{ b & b & wait; }}; b; sleep 60")).group
+        until(lambda: len(processes_of(uid)) >= 150, "it grew", 30.0)
+        time.sleep(1.0)
+        assert len(processes_of(uid)) <= 200
+        began_s = time.monotonic()
+        assert client.info().site == "alpha" and time.monotonic() - began_s < 5.0
+        client.cancel(group)
+        client.wait(group, timeout_s=60.0)
+    until(lambda: not processes_of(uid), "all are gone", 20.0)
+    _, ends = _run(site, _job("true"))
+    assert ends == {0: "DONE"}
+
+
+def test_jobs_of_another_account_outlive_a_restart_of_the_node_and_of_the_spawner(site: Site, people: Made) -> None:
+    with site.client() as client:
+        group = client.submit(_job("sleep 6; echo over")).group
+        until(lambda: processes_of(people["ann-t"].pw_uid), "it runs", 20.0)
+    assert site.process is not None
+    site.process.kill()
+    site.process.wait()
+    site.start()
+    with site.client() as client:
+        client.wait(group, timeout_s=30.0)
+        assert outcomes(client, group) == {0: "DONE"}
+    assert "over" in _log(site, group)
+
+
+def test_who_has_no_account_here_gets_no_job_and_one_line(grid: Grid, people: Made) -> None:
+    grid.root.chmod(0o755)
+    alpha = grid.add("alpha", slots=1)
+    map_accounts(grid.root / "libexec", alpha.data, {"bob-t@alpha-vo": "bob-t"})
+    grid.join()
+    grid.start()
+    with alpha.client() as client:
+        group = client.submit(_job("id -u")).group
+        client.wait(group, timeout_s=30.0)
+        (result,) = client.results(group)
+        assert result.outcome == "NOT_STARTED", result
+        assert "no account here runs jobs of root@alpha-vo" in result.error
+
+
+# --- the program's own checks -------------------------------------------------------------------------------
+
+
+def _call(
+    program: Path, *words: str, caller: int | None = None, told: bytes = b"{}"
+) -> subprocess.CompletedProcess[str]:
+    env = {"SUDO_UID": str(caller)} if caller is not None else {}
+    done = subprocess.run([str(program), *words], input=told, capture_output=True, env=env, check=False)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def program(grid: Grid, people: Made) -> Path:
+    grid.root.chmod(0o755)
+    data = grid.add("alpha").data
+    os.chown(data, people["diana-t"].pw_uid, -1)
+    return map_accounts(grid.root / "libexec", data, {"*": "ann-t"})
+
+
+def test_the_program_serves_the_account_of_the_node_and_no_other(program: Path, people: Made) -> None:
+    assert _call(program, "check", "ann-t", caller=people["diana-t"].pw_uid).returncode == 0
+    for caller in (people["bob-t"].pw_uid, people["ann-t"].pw_uid, 0, None):
+        done = _call(program, "check", "ann-t", caller=caller)
+        assert done.returncode == 125 and "may not use it" in done.stderr
+    bob = people["bob-t"].pw_uid
+    done2 = subprocess.run([str(program), "check", "ann-t"], user=bob, group=bob, capture_output=True, check=False)
+    assert done2.returncode == 125 and b"through sudo" in done2.stderr
+
+
+@pytest.mark.parametrize("account", ["root", "daemon", "bob-t", "nobody-of-that-name", "0", "../ann-t", "", "ann-t\n"])
+def test_the_program_becomes_no_account_but_those_listed(program: Path, people: Made, account: str) -> None:
+    done = _call(program, "run", account, caller=people["diana-t"].pw_uid)
+    assert done.returncode == 125 and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("account", ["root", "daemon"])
+def test_the_program_never_becomes_root_nor_the_system_though_they_be_listed(
+    program: Path, people: Made, account: str
+) -> None:
+    listed = program.with_name("run-as.toml")
+    listed.write_text(f'nodes = ["diana-t"]\naccounts = ["{account}"]\n')
+    done = _call(program, "run", account, caller=people["diana-t"].pw_uid)
+    assert done.returncode == 125 and "never run jobs" in done.stderr
+
+
+def test_the_program_refuses_what_others_could_have_written(program: Path, people: Made) -> None:
+    node, listed, folder = people["diana-t"].pw_uid, program.with_name("run-as.toml"), program.parent
+    for path, good, bad in (
+        (listed, 0o644, 0o664),
+        (listed, 0o644, 0o646),
+        (program, 0o755, 0o775),
+        (folder, 0o755, 0o777),
+    ):
+        path.chmod(bad)
+        done = _call(program, "check", "ann-t", caller=node)
+        assert done.returncode == 125 and "writable by nobody else" in done.stderr, path
+        path.chmod(good)
+    os.chown(listed, node, -1)
+    assert "must be root's" in _call(program, "check", "ann-t", caller=node).stderr
+    os.chown(listed, 0, -1)
+    for text in ("nodes = 1", "accounts = [", 'nodes = ["diana-t"]\naccounts = ["ann-t"]\nmin_uid = 0', 'shell = "x"'):
+        listed.write_text(text)
+        assert _call(program, "check", "ann-t", caller=node).returncode == 125, text
+
+
+def test_the_program_passes_no_environment_and_starts_no_shell(program: Path, people: Made) -> None:
+    told = (
+        b'{"program": "/usr/bin/env", "argv": ["env"], "memory_bytes": 0,'
+        b' "environment": {"A": "$(id); `id`", "LD_X": "1"}}'
+    )
+    env = {"SUDO_UID": str(people["diana-t"].pw_uid), "SECRET": "s", "PYTHONPATH": "/nowhere", "LD_LIBRARY_PATH": "/x"}
+    done = subprocess.run([str(program), "run", "ann-t"], input=told, capture_output=True, env=env, check=True)
+    names = {line.partition("=")[0] for line in done.stdout.decode().splitlines()}
+    assert names == {"A", "LD_X", "HOME", "USER", "LOGNAME", "SHELL"} and b"A=$(id); `id`" in done.stdout
+
+
+def test_the_program_kills_and_opens_as_the_account_and_never_more(program: Path, people: Made, tmp_path: Path) -> None:
+    node, bob = people["diana-t"].pw_uid, people["bob-t"].pw_uid
+    other = subprocess.Popen(["sleep", "60"], user=bob, group=bob, start_new_session=True)
+    try:
+        told = f'{{"signal": 9, "runs": [[{other.pid}, 0, ""], [1, 0, ""]]}}'.encode()
+        assert _call(program, "kill", "ann-t", caller=node, told=told).returncode == 0
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    shut = program.parent.parent / "shut"
+    shut.mkdir(mode=0o755)
+    (shut / "of-root").write_text("x")
+    (shut / "of-root").chmod(0o600)
+    (shut / "link").symlink_to("/etc/shadow")
+    told = b'["."]'
+    env = {"SUDO_UID": str(node)}
+    subprocess.run([str(program), "release", "ann-t"], input=told, env=env, cwd=shut, check=True)
+    assert (shut / "of-root").stat().st_mode & 0o777 == 0o600
+    assert os.stat("/etc/shadow").st_mode & 0o004 == 0

@@ -1,0 +1,202 @@
+"""PROMISES section 2 "Standby" (row D8): how two replicas live when nothing is odd."""
+
+from __future__ import annotations
+
+import pytest
+
+from diana.model.register import Copy, Register, changed
+from diana.replica import messages as ms
+from diana.replica.settings import ReplicaSettings
+from tests.replica.pair import Pair, both
+
+
+def durability(pair: Pair, name: str) -> int:
+    replica = pair.nodes[name].replica
+    return 0 if replica is None else replica.durability
+
+
+def test_the_founder_makes_the_first_register_and_takes_the_empty_standby_in() -> None:
+    pair = both()
+    assert pair.register is not None
+    assert (pair.register.leader, [copy.machine for copy in pair.register.in_sync]) == ("a", ["a", "b"])
+    assert durability(pair, "a") == 2
+    assert pair.acts("a", 1)
+    assert pair.nodes["b"].log.last == 1
+
+
+def test_an_entry_waits_for_the_standby_and_for_the_lease() -> None:
+    pair = both()
+    pair.linked = False  # cut off, and nobody noticed yet
+    seq = pair.append("a")
+    assert not pair.acts("a", seq)
+    pair.now += 6.0
+    assert not pair.acts("a", seq - 1), "a process that slept finds its lease over"
+
+
+def test_the_standby_takes_over_in_less_than_eight_seconds_and_the_old_leader_follows() -> None:
+    pair = both()
+    pair.kill("a")
+    pair.run(8.0)
+    assert pair.register is not None and pair.register.leader == "b" and len(pair.register.in_sync) == 1
+    assert durability(pair, "b") == 1
+    seq = pair.append("b")
+    assert pair.acts("b", seq)
+    pair.start("a")
+    pair.link()
+    pair.run(5.0)
+    assert durability(pair, "b") == 2
+    assert pair.nodes["a"].log.last == seq
+
+
+def test_a_leader_that_returns_at_once_leads_again_and_the_standby_stays() -> None:
+    pair = both()
+    pair.kill("a")
+    pair.start("a")
+    pair.link()
+    pair.run(3.0)
+    assert durability(pair, "a") == 2
+    assert pair.register is not None and pair.register.leader == "a"
+
+
+def test_a_leader_without_its_standby_goes_on_once_the_register_says_so() -> None:
+    pair = both()
+    pair.reachable = False
+    pair.kill("b")
+    seq = pair.append("a")
+    pair.run(10.0)
+    assert not pair.acts("a", seq), "the witness is away, so it may not go on alone"
+    pair.reachable = True
+    pair.run(2.0)
+    assert durability(pair, "a") == 1 and pair.acts("a", seq)
+
+
+def test_without_the_witness_an_established_leader_goes_on_as_it_is() -> None:
+    pair = both()
+    pair.reachable = False
+    pair.run(60.0)
+    assert pair.acts("a", pair.append("a"))
+    assert durability(pair, "a") == 2
+
+
+def test_a_follower_with_another_history_is_given_a_copy_of_the_whole_under_a_new_name() -> None:
+    pair = both()
+    pair.kill("a")
+    node = pair.nodes["a"]
+    node.log = node.log.grown(2, 2, 2)  # written, and never shipped
+    pair.run(8.0)
+    pair.append("b")
+    pair.start("a")
+    pair.link()
+    pair.run(5.0)
+    assert node.uuid == "a-disk+"
+    assert ms.begins(node.log, pair.nodes["b"].log)
+    assert durability(pair, "b") == 2
+
+
+def test_an_orderly_hand_over_takes_no_lease_to_wait_for() -> None:
+    pair = both()
+    pair.tell("a", ms.Promote(7))
+    pair.run(1.0)
+    assert pair.nodes["a"].of(ms.HoldIntake) == [ms.HoldIntake(True)]
+    assert pair.nodes["a"].of(ms.Answered) == [ms.Answered(7, "")]
+    assert pair.nodes["a"].of(ms.StepDown)
+    assert durability(pair, "b") == 2
+    pair.kill("a")
+    pair.start("a")
+    pair.link()
+    pair.run(3.0)
+    assert pair.acts("b", pair.append("b"))
+
+
+def test_a_takeover_is_forced_only_when_the_leader_was_not_heard_of() -> None:
+    pair = both()
+    pair.tell("b", ms.ForceTakeover(3))
+    (answer,) = pair.nodes["b"].of(ms.Answered)
+    assert isinstance(answer, ms.Answered) and "stop it first" in answer.error
+    pair.kill("b")
+    pair.run(2.0)
+    pair.append("a")  # which b will never have
+    pair.kill("a")
+    pair.start("b")
+    pair.run(20.0)
+    assert durability(pair, "b") == 0, "not in sync: it does not take over by itself"
+    pair.tell("b", ms.ForceTakeover(4))
+    assert durability(pair, "b") == 1
+    (lead,) = pair.nodes["b"].of(ms.Lead)
+    assert isinstance(lead, ms.Lead) and lead.forced and lead.history_term == lead.term
+
+
+def test_without_a_witness_the_leader_goes_on_alone_and_nobody_takes_over_unasked() -> None:
+    pair = both(witness=False)
+    assert durability(pair, "a") == 2
+    pair.kill("b")
+    assert durability(pair, "a") == 1 and pair.acts("a", pair.append("a"))
+    pair.start("b")
+    pair.link()
+    pair.run(3.0)
+    assert durability(pair, "a") == 2
+    pair.kill("a")
+    pair.run(60.0)
+    assert durability(pair, "b") == 0
+    pair.tell("b", ms.ForceTakeover(4))
+    assert durability(pair, "b") == 1
+    assert pair.nodes["b"].saved.term >= 1_000_000
+
+
+def test_without_a_witness_a_leader_that_returns_asks_the_other_first() -> None:
+    pair = both(witness=False)
+    pair.kill("a")
+    pair.start("a")
+    pair.run(30.0)
+    assert durability(pair, "a") == 0
+    pair.link()
+    pair.run(3.0)
+    assert durability(pair, "a") == 2
+
+
+def test_without_a_witness_a_hand_over_works_as_well() -> None:
+    pair = both(witness=False)
+    pair.tell("a", ms.Promote(7))
+    pair.kill("a")
+    pair.start("a")
+    pair.link()
+    pair.run(3.0)
+    assert durability(pair, "b") == 2
+
+
+def test_a_standby_is_removed_by_the_leader_and_not_taken_back() -> None:
+    pair = both()
+    pair.tell("a", ms.RemoveStandby(9))
+    pair.run(10.0)
+    assert pair.nodes["a"].of(ms.Answered) == [ms.Answered(9, "")]
+    assert pair.register is not None and len(pair.register.in_sync) == 1
+    assert durability(pair, "a") == 1
+
+
+def test_logs_are_compared_by_terms_and_never_across_histories() -> None:
+    one = ms.Log().grown(1, 3, 1).grown(4, 6, 2)
+    two = ms.Log().grown(1, 3, 1).grown(4, 4, 3)
+    assert ms.common(one, two) == 3
+    assert ms.begins(ms.Log().grown(1, 3, 1), one) and not ms.begins(two, one)
+    assert ms.common(one, ms.Log(one.last, one.starts, False, "other")) == 0
+
+
+def test_the_register_changes_by_one_term_and_only_from_the_version_expected() -> None:
+    me = (Copy("a", "1"),)
+    first = Register(4, "a", me)
+    assert changed(None, 0, first) == first
+    assert changed(first, 3, Register(4, "a", me, True)) == first
+    assert changed(first, 4, Register(6, "a", me)) == first
+    assert changed(first, 4, Register(5, "a", me)) == Register(5, "a", me)
+
+
+@pytest.mark.parametrize("wrong", [{"term": 0}, {"leader": "c"}, {"in_sync": ()}, {"leader": "A B"}])
+def test_what_cannot_be_a_register_is_refused(wrong: dict[str, object]) -> None:
+    good: dict[str, object] = {"term": 1, "leader": "a", "in_sync": (Copy("a", "1"),)}
+    with pytest.raises(ValueError, match="register"):
+        Register(**{**good, **wrong})  # type: ignore[arg-type]
+
+
+def test_settings_out_of_range_name_the_key() -> None:
+    with pytest.raises(ValueError, match="beat_s"):
+        ReplicaSettings(beat_s=3.0)
