@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -63,7 +63,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return make(behind, handler.request_deserializer, handler.response_serializer)
 
     def _behind(self, behaviour: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
-        """The same kind of function as `behaviour`, since grpc looks at the kind."""
+        """What grpc calls in place of `behaviour`, whose messages are written for it if it yields them."""
 
         async def answer(request: Any, context: Any) -> Any:
             chain = await self._ask(context, method)
@@ -73,14 +73,15 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             except _Ended as ended:
                 await self._turn_away(context, method, str(ended))
 
-        async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+        async def stream(request: Any, context: Any) -> None:
             chain = await self._ask(context, method)
             try:
                 with self._watched(chain, method):
                     # Closed here, not by the garbage collector, when the caller has gone.
                     async with aclosing(behaviour(request, context)) as messages:
                         async for message in messages:
-                            yield message
+                            # Written here, since a cancellation that meets grpc's own write leaves the caller waiting.
+                            await context.write(message)
             except _Ended as ended:
                 await self._turn_away(context, method, str(ended))
 

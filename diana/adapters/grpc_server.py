@@ -6,10 +6,10 @@ Every caller shows a certificate of the VO; what it may then do is each service'
 
 from __future__ import annotations
 
-import datetime
 import errno
 import ipaddress
 import socket
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,14 @@ from cryptography import x509
 
 from diana.adapters.admission import Admission, Refused
 from diana.errors import UsageError
-from diana.wire.tls import KEEPALIVE_OPTIONS, Credentials, load_credentials, peer_identity, server_credentials
+from diana.wire.tls import (
+    KEEPALIVE_OPTIONS,
+    Credentials,
+    load_credentials,
+    out_of_date,
+    peer_identity,
+    server_credentials,
+)
 
 __all__ = ["PortTaken", "make_server", "peer_identity"]
 
@@ -99,12 +106,8 @@ def _want_loopback(host: str) -> None:
 
 def _want_fresh(credentials: Credentials, file: Path) -> None:
     certificate = x509.load_pem_x509_certificate(credentials.certificate)
-    now = datetime.datetime.now(datetime.UTC)
-    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now > last:
-        raise UsageError(f"{file}: expired on {last:%Y-%m-%d %H:%M} UTC; have the VO issue a new one")
-    if now < first:
-        raise UsageError(f"{file}: not valid before {first:%Y-%m-%d %H:%M} UTC; check this machine's clock")
+    if why := out_of_date(certificate, f"{file}:", time.time()):
+        raise UsageError(why)
 
 
 def _want_free(host: str, port: int) -> None:

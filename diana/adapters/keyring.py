@@ -31,6 +31,7 @@ from diana.adapters.trust.revocations import Revocations
 from diana.engine.messages import Authorisation
 from diana.model.identity import Identity
 from diana.model.ids import GroupId
+from diana.model.ledger import dated_ahead
 from diana.policy import statement as said
 
 _ALGORITHM = ec.ECDSA(hashes.SHA256())
@@ -122,6 +123,7 @@ class FileKeyring:
             said.outdated(a.expires_wall_s, now_wall_s)
             or said.misdated(a.signed_wall_s, a.expires_wall_s, now_wall_s)
             or said.speaks_for(a.signer, a.owner, self.vo)
+            or said.misdirected(a.audience, a.group, a.signed_wall_s)
         )
         if why:
             return why
@@ -134,7 +136,16 @@ class FileKeyring:
         why = chain.out_of_date(a.signed_wall_s or now_wall_s) or self._revocations.why_not(chain, now_wall_s)
         if why:
             return f"signer {a.signer}: {why}"
-        body = said.statement(a.owner, a.spec_sha256, a.group, a.expires_wall_s, a.signer, a.signed_wall_s)
+        body = said.statement(
+            a.owner,
+            a.spec_sha256,
+            a.group,
+            a.expires_wall_s,
+            a.signer,
+            a.signed_wall_s,
+            a.audience,
+            a.submission,
+        )
         if not _signed(chain, a.signature, body):
             return f"signer {a.signer}: the signature does not fit the authorisation of {a.group}"
         return ""
@@ -149,7 +160,9 @@ class FileKeyring:
         chain, key = self._signer
         return chain, key.sign(_STATEMENT + payload, _ALGORITHM)
 
-    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
+    def check_statement(
+        self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "", said_s: float = 0.0
+    ) -> str:
         now_wall_s = self._wall_clock()
         try:
             chain = self._verified(chain_pem, signer=True)
@@ -158,6 +171,8 @@ class FileKeyring:
         who = f"signer {chain.identity.name}"
         if signer not in ("", chain.identity.name):
             return f"{who}: it says that it is signer {signer}"
+        if ahead := dated_ahead(said_s, now_wall_s):
+            return f"{who}: {ahead}"
         why = chain.out_of_date(now_wall_s) or self._revocations.why_not(chain, now_wall_s)
         if why:
             return f"{who}: {why}"

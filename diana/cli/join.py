@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import time
 from pathlib import Path
 
@@ -27,11 +26,15 @@ def _invite_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--again", action="store_true", help="for one of that name that has been in the VO and lost its certificate"
     )
-    add_json(parser, "InviteResponse")
+    parser.add_argument("--list", action="store_true", help="show the invitations of this site that are open")
+    parser.add_argument("--withdraw", metavar="ID", help="nobody is to join with that one any more")
+    add_json(parser, "InviteResponse; for --list and --withdraw a list of OpenInvitation")
     add_node(parser)
 
 
 def _invite(args: argparse.Namespace) -> int:
+    if args.list or args.withdraw:
+        return _open(args)
     kind, name = next(
         ((kind, given) for kind in ("site", "member", "standby", "user") if (given := getattr(args, kind)) is not None),
         ("site", ANY),
@@ -44,13 +47,12 @@ def _invite(args: argparse.Namespace) -> int:
     until = time.strftime(
         "%H:%M" if made.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d %H:%M", time.localtime(made.expires_wall_s)
     )
-    what = {"site": "a site", "member": f"a machine of {made.site}", "standby": f"the standby of {made.site}"}
-    print(
-        f"good once, until {until}, for {what.get(made.kind, 'user')} {made.name}".rstrip() + "; on that machine say:"
-    )
+    print(f"good once, until {until}, for {_whom(made.kind, made.name, made.site)}; on that machine say:")
     print()
     print(f"  diana join {made.token}{_name_there(made.kind, made.name)}")
-    if all(_loopback(address) for address in made.addresses):
+    from diana.node.config import is_loopback
+
+    if all(is_loopback(address) for address in made.addresses):
         print(
             f"\nonly this machine reaches {made.addresses[0]}; for others, set listen in site.toml to an address "
             "of this machine and restart the node"
@@ -58,18 +60,35 @@ def _invite(args: argparse.Namespace) -> int:
     return 0
 
 
+def _open(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        found = node.invitations(args.withdraw or "")
+        site = node.info().site
+    if args.json:
+        output.print_json(list(found))
+    elif args.withdraw:
+        print(f"{args.withdraw} is withdrawn; nobody joins with it any more")
+    elif not found:
+        print("no invitation is open")
+    else:
+        for one in found:
+            until = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.expires_wall_s))
+            print(f"{one.id}  for {_whom(one.kind, one.name, site)}, until {until}, made by {one.made_by}")
+    return 0
+
+
+def _whom(kind: str, name: str, site: str) -> str:
+    if kind == "member":
+        return f"machine {name} of {site}" if name else f"a machine of {site}"
+    if kind == "standby":
+        return f"the standby of {site}" + (f", {name}" if name else "")
+    return f"{kind} {name}" if name else f"a {kind}"
+
+
 def _name_there(kind: str, name: str) -> str:
     if name:
         return f" {name}"
     return " NAME" if kind == "site" else ""
-
-
-def _loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _join_options(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +173,8 @@ diana invite
 diana invite --site beta --for 10m
 diana invite --member
 diana invite --user ann --for 2d
+diana invite --list
+diana invite --withdraw c867505a3b06f88c
 """,
     ),
     "join": Command(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class AsyncWire(Protocol):
+        @property
+        def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
         async def call(self, method: str, request: Any) -> Any: ...
         async def upload(self, requests: AsyncIterator[Any]) -> None: ...
         def stream(self, method: str, request: Any) -> AsyncIterator[Any]: ...
@@ -68,7 +70,9 @@ class AsyncClient:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> wire.SubmitResponse:
-        return await self._run(steps.submit(await asyncio.to_thread(steps.prepare, job, key, options, format, folder)))
+        return await self._run(
+            steps.submit(await asyncio.to_thread(steps.prepare, job, key, options, format, folder), self._wire.sign)
+        )
 
     async def plan(
         self,
@@ -234,6 +238,11 @@ class AsyncClient:
     ) -> wire.InviteResponse:
         request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
         return cast("wire.InviteResponse", await self._wire.call("Invite", request))
+
+    async def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
+        """As `Client.invitations`."""
+        request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        return cast("wire.InviteResponse", await self._wire.call("Invite", request)).open
 
     async def promote(self, *, force: bool = False, remove: bool = False) -> str:
         request = wire.PromoteRequest(force=force, remove=remove)

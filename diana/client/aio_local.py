@@ -23,6 +23,7 @@ class AsyncLocalWire:
     def __init__(self, data: str) -> None:
         self._data = data
         self._idle: list[Link] = []
+        self.sign = None
 
     async def call(self, method: str, request: object) -> Any:
         limit_s = answer_limit_s(method)

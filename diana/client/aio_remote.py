@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -13,6 +14,7 @@ from diana.client import renewal
 from diana.client.credential import load_credential
 from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
 from diana.client.leading import leading
+from diana.client.signing import permit
 from diana.client.where import answer_limit_s
 from diana.errors import DianaError, Unreachable
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 class AsyncRemoteWire:
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
+        self.sign = partial(permit, self._credential)
+        """What a submission's groups are signed with."""
         self._used = False
         self._made: grpc.aio.Channel | None = None
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class Wire(Protocol):
+        @property
+        def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
         def call(self, method: str, request: object) -> Any: ...
         def upload(self, requests: Iterable[object]) -> None: ...
         def stream(self, method: str, request: object) -> Iterator[Any]: ...
@@ -72,7 +74,7 @@ class Client:
         """Durable at the node on return. `job`: a job file's path, its bytes, or a dict; local files it names are
         uploaded, relative to the job file (or `folder`). The same `key` with the same job gives the same groups.
         A file of several groups gives them all in `groups`, or none."""
-        return self._run(steps.submit(steps.prepare(job, key, options, format, folder)))
+        return self._run(steps.submit(steps.prepare(job, key, options, format, folder), self._wire.sign))
 
     def plan(
         self,
@@ -247,6 +249,13 @@ class Client:
             "Invite", wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
         )
         return response
+
+    def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
+        """Those that are open at this site; or the one of this id, which nobody can use from now on. For operators."""
+        response: wire.InviteResponse = self._call(
+            "Invite", wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        )
+        return response.open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
         """To a site's leader: hand over to its standby. `force`, to a standby: lead, the other machine is dead for

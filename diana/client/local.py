@@ -20,6 +20,8 @@ class LocalWire:
     def __init__(self, data: str) -> None:
         self._data = data
         self._idle: deque[_Connection] = deque()
+        self.sign = None
+        """The kernel vouches for the caller, and the site for her."""
 
     def call(self, method: str, request: object) -> Any:
         link = self._open(answer_limit_s(method))

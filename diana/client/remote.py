@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import grpc
@@ -12,6 +13,7 @@ from diana.client import renewal
 from diana.client.credential import load_credential
 from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
 from diana.client.leading import leading
+from diana.client.signing import permit
 from diana.client.where import answer_limit_s
 from diana.errors import DianaError, Unreachable
 
@@ -24,6 +26,8 @@ class RemoteWire:
 
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
+        self.sign = partial(permit, self._credential)
+        """What a submission's groups are signed with."""
         self._used = False
         self._made: grpc.Channel | None = None
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -15,12 +15,14 @@ from diana.errors import DianaError, UsageError
 from diana.wire.client_messages import (
     Decision,
     Option,
+    Permit,
     PlannedGroup,
     PlanResponse,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
     SubmitResponse,
+    ToSign,
     UploadedFile,
     UploadRequest,
 )
@@ -128,11 +130,17 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def submit(prepared: Prepared) -> Generator[Call | Upload, Any, SubmitResponse]:
+def submit(
+    prepared: Prepared, sign: Callable[[ToSign], Permit] | None = None
+) -> Generator[Call | Upload, Any, SubmitResponse]:
     if not prepared.request.key:
         # Most likely a variable of a shell that holds nothing: without its key a repetition would make a second group.
         raise UsageError("key: empty; give a text of your own, or leave the key out")
-    response: SubmitResponse = yield from _with_files("Submit", prepared)
+    if sign is None:
+        response: SubmitResponse = yield from _with_files("Submit", prepared)
+        return response
+    asking = msgspec.structs.replace(prepared.request, signs=True)
+    response = yield from _with_files("Submit", Prepared(asking, prepared.folder), sign)
     return response
 
 
@@ -153,12 +161,17 @@ def plan(prepared: Prepared) -> Generator[Call | Upload, Any, Decision]:
     return planned[0].decision
 
 
-def _with_files(method: str, prepared: Prepared) -> Generator[Call | Upload, Any, Any]:
-    """Send; upload what the node asks for; send again."""
+def _with_files(
+    method: str, prepared: Prepared, sign: Callable[[ToSign], Permit] | None = None
+) -> Generator[Call | Upload, Any, Any]:
+    """Send; upload what the node asks for, sign what it asks to have signed; send again."""
     request, sent = prepared.request, dict[str, UploadedFile]()
     for _ in range(MOST_ROUNDS):
         response = yield Call(method, request)
         wanted = [path for path in dict.fromkeys(response.needs_files) if path not in sent]
+        if sign is not None and isinstance(response, SubmitResponse) and response.to_sign and not request.permits:
+            request = msgspec.structs.replace(request, permits=tuple(map(sign, response.to_sign)))
+            continue
         if not response.needs_files:
             return response
         if not wanted:

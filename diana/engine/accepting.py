@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.engine import load, outputs, registering
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.engine.effects import GroupAccepted, Refusal, Reply
 from diana.engine.events import SubmitGroup
+from diana.engine.messages import Authorisation
 from diana.engine.records import GroupSubmitted
 from diana.engine.state import Group
 from diana.model.ids import GroupId, group_id
@@ -20,6 +23,8 @@ MANY_PEERS = 64
 def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
     if core.low_room and not event.plan_only:
         return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
+    if why := _permit_refused(core, event):
+        return Refusal(code="denied", text=why)
     if event.jobs < 1:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
@@ -106,6 +111,28 @@ def accept(core: Context, draft: Draft) -> Group:
     return group
 
 
+def _permit(core: Context, event: SubmitGroup, group: GroupId, body: bytes) -> Authorisation:
+    """The user's own signature where there is one, else this site's."""
+    if event.permit is None:
+        return core.keyring.authorise(event.principal.name, group, body)
+    permit: Authorisation = msgspec.structs.replace(event.permit, group=group)
+    return permit
+
+
+def _permit_refused(core: Context, event: SubmitGroup) -> str:
+    """Why what a user signed does not cover this submission; empty: it does. Which submission it is of was compared
+    when the call came in."""
+    permit = event.permit
+    if permit is None:
+        return ""
+    if permit.signer != f"user:{event.principal.name}" or permit.owner != event.principal.name:
+        return f"{permit.signer} signed for {permit.owner}, but {event.principal.name} submits; use one credential"
+    if permit.audience != core.site:
+        return f"what was signed is for site {permit.audience}, this is {core.site}; submit again"
+    named = msgspec.structs.replace(permit, group=group_id(core.site, core.state.next_group))
+    return core.keyring.check(named, encode_spec(event.spec))
+
+
 def store_group(
     core: Context, event: SubmitGroup, *, key: str, after: tuple[GroupId, ...] = (), chain: tuple[GroupId, ...] = ()
 ) -> Group:
@@ -122,7 +149,7 @@ def store_group(
             refs=event.refs,
             submitted_s=core.now,
             wall_s=event.wall_s,
-            authorisation=core.keyring.authorise(event.principal.name, group, body),
+            authorisation=_permit(core, event, group, body),
             after=after,
             chain=chain,
         )

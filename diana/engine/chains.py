@@ -119,6 +119,7 @@ def _alone(event: SubmitChain, member: Member) -> SubmitGroup:
         jobs=member.jobs,
         refs=member.refs,
         wall_s=event.wall_s,
+        permit=member.permit,
     )
 
 

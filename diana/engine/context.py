@@ -83,8 +83,8 @@ class Context:
         """As the site's operator set them, before the VO's policy."""
         self.policy_changed = False
         self.banned: frozenset[SiteId] = frozenset()
-        self.ledger_told_s: dict[SiteId, float] = {}
-        """When a peer was last told what is in the ledger here."""
+        self.ledger_told: dict[SiteId, tuple[float, float, tuple[str, str]]] = {}
+        """When a site was last told of the ledger here, how long until again, and of which two digests."""
         self.low_room = ""
         """Why no new work is taken just now; what runs still lands."""
         self.ended: dict[CustodyKey, Ended] = {}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from diana.engine.messages import Hello, Message
+from diana.engine.messages import Authorisation, Hello, Message
 from diana.model.data import DataFile, Dataset
 from diana.model.facts import Facts
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
@@ -53,6 +53,8 @@ class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Rendered input refs, each with the jobs that read it (`model/sweep.py` makes these)."""
     wall_s: float
     plan_only: bool = False
+    permit: Authorisation | None = None
+    """What a user signed for it, without the group's name; None: this site vouches."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Members it waits for, by their place; no cycles."""
     after_groups: tuple[GroupId, ...] = ()
     """Groups of earlier submissions it waits for."""
+    permit: Authorisation | None = None
 
 
 class SubmitChain(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,6 +238,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[Run, ...]
     memory_bytes: int = 0
     """The most one job may want there; 0: as the settings say."""
+    identity: str = ""
+    """Of the machine's data directory; empty: this site keeps no count of them."""
 
 
 class LrmLost(msgspec.Struct, frozen=True):

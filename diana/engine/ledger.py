@@ -26,9 +26,13 @@ from diana.policy.authorise import Action, authorise
 
 MOST_STATEMENTS = 4096
 """About so many things; more are not kept."""
+MOST_BY_SIGNER = 1024
+"""Of them by one signer, so that none can fill the ledger and so keep a ban of itself out of it."""
 MOST_IN_MESSAGE = 64
 ASK_EVERY_S = 2.0
 """A peer whose digest differs is told what is known here at most this often."""
+ASK_SELDOM_S = 300.0
+"""And in the end so seldom where that changes nothing: two that trust different signers keep different ledgers."""
 
 
 def say(core: Context, event: SayStatement) -> None:
@@ -37,13 +41,16 @@ def say(core: Context, event: SayStatement) -> None:
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
         return
+    if said.of_itself(event.about, core.site):
+        text = f"{event.about} is this very site; say it at another one that is a signer"
+        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        return
     before = core.state.ledger.get(event.about)
     if event.kind == "lift" and (before is None or before.statement.kind != "revoke"):
         core.reply(Reply(event.request, Refusal(code="usage", text=f"{event.about} is not banned")))
         return
-    if event.kind == "revoke" and event.about in (f"site:{core.site}", f"signer:{core.site}"):
-        text = f"{event.about} is this very site; say it at another one that is a signer"
-        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+    if before is None and (full := _full(core, core.site)):
+        core.reply(Reply(event.request, Refusal(code="usage", text=full)))
         return
     statement = Statement(
         kind=event.kind,
@@ -164,9 +171,16 @@ def digest(core: Context) -> str:
 
 def compare(core: Context, sender: SiteId, its_digest: str) -> None:
     """With each summary first hand. The one that differs is told what is here."""
-    if its_digest == digest(core) or core.now - core.ledger_told_s.get(sender, float("-inf")) < ASK_EVERY_S:
+    mine = digest(core)
+    if its_digest == mine:
+        core.ledger_told.pop(sender, None)
         return
-    core.ledger_told_s[sender] = core.now
+    pair = (its_digest, mine)
+    told_s, wait_s, said_of = core.ledger_told.get(sender, (float("-inf"), 0.0, pair))
+    if core.now - told_s < (wait_s if pair == said_of else ASK_EVERY_S):
+        return
+    wait_s = min(2.0 * wait_s, ASK_SELDOM_S) if pair == said_of and wait_s else ASK_EVERY_S
+    core.ledger_told[sender] = (core.now, wait_s, pair)
     core.send(sender, LedgerNews(has=_idents(core), told=True))
 
 
@@ -193,14 +207,24 @@ def _heard(core: Context, sender: SiteId, signed: Signed) -> None:
     before = core.state.ledger.get(statement.about)
     if before is not None and not signed.after(before):
         return
-    if before is None and len(core.state.ledger) >= MOST_STATEMENTS:
-        core.warn(f"a statement about {statement.about} is not kept: {MOST_STATEMENTS:,} are")
+    if before is None and (full := _full(core, statement.signer)):
+        core.warn(f"a statement about {statement.about} by {statement.signer} is not kept: {full}")
         return
-    why = core.keyring.check_statement(signed.payload, signed.chain, signed.signature, statement.signer)
+    why = core.keyring.check_statement(
+        signed.payload, signed.chain, signed.signature, statement.signer, statement.wall_s
+    )
     if why:
         core.warn(f"{sender} sent a statement about {statement.about}: {why}")
         return
     _keep(core, signed, sender)
+
+
+def _full(core: Context, signer: SiteId) -> str:
+    """Why the ledger takes nothing about anything new by this signer; empty: it does."""
+    if len(core.state.ledger) >= MOST_STATEMENTS:
+        return f"the ledger holds {MOST_STATEMENTS:,} statements"
+    by_it = sum(one.statement.signer == signer for one in core.state.ledger.values())
+    return f"{MOST_BY_SIGNER:,} statements by {signer} stand" if by_it >= MOST_BY_SIGNER else ""
 
 
 def _idents(core: Context) -> tuple[str, ...]:

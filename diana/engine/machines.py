@@ -48,9 +48,10 @@ def on_ready(core: Context, event: LrmReady) -> None:
     forgotten there; what was given up meanwhile is ended there."""
     name = event.worker
     before = core.state.machines.get(name)
-    known = Machine(event.slots, event.memory_bytes)
-    if name != core.workers.own and before != known:
-        core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes))
+    identity = event.identity or (before.identity if before is not None else "")
+    known = Machine(event.slots, event.memory_bytes, identity=identity)
+    if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
+        core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes, identity=identity))
     core.workers.ready(name, event.session, event.memory_bytes, core.now)
     core.timers.cancel(("machine", name))
     _reconcile(core, name, event.known)
@@ -60,6 +61,10 @@ def on_ready(core: Context, event: LrmReady) -> None:
     if stray:
         core.emit(ForgetRuns(tuple(stray)))
     _told_queues(core)
+
+
+def _identity(machine: Machine | None) -> str:
+    return machine.identity if machine is not None else ""
 
 
 def on_lost(core: Context, event: LrmLost) -> None:

@@ -225,6 +225,10 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     signature: bytes
     signed_wall_s: float = 0.0
     """When: the certificate must have been in date then. 0: not said, it must be in date when it is checked."""
+    audience: str = ""
+    """Where a user signed it for: the site the group was submitted at. Empty: a site signed."""
+    submission: str = ""
+    """Signed by a user instead of `group`, which had no name yet: the submission's key and the place within it."""
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True):

@@ -273,6 +273,8 @@ class MachineKnown(_Record, frozen=True, kw_only=True):
     machine: str
     slots: int
     memory_bytes: int = 0
+    identity: str = ""
+    """Of its data directory: another one under the same name is another machine."""
 
 
 class MachineGone(_Record, frozen=True, kw_only=True):

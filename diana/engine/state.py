@@ -300,6 +300,9 @@ class Machine(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     gone: bool = False
     """Given up by an operator, and not back since."""
+    identity: str = ""
+    """Of its data directory. A machine that lost its disk must not be taken for the one that still knows what it runs:
+    its empty inventory would have those jobs started again beside themselves."""
 
 
 class SiteState(msgspec.Struct, kw_only=True):

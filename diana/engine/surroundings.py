@@ -38,7 +38,10 @@ class Keyring(Protocol):
         """(chain, signature) by this site's signer key. `errors.UsageError` where this site is no signer."""
         ...
 
-    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
-        """Empty: by a signer of this VO that is not revoked, and by that of site `signer` where one is named. Else one
-        line why not."""
+    def check_statement(
+        self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "", said_s: float = 0.0
+    ) -> str:
+        """Empty: by a signer of this VO that is not revoked, by that of site `signer` where one is named, and said at a
+        time (`said_s`, seconds since 1970) that is not ahead of this site's clock by more than
+        `model.ledger.MOST_AHEAD_S`. Else one line why not."""
         ...

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from diana.model.identity import NOBODY, parse_uri
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 
@@ -20,6 +21,11 @@ FORM = "diana-ledger-1"
 POLICY = "policy"
 """What a policy statement is about."""
 MOST_BYTES = 64 << 10
+"""Of a policy; a statement about somebody has `MOST_WORD_BYTES`, since thousands of them stand."""
+MOST_WORD_BYTES = 4 << 10
+MOST_REASON = 300
+MOST_AHEAD_S = 86_400.0
+"""A statement dated further ahead of a site's clock is not taken: nobody could replace it by a later one."""
 
 POLICY_KEYS = frozenset(
     (
@@ -42,6 +48,26 @@ POLICY_KEYS = frozenset(
 """Settings a VO may set for all its sites (SPEC D4-D6, D11)."""
 
 
+ENTRY_KINDS = ("site", "signer", "member", "user", "serial")
+
+
+def checked_entry(text: str) -> str:
+    """Whom a ban names, in canonical form: `site:NAME`, `signer:NAME`, `member:SITE/MACHINE`, `user:NAME@VO` or
+    `serial:HEX`. ValueError for what names nobody."""
+    kind, _, name = text.partition(":")
+    if kind == "serial":
+        digits = name.lower().lstrip("0")
+        if 0 < len(digits) <= 40 and not set(digits) - set("0123456789abcdef"):
+            return f"serial:{digits}"
+    elif kind in ENTRY_KINDS:
+        user, at, vo = name.partition("@")
+        if (kind == "user") == bool(at) and parse_uri(f"spiffe://{vo or 'vo'}/{kind}/{user}") != NOBODY:
+            return text
+    raise ValueError(
+        f"{text[:80]!r} names nobody; write site:NAME, signer:NAME, member:SITE/MACHINE, user:NAME@VO or serial:HEX"
+    )
+
+
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     form: str = FORM
     kind: Literal["revoke", "lift", "policy"]
@@ -53,6 +79,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     """When, seconds since 1970: never before the one it replaces."""
     signer: SiteId
+
+
+def of_itself(about: str, signer: str) -> bool:
+    """Whether a signer would speak of its own trust: a later date would undo whatever ban comes."""
+    return about in (f"site:{signer}", f"signer:{signer}")
 
 
 class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
@@ -75,10 +106,18 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
             said = msgspec.json.decode(self.payload, type=Statement)
         except msgspec.MsgspecError as error:
             raise ValueError(f"no statement: {error}") from None
+        except RecursionError:
+            raise ValueError("no statement: it is nested too deeply") from None
         if said.form != FORM or (said.kind == "policy") != (said.about == POLICY):
             raise ValueError("a statement of another form")
         if said.kind == "policy":
             under(Settings(), said.values)
+        elif checked_entry(said.about) != said.about or said.values or len(self.payload) > MOST_WORD_BYTES:
+            raise ValueError("a statement of another form")
+        if of_itself(said.about, said.signer):
+            raise ValueError(f"{said.signer} may not say whether {said.signer} is trusted")
+        if len(said.reason) > MOST_REASON or not said.reason.isprintable():
+            raise ValueError(f"its reason is not one line of at most {MOST_REASON} characters")
         return said
 
     def after(self, other: Signed) -> bool:
@@ -89,6 +128,13 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
 def payload_of(statement: Statement) -> bytes:
     return msgspec.json.encode(statement, order="sorted")
+
+
+def dated_ahead(said_s: float, now_s: float) -> str:
+    """One line where a statement is dated too far ahead of this clock (both seconds since 1970); else empty."""
+    if said_s <= now_s + MOST_AHEAD_S:
+        return ""
+    return f"dated {(said_s - now_s) / 86_400.0:.3g} days ahead of this site's clock; one of the two clocks is wrong"
 
 
 def digest(idents: list[str]) -> str:

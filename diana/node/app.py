@@ -7,7 +7,7 @@ import asyncio
 import logging
 import signal
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ def _log_to(path: Path) -> None:
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
     if not is_paired(opened.paths, config):
         return await _serve(opened, config, overrides)
-    return await serve_pair(opened, config, lambda lead: _serve(opened, config, overrides, lead))
+    return await serve_pair(opened, config, overrides, lambda lead: _serve(opened, config, overrides, lead))
 
 
 async def _serve(
@@ -182,6 +182,7 @@ class _Node:
             data_address=told,
         )
         links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
+        links.transport.note_refused = self.refusals.note_peer
         await self._adapters(stack, server, links, release, clock)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
         for event in datasets.missed(engine.core, await self.stager.registered()):
@@ -205,8 +206,21 @@ class _Node:
 
     def _term_rose(self, term: int) -> None:
         self.runner.term_rose(term)
-        self.subgrid.local.set_term(term)
-        self.subgrid.lrm.greet_anew()
+        self.subgrid.term_rose(term)
+
+    def _leaders(self) -> list[str]:
+        """Where this site may be led from, for its members and users."""
+        return [self.address, *(self.pair.others() if self.pair else ())]
+
+    def _channel_for(self, stack: AsyncExitStack) -> Callable[[SiteId], Any]:
+        """To whoever has data: other sites, and this site's other machine."""
+        from diana.node.elsewhere import Elsewhere
+
+        if self.pair is None:
+            return self.transport.channel_for
+        elsewhere = Elsewhere(self.config, self.paths.keys, self.pair, self.transport.channel_for)
+        stack.push_async_callback(elsewhere.close)
+        return elsewhere.channel_for
 
     def _pairing(self, server: Any) -> None:
         """A standby that shows itself makes this node start anew, as one of two."""
@@ -240,7 +254,7 @@ class _Node:
             paths,
             config.site,
             runner.emit_own,
-            transport.channel_for,
+            self._channel_for(stack),
             probe.observe,
             limits=limits_of(config.staging),
             allowed_urls=config.staging.urls,
@@ -261,7 +275,10 @@ class _Node:
             term=self.term,
             alive=runner.subgroups,
             needed=runner.executes,
-            given_up=runner.given_up,
+            known=runner.groups,
+            known_as=runner.known_as,
+            leaders=self._leaders,
+            paired=self.pair is not None,
         )
         self.subgrid.attach(server)
         self.stager.holdings.member_may_read = self.subgrid.lrm.may_read
@@ -295,6 +312,7 @@ class _Node:
             door=self.runner,
             keyring=self.keyring,
             note=self.audit.note,
+            machines=self._leaders,
         )
         api = Api(
             door=self.runner,

@@ -23,6 +23,8 @@ MOST_ALIKE = 60
 ALIKE_S = 60.0
 _MOST_KINDS = 4096
 _MOST_TEXT = 500
+_MOST_LINE_BYTES = 32 << 10
+"""More than a line has whose texts are all escaped: six bytes a character."""
 _FIRST = "0" * 64
 
 
@@ -52,11 +54,12 @@ class Audit:
         *,
         role: str = "",
         where: str = "",
+        unproven: bool = False,
     ) -> None:
-        """One line. `decision`: allowed, denied, refused, failed, ignored. OSError stops nobody: the line is lost and
+        """One line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's. `decision`: allowed, denied, refused, failed, ignored. OSError stops nobody: the line is lost and
         the gap is told with the next."""
         now_s = self._wall_s()
-        again = self._count((who, action, decision), now_s)
+        again = self._count(("" if unproven else who, action, decision), now_s)
         if again < 0:
             return
         line: dict[str, object] = {
@@ -154,7 +157,7 @@ def _last(path: Path) -> tuple[int, str]:
     if size == 0:
         return _last(older) if older.exists() and older.stat().st_size else (0, _FIRST)
     with path.open("rb") as file:
-        file.seek(max(0, size - 8 * _MOST_TEXT))
+        file.seek(max(0, size - _MOST_LINE_BYTES))
         lines = file.read().splitlines()
     for raw in reversed(lines):
         try:

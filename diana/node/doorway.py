@@ -24,6 +24,7 @@ class Doorway(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._server: grpc.aio.Server | None = None
         self._waiting: list[Any] = []
         self._open: tuple[Any, ...] = ()
+        self._meanwhile: list[Any] = []
         self.asked: dict[str, Callable[..., Any]] = {}
         """Whom the site's own part of the server asks, once it leads (`make_server`)."""
 
@@ -39,6 +40,10 @@ class Doorway(grpc.GenericRpcHandler):  # type: ignore[misc]
             return self.asked[name](*what) if name in self.asked else otherwise
 
         return asking
+
+    def meanwhile(self, handler: Any) -> None:
+        """Serve this until the site's services open."""
+        self._meanwhile.append(handler)
 
     # --- as services see it -----------------------------------------------------------------------------
 
@@ -59,7 +64,7 @@ class Doorway(grpc.GenericRpcHandler):  # type: ignore[misc]
     # --- as gRPC sees it --------------------------------------------------------------------------------
 
     def service(self, details: Any) -> Any:
-        for handler in self._open:
+        for handler in self._open or self._meanwhile:
             found = handler.service(details)
             if found is not None:
                 return found

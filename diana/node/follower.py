@@ -12,7 +12,7 @@ import random
 import signal
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -63,18 +63,22 @@ def pair_file(paths: DataDir) -> Path:
     return paths.root / "replica.json"
 
 
-async def serve_pair(opened: OpenDataDir, config: SiteConfig, lead: Lead) -> int:
+async def serve_pair(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Lead) -> int:
     """Follow, and lead when it is this machine's turn (`lead` then serves the site); the exit code."""
     async with AsyncExitStack() as stack:
-        return await _Follower(opened.paths, config, stack).serve(lead)
+        return await _Follower(opened, config, overrides, stack).serve(lead)
 
 
 class _Follower:
-    def __init__(self, paths: DataDir, config: SiteConfig, stack: AsyncExitStack) -> None:
+    def __init__(
+        self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], stack: AsyncExitStack
+    ) -> None:
         from diana.adapters.replica_link import DurableFile
         from diana.node.replication import Pair
 
-        self._paths = paths
+        self._opened = opened
+        self._overrides = overrides
+        self._paths = paths = opened.paths
         self._config = config
         self._stack = stack
         self._file: DurableFile[Pair] = DurableFile(pair_file(paths), Pair)
@@ -88,6 +92,7 @@ class _Follower:
         from diana.adapters.keyring import FileKeyring
         from diana.adapters.sqlite_store import SqliteStore
         from diana.node.doorway import Doorway
+        from diana.node.following import Following
         from diana.node.store_thread import StoreThread
 
         config, paths, stack = self._config, self._paths, self._stack
@@ -109,8 +114,10 @@ class _Follower:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        # A follower has no settings to read again; unhandled, the signal would end it.
-        loop.add_signal_handler(signal.SIGHUP, _log.info, "SIGHUP: settings are read when this machine leads")
+        # Unhandled, the signal would end it.
+        loop.add_signal_handler(
+            signal.SIGHUP, _log.info, "SIGHUP: settings are read when this machine has met the other"
+        )
         pair = self._file.read() or await self._introduced()
         if pair is None:
             await self._stop_spawner()
@@ -118,6 +125,8 @@ class _Follower:
         self._replication = replication = self._machine(thread, recognised(pair, self._file, thread))
         self._link = self._linked(replication)
         self._attach(server, thread)
+        following = Following(self._opened, config, self._overrides, keyring, replication, self._leader)
+        following.serve(door)
         door.behind(server)
         await server.start()
         running = asyncio.create_task(replication.run())
@@ -125,9 +134,15 @@ class _Follower:
         stack.push_async_callback(_ended, running, dialling)
         print(f"diana {__version__}: site {config.site} follows on {config.machine} at {self._address}", flush=True)
         _log.info("diana %s: %s of %s follows, data in %s", __version__, config.machine, config.site, paths.root)
-        won = await self._follow(replication, running)
+        loop.add_signal_handler(signal.SIGHUP, following.reload)
+        following.start()
+        won: ms.Lead | None = None
+        try:
+            won = await self._follow(replication, running)
+        finally:
+            # Its spawner is the leader's own from here on.
+            await following.end(stop_spawner=won is None)
         if won is None:
-            await self._stop_spawner()
             return 0
         mint(thread, won, replication)
         code = asyncio.ensure_future(lead(Leadership(replication, door, port)))
@@ -140,8 +155,7 @@ class _Follower:
         return await code
 
     async def _stop_spawner(self) -> None:
-        """It was started in case this machine came to lead; jobs of an earlier leadership run on."""
-        pair = self._replication.pair if self._replication else None
+        """It was started before anybody knew that there is nothing to do for it."""
         lrm = LocalLrm(
             self._paths,
             self._config.site,
@@ -149,7 +163,6 @@ class _Follower:
             lambda event: None,
             clock=time.monotonic,
             worker=self._config.machine,
-            term=pair.saved.term if pair else 0,
         )
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_S):
@@ -167,6 +180,13 @@ class _Follower:
             return f"{config.site} has no RootGrid just now; {config.machine} is its standby; try again in some seconds"
         where = replication.other_address or ", ".join(self._others())
         return f"{config.site}'s RootGrid is {leader} at {where}; this is its standby"
+
+    def _leader(self) -> str:
+        """host:port of who leads; empty: this machine knows nobody."""
+        replication = self._replication
+        if replication is None or replication.replica.leads() in ("", self._config.machine):
+            return ""
+        return next(iter(replication.others()), "")
 
     def _others(self) -> list[str]:
         known = [self._replication.other_address] if self._replication and self._replication.other_address else []

@@ -9,10 +9,17 @@ from contextlib import suppress
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.errors import Overloaded
+from diana.model.principal import Principal
 
 LIMIT_BYTES = 64 << 20
 LIMIT_EVENTS = 20_000
+LANE_SHARE = 0.25
+"""Of both limits, for any one sender."""
 RETRY_S = 0.5
+OWN = ""
+"""The lane of this node's own adapters."""
+OWN_TURN = 64
+"""So many of theirs go at once: they are the answers to what the engine ordered."""
 
 
 def size_of(event: ev.Event) -> int:
@@ -31,14 +38,32 @@ def size_of(event: ev.Event) -> int:
     return 500
 
 
+def lane_of(event: ev.Event) -> str:
+    """Who brought it. Events of one lane keep their order."""
+    match event:
+        case ev.Received(sender=site) | ev.PeerDown(site=site):
+            return f"site {site}"
+        case ev.PeerUp(hello=hello):
+            return f"site {hello.site}"
+    principal = getattr(event, "principal", None)
+    return f"{principal.role} {principal.name}" if isinstance(principal, Principal) else OWN
+
+
 class Intake:
     """`put` for what comes from outside (raises Overloaded when full); `push` for what this node's own adapters
-    owe the engine, which is bounded by what it ordered."""
+    owe the engine, which is bounded by what it ordered.
+
+    Each sender has a lane, and lanes take turns: whoever floods waits behind itself, and may fill a part of the queue
+    only (PROMISES 5.12).
+    """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
-        self._events: deque[tuple[ev.Event, int]] = deque()
+        self._lanes: dict[str, deque[tuple[ev.Event, int]]] = {}
+        """In the order of their turns; none is empty."""
+        self._held_bytes: dict[str, int] = {}
         self._limit = limit_bytes
         self._bytes = 0
+        self._count = 0
         self._waiting: asyncio.Event = asyncio.Event()
         self.closed = ""
         """Why nothing is taken from outside just now."""
@@ -46,32 +71,48 @@ class Intake:
     def put(self, event: ev.Event) -> None:
         if self.closed:
             raise Overloaded(f"{self.closed}; try again in {RETRY_S:g} s", RETRY_S)
-        if self._bytes > self._limit or len(self._events) > LIMIT_EVENTS:
+        if self._bytes > self._limit or self._count > LIMIT_EVENTS:
             raise Overloaded(f"the node is behind; try again in {RETRY_S:g} s", RETRY_S)
+        lane = lane_of(event)
+        full = self._held_bytes.get(lane, 0) > self._limit * LANE_SHARE
+        if full or len(self._lanes.get(lane, ())) > LIMIT_EVENTS * LANE_SHARE:
+            raise Overloaded(f"{lane} sends faster than this node works it off; try again in {RETRY_S:g} s", RETRY_S)
         self.push(event)
 
     def push(self, event: ev.Event) -> None:
-        size = size_of(event)
+        size, lane = size_of(event), lane_of(event)
         self._bytes += size
-        self._events.append((event, size))
+        self._count += 1
+        self._held_bytes[lane] = self._held_bytes.get(lane, 0) + size
+        self._lanes.setdefault(lane, deque()).append((event, size))
         self._waiting.set()
 
     def __len__(self) -> int:
-        return len(self._events)
+        return self._count
 
     def take(self, most: int) -> list[ev.Event]:
         out: list[ev.Event] = []
-        while self._events and len(out) < most:
-            event, size = self._events.popleft()
-            self._bytes -= size
-            out.append(event)
-        if not self._events:
+        while self._lanes and len(out) < most:
+            # Whose turn it is goes to the end of the row, if anything of it is left.
+            lane = next(iter(self._lanes))
+            events = self._lanes.pop(lane)
+            for _ in range(min(OWN_TURN if lane == OWN else 1, len(events), most - len(out))):
+                event, size = events.popleft()
+                self._bytes -= size
+                self._held_bytes[lane] -= size
+                out.append(event)
+            if events:
+                self._lanes[lane] = events
+            else:
+                del self._held_bytes[lane]
+        self._count -= len(out)
+        if not self._lanes:
             self._waiting.clear()
         return out
 
     async def wait(self, timeout_s: float | None) -> None:
         """Until there is an event, or the time is over."""
-        if self._events:
+        if self._lanes:
             return
         # Not wait_for: before Python 3.12 it loses a cancellation that meets an event, and the node would never stop.
         with suppress(TimeoutError):

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -48,8 +48,16 @@ class MemberNode:
     """`key` names the files below `keys` that it shows: a standby shows those of its site."""
 
     def __init__(
-        self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], *, key: str = "member"
+        self,
+        opened: OpenDataDir,
+        config: SiteConfig,
+        overrides: Mapping[str, Any],
+        *,
+        key: str = "member",
+        others: Callable[[], list[str]] = list,
+        renewed: Callable[[], None] = lambda: None,
     ) -> None:
+        """`others`: more addresses the site may be led from; `renewed`: told when this machine's certificate was."""
         from diana.adapters.stager import FileStager
         from diana.adapters.subgrid.cleaning import subgroups_in
         from diana.adapters.subgrid.dialling import Dialler
@@ -61,6 +69,8 @@ class MemberNode:
         self.config = config
         self._overrides = overrides
         self._key = key
+        self._others = others
+        self._renewed = renewed
         self._found: list[str] = []
         self._stop = asyncio.Event()
         self._dialling: asyncio.Task[None] | None = None
@@ -77,6 +87,7 @@ class MemberNode:
             subgroups_here=lambda: subgroups_in(paths),
             dropped=self._dropped,
             delete=self._delete,
+            expired=None if key == "member" else lambda group: self.stager.drop_group(group),
         )
         self.member.term = notes.term
         emit = self.member.local_event
@@ -115,7 +126,7 @@ class MemberNode:
 
     def addresses(self) -> list[str]:
         """Where the site may be led from: what is configured, then what was found on the network."""
-        return [*self.config.root, *self._found]
+        return list(dict.fromkeys((*self._others(), *self.config.root, *self._found)))
 
     def found_root(self, address: str) -> None:
         """The local network says the site is served there; tried when the known addresses fail. Who answers must show
@@ -136,8 +147,7 @@ class MemberNode:
     async def start(self) -> None:
         await self.local.connect()
         self._dialling = asyncio.create_task(self.dialler.run())
-        if self._key == "member":
-            self._renewing = asyncio.create_task(self._renewal().run())
+        self._renewing = asyncio.create_task(self._renewal().run())
         if self.config.zeroconf:
             from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
 
@@ -165,14 +175,16 @@ class MemberNode:
             peers=lambda: iter((self.config.site,)),
         )
         # The next stream shows the new one; the RootGrid ends this one when the old certificate runs out.
-        return Renewal(keys=self.paths.keys, kind="member", signing=signing, renewed=lambda: None, note=lambda *_: None)
+        return Renewal(
+            keys=self.paths.keys, kind=self._key, signing=signing, renewed=self._renewed, note=lambda *_: None
+        )
 
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
-        watching = asyncio.create_task(self._watch_room())
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        watching = asyncio.create_task(self.watch_room())
         stopping = asyncio.create_task(self._stop.wait())
         try:
             assert self._dialling is not None
@@ -183,7 +195,8 @@ class MemberNode:
             watching.cancel()
             stopping.cancel()
 
-    async def stop(self) -> None:
+    async def stop(self, *, stop_spawner: bool = True) -> None:
+        """Jobs that run, run on. `stop_spawner`: the spawner goes too if it has none."""
         if self._discovery is not None:
             await self._discovery.stop()
         for task in (self._renewing, self._dialling):
@@ -193,16 +206,17 @@ class MemberNode:
                     await task
         if self._cleaning:
             await asyncio.wait(self._cleaning)
-        await self.local.close(stop_spawner=True)
+        await self.local.close(stop_spawner=stop_spawner)
         await self.stager.close()
 
-    async def _watch_room(self) -> None:
+    async def watch_room(self) -> None:
+        """Until cancelled: a disk that is nearly full takes no new work."""
         while True:
             low = await asyncio.to_thread(self.opened.keep_room)
             self.member.set_slots(0 if low else self.config.settings.slots)
             await asyncio.sleep(ROOM_EVERY_S)
 
-    def _reload(self) -> None:
+    def reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
         try:
             config = load_config(self.paths.config)
@@ -223,6 +237,9 @@ class MemberNode:
     def _dropped(self, subgroup: SubgroupId, last: bool) -> None:
         from diana.adapters.subgrid import cleaning
 
+        if self._key == "site":
+            # What it gathered while it led is asked for until the group expires.
+            return
         self._clean(cleaning.drop, self.paths, subgroup, last)
 
     def _delete(self, gone: Any) -> None:

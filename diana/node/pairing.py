@@ -81,7 +81,7 @@ class Pairing:
         self._done = True
         witness = self._witness()
         DurableFile(pair_file(self._paths), Pair).write(
-            Pair(other=hello.machine, saved=Saved(founder=True), witness=witness)
+            Pair(other=hello.machine, saved=Saved(founder=True), witness=witness, address=hello.address)
         )
         _log.info("%s is the standby; witness: %s", hello.machine, witness or "none")
         self._paired()

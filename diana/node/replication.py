@@ -49,6 +49,8 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     saved: ms.Saved
     witness: str = ""
     """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""
+    address: str = ""
+    """host:port of the other machine, as it told last."""
 
 
 class SeedReady(msgspec.Struct, frozen=True, tag=True):
@@ -125,6 +127,8 @@ class Replication:
         self.taken_up: Callable[[int], None] = lambda term: None
         """Told of each term after the first in which this machine leads."""
         self.hold: Callable[[bool], None] = lambda on: None
+        self.stored: Callable[[Batch | None], None] = lambda batch: None
+        """Told what was added to a follower's journal; None: it is another one as a whole."""
         self.deposed: Callable[[str], None] = step_down
         self._link: ReplicaLink | None = None
         self._fetcher = Fetcher(site, vo, paths)
@@ -133,6 +137,7 @@ class Replication:
         self._entries: asyncio.Queue[ms.Append] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._one_seed = asyncio.Lock()
         self._answers: dict[int, asyncio.Future[str]] = {}
         self._failed: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
 
@@ -205,6 +210,15 @@ class Replication:
             self._released.clear()
             await self._released.wait()
 
+    def others(self) -> tuple[str, ...]:
+        """Where the site's other machine is to be reached, as far as it told that."""
+        return (self.pair.address,) if self.pair.address else ()
+
+    @property
+    def other_up_now(self) -> bool:
+        """There is a stream with the site's other machine."""
+        return self._link is not None and self._link.up
+
     @property
     def durability(self) -> int:
         return self.replica.durability
@@ -213,6 +227,8 @@ class Replication:
 
     def other_up(self, hello: Any) -> None:
         self.other_address = hello.address
+        if hello.address and hello.address != self.pair.address:
+            self._save_pair(msgspec.structs.replace(self.pair, address=hello.address))
         if hello.witness and not self.pair.witness and not self.pair.saved.founder:
             # The machine that took up a standby chose the witness; with it this machine begins anew.
             self._save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
@@ -350,6 +366,7 @@ class Replication:
             if seq != entry.seq:
                 raise StoreFailed(f"{self._paths.journal}: record {seq} where the leader has {entry.seq}; see the log")
             self.tell(ms.Fsynced(seq))
+            self.stored(batch)
             await compacted.grown(batch)
 
     async def _bring_blobs(self, batch: Batch) -> None:
@@ -367,6 +384,10 @@ class Replication:
 
     async def _seeded(self, ready: SeedReady) -> None:
         """Fetch the leader's journal and put it in the place of this one, if it is still wanted then."""
+        async with self._one_seed:
+            await self._seed(ready)
+
+    async def _seed(self, ready: SeedReady) -> None:
         try:
             if not self.replica.may_seed(ready.term) or ready.to != self.replica.me.replica_uuid:
                 return
@@ -383,6 +404,7 @@ class Replication:
                     self.thread.store = self._reopen()
                     _log.info("the journal is a copy of %s's now", self.pair.other)
                     self.tell(ms.Seeded(replica_uuid, log_of(self.thread.store)))
+                    self.stored(None)
             finally:
                 seeding.path.unlink(missing_ok=True)
         except Unreachable as error:

@@ -17,7 +17,7 @@ from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import records
 from diana.engine.core import Engine
-from diana.model.ids import GroupId, SubgroupId
+from diana.model.ids import GroupId, SubgroupId, group_of
 from diana.node.clock import SiteClock
 from diana.node.door import GroupWatch, ReplyBody
 from diana.node.intake import Intake
@@ -108,10 +108,15 @@ class Runner:
     def executes(self, subgroup: SubgroupId, epoch: int) -> bool:
         return (subgroup, epoch) in self._engine.core.state.custodies
 
-    def given_up(self, machine: str) -> bool:
-        """Whether an operator removed that machine of this site."""
+    def groups(self) -> set[GroupId]:
+        """Those of which anybody may ask this site for something."""
+        state = self._engine.core.state
+        return {*state.groups, *(group_of(part) for part, _ in (*state.custodies, *state.tombstones))}
+
+    def known_as(self, machine: str) -> str:
+        """Which data directory the name of that machine of this site belongs to; empty: to none yet, or no more."""
         known = self._engine.core.state.machines.get(machine)
-        return known is not None and known.gone
+        return known.identity if known is not None else ""
 
     def now_s(self) -> float:
         return self._clock.now_s()

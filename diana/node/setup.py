@@ -194,12 +194,15 @@ def _undo(paths: DataDir, made: Path | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_credential(path: Path, user: str, vo: str, site: str, address: str) -> None:
-    """`credential.toml` (0600). `address`: host:port of the site the client talks to."""
+def write_credential(path: Path, user: str, vo: str, site: str, address: str, others: Sequence[str] = ()) -> None:
+    """`credential.toml` (0600). `address`: host:port of the site the client talks to; `others`: of its other machines
+    that may come to lead it."""
     values = {"user": user, "vo": vo, "site": site, "address": address}
     text = "# Who you are in the VO, and the site your client talks to.\n" + "".join(
         f"{key} = {json.dumps(value)}\n" for key, value in values.items()
     )
+    if others:
+        text += f"addresses = {json.dumps([address, *others])}\n"
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(text)

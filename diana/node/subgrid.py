@@ -4,15 +4,18 @@ they may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
+
+import msgspec
 
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.subgrid.lrm import SubGridLrm
+from diana.adapters.subgrid.notes import Notes
 from diana.adapters.subgrid.service import SubGridService
-from diana.errors import StoreFailed
-from diana.model.ids import SubgroupId
+from diana.engine.events import Event, LrmReady
+from diana.model.ids import GroupId, SubgroupId
 from diana.model.layout import DataDir
 from diana.model.principal import Principal, Role
 from diana.node.config import SiteConfig
@@ -51,36 +54,66 @@ class SubGrid:
         term: Callable[[], int],
         alive: Callable[[], Iterable[SubgroupId]],
         needed: Callable[[SubgroupId, int], bool],
-        given_up: Callable[[str], bool],
+        known: Callable[[], Container[GroupId]],
+        known_as: Callable[[str], str],
+        leaders: Callable[[], list[str]],
+        paired: bool = False,
     ) -> None:
-        """StoreFailed for a damaged file of machines."""
+        """`paired`: this machine may come to be a member of the site that it leads now. StoreFailed for a damaged file
+        of what a member must not forget."""
+        self._notes = Notes(paths.root / "member.json") if paired else None
+        self.note_term(term())
+        own = self._own_emit(emit)
         self.local = LocalLrm(
             paths,
             config.site,
             config.settings.slots,
-            emit,
+            own,
             clock,
             worker=config.machine,
             term=term(),
             accounts=accounts_of(config),
         )
-        try:
-            self.lrm = SubGridLrm(
-                paths,
-                config.site,
-                config.machine,
-                self.local,
-                emit,
-                clock,
-                term=term,
-                alive=alive,
-                needed=needed,
-                given_up=given_up,
-                urls=config.staging.urls,
-            )
-        except ValueError as fault:
-            raise StoreFailed(f"{paths.root / 'machines.json'}: {fault}; restore it or delete it") from None
+        self.lrm = SubGridLrm(
+            paths,
+            config.site,
+            config.machine,
+            self.local,
+            emit,
+            clock,
+            term=term,
+            alive=alive,
+            needed=needed,
+            known=known,
+            known_as=known_as,
+            leaders=leaders,
+            urls=config.staging.urls,
+        )
         self.service = SubGridService(self.lrm, of_this_site(config))
+
+    def _own_emit(self, emit: Emit) -> Emit:
+        """Of this machine too the journal is to know which data directory has its name: another leads one day."""
+        notes = self._notes
+        if notes is None:
+            return emit
+
+        def telling(event: Event) -> None:
+            if isinstance(event, LrmReady):
+                event = msgspec.structs.replace(event, identity=notes.identity)
+            emit(event)
+
+        return telling
+
+    def note_term(self, term: int) -> None:
+        """This machine's spawner is about to see it: as a member it will obey none below. Durable on return."""
+        if self._notes is not None:
+            self._notes.note_term(term)
+
+    def term_rose(self, term: int) -> None:
+        """The site's leader goes on in this one."""
+        self.note_term(term)
+        self.local.set_term(term)
+        self.lrm.greet_anew()
 
     def attach(self, server: Any) -> None:
         self.service.attach(server)

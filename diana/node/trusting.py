@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Protocol
@@ -17,6 +18,9 @@ from diana.model.ids import SiteId
 from diana.node.audit import Audit
 
 EVERY_S = 1.0
+PEER_AGAIN_S = 600.0
+"""The same reason for turning a peer away is one line in the audit trail for so long."""
+MOST_REASONS = 256
 
 _log = logging.getLogger("diana.trust")
 
@@ -26,13 +30,26 @@ class Refusals:
 
     def __init__(self) -> None:
         self.audit: Audit | None = None
+        self._told_s: dict[str, float] = {}
 
     def note(self, named: str, method: str, where: str, why: str) -> None:
         """`named`: by the certificate, which need not be true."""
         who = f"certificate of {named}" if named.strip(":") else "certificate of nobody"
         if self.audit is not None:
-            self.audit.note(who, method, decision="denied", reason=why, where=where)
+            self.audit.note(who, method, decision="denied", reason=why, where=where, unproven=True)
         _log.info("%s at %s is refused %s: %s", who, where, method, why)
+
+    def note_peer(self, where: str, why: str) -> None:
+        """A peer that was turned away, or that we dialled and that is not whom it should be. Such try on for ever: each
+        reason is told now and then. The log has them already."""
+        now_s = time.monotonic()
+        if now_s - self._told_s.get(why, -PEER_AGAIN_S) < PEER_AGAIN_S:
+            return
+        if len(self._told_s) >= MOST_REASONS:
+            self._told_s.clear()
+        self._told_s[why] = now_s
+        if self.audit is not None:
+            self.audit.note("peer", "peer-stream", decision="denied", reason=why, where=where, unproven=True)
 
 
 class Reaching(Protocol):

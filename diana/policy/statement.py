@@ -20,13 +20,24 @@ def spec_hash(spec: bytes) -> str:
 
 
 def statement(
-    owner: str, spec_sha256: str, group: str, expires_wall_s: float, signer: str, signed_wall_s: float = 0.0
+    owner: str,
+    spec_sha256: str,
+    group: str,
+    expires_wall_s: float,
+    signer: str,
+    signed_wall_s: float = 0.0,
+    audience: str = "",
+    submission: str = "",
 ) -> bytes:
     """The canonical bytes that are signed. A JSON array: no two different statements share their bytes, and the
-    leading text keeps the signature from meaning anything elsewhere. `signed_wall_s` 0: the first form, without it."""
+    leading text keeps the signature from meaning anything elsewhere. `signed_wall_s` 0: the first form, without it.
+    With an `audience` a user signs before the group has a name: `submission` stands for it."""
     parts = ["diana-authorisation-1", owner, spec_sha256, group, repr(float(expires_wall_s)), signer]
     if signed_wall_s:
         parts = ["diana-authorisation-2", *parts[1:], repr(float(signed_wall_s))]
+    if audience:
+        signed = repr(float(signed_wall_s))
+        parts = ["diana-authorisation-3", owner, spec_sha256, submission, parts[4], signer, signed, audience]
     return json.dumps(parts, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
@@ -36,6 +47,20 @@ def site_signer(site: str) -> str:
 
 def user_signer(name: str, vo: str) -> str:
     return f"user:{name}@{vo}"
+
+
+def submission_of(key: str, place: int) -> str:
+    """Names one group of a submission before it has an id: `place` from 0, in the order of the job file."""
+    return f"{key}#{place}"
+
+
+def misdirected(audience: str, group: str, signed_wall_s: float) -> str:
+    """Empty unless a user signed for another site than the one that named the group."""
+    if not audience:
+        return ""
+    if group.rpartition("-")[0] != audience:
+        return f"the authorisation is for work submitted at site {audience}, not for {group}; submit it there"
+    return "" if signed_wall_s else "the authorisation does not say when it was signed; submit again"
 
 
 def speaks_for(signer: str, owner: str, vo: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from diana.engine.messages import Authorisation
 from diana.errors import UsageError
 from diana.model.ids import GroupId
+from diana.model.ledger import dated_ahead
 from diana.policy import statement as said
 
 
@@ -60,12 +61,22 @@ class SimKeyring:
             said.outdated(a.expires_wall_s, now_wall_s)
             or said.misdated(a.signed_wall_s, a.expires_wall_s, now_wall_s)
             or said.speaks_for(a.signer, a.owner, self.vo)
+            or said.misdirected(a.audience, a.group, a.signed_wall_s)
         )
         if why:
             return why
         if a.certificate != self._certificate(a.signer):
             return f"signer {a.signer}: the certificate is not one of VO {self.vo}"
-        body = said.statement(a.owner, a.spec_sha256, a.group, a.expires_wall_s, a.signer, a.signed_wall_s)
+        body = said.statement(
+            a.owner,
+            a.spec_sha256,
+            a.group,
+            a.expires_wall_s,
+            a.signer,
+            a.signed_wall_s,
+            a.audience,
+            a.submission,
+        )
         if a.signature != self._seal(a.certificate + body):
             return f"signer {a.signer}: the signature does not fit the authorisation of {a.group}"
         return ""
@@ -76,12 +87,16 @@ class SimKeyring:
         chain = self._signer_chain(self.signer.removeprefix("site:"))
         return chain, self._seal(chain + payload)
 
-    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
+    def check_statement(
+        self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "", said_s: float = 0.0
+    ) -> str:
         site = chain_pem.partition(b" ")[0].decode("utf-8", "replace")
         if chain_pem != self._signer_chain(site):
             return f"the certificate is not one of VO {self.vo}"
         if signer not in ("", site):
             return f"signer {site}: it says that it is signer {signer}"
+        if ahead := dated_ahead(said_s, self._wall_clock()):
+            return f"signer {site}: {ahead}"
         return "" if signature == self._seal(chain_pem + payload) else f"signer {site}: the signature does not fit"
 
     def _signer_chain(self, site: str) -> bytes:

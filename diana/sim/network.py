@@ -234,7 +234,9 @@ class Network:
 
     def _let_go(self, a: SiteId, b: SiteId, link: Link) -> None:
         if self.contacts.let_go(a, b):
-            self._clock.after(link.used_s + IDLE_S - self._clock.now_s, self._idle, a, b, link, link.stream)
+            left_s = link.used_s + IDLE_S - self._clock.now_s
+            # Never at this very moment again, whatever rounding says.
+            self._clock.after(max(1.0, left_s), self._idle, a, b, link, link.stream)
 
     def _idle(self, a: SiteId, b: SiteId, link: Link, stream: int) -> None:
         if link.stream != stream or not self.contacts.let_go(a, b):

@@ -24,6 +24,7 @@ from diana.wire.decision_messages import SiteCost as SiteCost
 from diana.wire.decision_messages import SiteCount as SiteCount
 from diana.wire.enrol_messages import InviteRequest as InviteRequest
 from diana.wire.enrol_messages import InviteResponse as InviteResponse
+from diana.wire.enrol_messages import OpenInvitation as OpenInvitation
 from diana.wire.link_messages import LinkMap as LinkMap
 from diana.wire.link_messages import LinksRequest as LinksRequest
 from diana.wire.link_messages import LinkView as LinkView
@@ -38,6 +39,8 @@ from diana.wire.peer_messages import DoctorResponse as DoctorResponse
 from diana.wire.peer_messages import MachineRow as MachineRow
 from diana.wire.peer_messages import PeerRow as PeerRow
 from diana.wire.peer_messages import PeersResponse as PeersResponse
+from diana.wire.permit_messages import Permit as Permit
+from diana.wire.permit_messages import ToSign as ToSign
 from diana.wire.queue_messages import LittlesCheck as LittlesCheck
 from diana.wire.queue_messages import QueueClass as QueueClass
 from diana.wire.queue_messages import QueueReadRequest as QueueReadRequest
@@ -72,6 +75,10 @@ class SubmitRequest(_Message, frozen=True):
     key: str = ""
     options: tuple[Option, ...] = ()
     files: tuple[UploadedFile, ...] = ()
+    signs: bool = False
+    """The caller has a key and wants to sign: without `permits` the answer is `to_sign`."""
+    permits: tuple[Permit, ...] = ()
+    """One per group, in the order of the job file."""
 
 
 class SubmittedGroup(_Message, frozen=True):
@@ -91,6 +98,8 @@ class SubmitResponse(_Message, frozen=True):
     """Not submitted yet: upload these local paths (as the job file writes them), then submit again with `files`."""
     groups: tuple[SubmittedGroup, ...] = ()
     """In the order of the job file."""
+    to_sign: tuple[ToSign, ...] = ()
+    """Not submitted yet: sign these, then submit again with `permits`."""
 
 
 class UploadRequest(_Message, frozen=True):

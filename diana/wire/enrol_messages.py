@@ -16,10 +16,21 @@ class InviteRequest(_Message, frozen=True):
     """host:port at which the newcomer reaches this site; empty: where this site says it is reached."""
     again: bool = False
     """For a site or machine of the VO whose certificate ran out or was lost."""
+    order: str = ""
+    """Empty: make an invitation; list: those that are open; withdraw: the one of this id."""
+    id: str = ""
+
+
+class OpenInvitation(_Message, frozen=True):
+    id: str
+    kind: str = ""
+    name: str = ""
+    made_by: str = ""
+    expires_wall_s: float = 0.0
 
 
 class InviteResponse(_Message, frozen=True):
-    token: str
+    token: str = ""
     """Secret: who has it may join."""
     kind: str = ""
     name: str = ""
@@ -27,3 +38,5 @@ class InviteResponse(_Message, frozen=True):
     site: str = ""
     addresses: tuple[str, ...] = ()
     expires_wall_s: float = 0.0
+    open: tuple[OpenInvitation, ...] = ()
+    """Of list, the soonest to run out first; of withdraw, the one."""

@@ -213,7 +213,7 @@ async def why_no_handshake(address: str, site: str, credentials: Credentials, *,
     """After a dial that failed without a reason: what the certificates of both sides say of it; empty: nothing. gRPC
     tells only that the handshake failed. `wall_s`: this machine's clock."""
     own = x509.load_pem_x509_certificate(credentials.certificate)
-    if why := _out_of_date(own, "our certificate", wall_s):
+    if why := out_of_date(own, "our certificate", wall_s):
         return why
     try:
         theirs = await learn_leaf(address)
@@ -224,10 +224,11 @@ async def why_no_handshake(address: str, site: str, credentials: Credentials, *,
         return f"it shows a certificate of VO {claimed.vo or 'unknown'}, we are of {vo}"
     if claimed.site != site:
         return f"it shows the certificate of {claimed.kind or 'nobody'} {claimed.name}, not of site {site}"
-    return _out_of_date(theirs, f"the certificate of {site}", wall_s)
+    return out_of_date(theirs, f"the certificate of {site}", wall_s)
 
 
-def _out_of_date(certificate: x509.Certificate, whose: str, wall_s: float) -> str:
+def out_of_date(certificate: x509.Certificate, whose: str, wall_s: float) -> str:
+    """Empty: it holds at `wall_s` (seconds since 1970); else one line that begins with `whose`."""
     now = datetime.datetime.fromtimestamp(wall_s, tz=datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now > last:

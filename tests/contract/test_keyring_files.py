@@ -180,7 +180,9 @@ def test_a_bad_line_in_the_list_of_the_revoked_is_told_and_changes_nothing(keys:
     (keys / "revoked").write_text("site:alpha\n")
     ring = FileKeyring(keys)
     (keys / "revoked").write_text(f"\n{line}\n")
-    with pytest.raises(UsageError, match=rf"revoked: line 2: '{line}'; write site:NAME, signer:NAME, member:"):
+    with pytest.raises(
+        UsageError, match=rf"revoked: line 2: '{line}' names nobody; write site:NAME, signer:NAME, member:"
+    ):
         ring.reload_revoked()
     assert "revoked" in ring.check(ring.authorise("ann@lab", _GROUP, b"spec"), b"spec")
 

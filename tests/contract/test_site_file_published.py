@@ -19,7 +19,12 @@ from diana.node.config_text import config_text
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "site-file.md"
 BASE = SiteConfig(site=SiteId("alpha"), vo="lab")
-SECTIONS: dict[str, msgspec.Struct] = {"The node": BASE, "[settings]": Settings(), "[staging]": Staging(), "[trust]": Trust()}
+SECTIONS: dict[str, msgspec.Struct] = {
+    "The node": BASE,
+    "[settings]": Settings(),
+    "[staging]": Staging(),
+    "[trust]": Trust(),
+}
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
 
 

@@ -93,11 +93,16 @@ async def test_a_machine_of_the_site_that_may_lead_attaches_with_the_sites_certi
 async def test_another_disk_under_a_known_name_is_refused_until_the_machine_is_given_up(
     at: SubGridSite, tmp_path: Path
 ) -> None:
-    keys = keys_of(at, tmp_path, "member", machine=MEMBER)
-    refused = await greeted(at, keys, "member", hello(MEMBER))
+    # In touch under another identity.
+    refused = await greeted(at, keys_of(at, tmp_path, "member", machine=MEMBER), "member", hello(MEMBER))
     assert isinstance(refused, protocol.Refused) and "diana site remove-machine m1" in refused.reason
-    at.lrm.inner._given_up = lambda machine: machine == MEMBER
-    assert isinstance(await greeted(at, keys, "member", hello(MEMBER)), protocol.Welcome)
+    # Away; the journal knows it, then an operator gives it up.
+    keys = keys_of(at, tmp_path, "member", machine="m9")
+    at.lrm.inner._known_as = {"m9": "another"}.get
+    refused = await greeted(at, keys, "member", hello("m9"))
+    assert isinstance(refused, protocol.Refused) and "diana site remove-machine m9" in refused.reason
+    at.lrm.inner._known_as = lambda _: ""
+    assert isinstance(await greeted(at, keys, "member", hello("m9")), protocol.Welcome)
 
 
 async def test_the_name_of_the_leading_machine_is_taken(at: SubGridSite, tmp_path: Path) -> None:

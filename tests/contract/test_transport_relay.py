@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.certificates import issue_user
+from diana.adapters.grpc_transport.streams import Incoming
 from diana.adapters.relay.service import RelayService
 from diana.engine.effects import Contact
 from diana.engine.events import PeerDown
@@ -253,3 +254,19 @@ async def test_the_door_is_for_the_nodes_own_account_only(meeting: Meeting) -> N
     assert path.stat().st_mode & 0o777 == 0o600
     await meeting.remove(hub)
     assert not path.exists()
+
+
+async def test_what_was_verified_is_what_is_connected_and_no_name_looked_up_again(meeting: Meeting) -> None:
+    """A site whose name leads to itself once and into the relay's network the next time would else pass bytes there."""
+    hub, beta = await meeting.add("hub"), await meeting.add("beta")
+    port = beta.address.rpartition(":")[2]
+    hub.transport.contact(Contact(site=BETA, address=f"localhost:{port}"))
+    assert await hub.transport.reach.direct_address(BETA) == f"127.0.0.1:{port}"
+
+
+def test_one_site_cannot_take_all_streams_of_another() -> None:
+    incoming = Incoming(most=5, most_of_site=3)
+    assert [incoming.enter("eve") for _ in range(4)] == [True, True, True, False]
+    assert [incoming.enter(site) for site in ("ann", "bob", "cid")] == [True, True, False]
+    incoming.leave("eve")
+    assert incoming.enter("cid") and not incoming.enter("ann")

@@ -83,7 +83,7 @@ async def test_an_expired_certificate_is_refused(network: GrpcNetwork) -> None:
 
 async def test_a_node_with_an_expired_certificate_says_so_instead_of_serving(network: GrpcNetwork) -> None:
     expired = network.vo.keys("beta", valid_days=1, wall_s=time.time() - 10 * 86400)
-    with pytest.raises(UsageError, match=r"site\.pem: expired on .* new one"):
+    with pytest.raises(UsageError, match=r"site\.pem: expired on .* renew it"):
         make_server("127.0.0.1:0", expired)
 
 
@@ -351,3 +351,19 @@ async def test_the_data_channel_of_a_peer_reaches_it_and_nobody_else(network: Gr
     channel = beta.transport.channel_for(ALPHA)
     assert channel is not None and channel is beta.transport.channel_for(ALPHA)
     await asyncio.wait_for(channel.channel_ready(), 5)
+
+
+async def test_of_two_sites_of_one_name_the_second_is_refused_until_the_first_is_gone(network: GrpcNetwork) -> None:
+    """Else the streams of the two would replace each other for ever, and peers think that a database was lost."""
+    alpha = await network.add("alpha")
+    beta = await network.add("beta", peers=("alpha",))
+    await network.until(lambda: alpha.inbox.up() == ["beta"])
+    noted: list[str] = []
+    alpha.transport.note_refused = lambda where, why: noted.append(why)
+    says = hello("beta", 1, db_uuid="another", boot_nonce="another")
+    twin = await network.add("twin", keys=network.vo.keys("beta"), says=says, peers_at=(f"alpha@{alpha.address}",))
+    await network.until(lambda: bool(noted))
+    assert "two nodes are called beta" in noted[0]
+    assert len(alpha.inbox.events) == 1 and twin.inbox.up() == []
+    await network.remove(beta)
+    await network.until(lambda: twin.inbox.up() == ["alpha"] and alpha.inbox.up() == ["beta"])

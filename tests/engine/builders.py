@@ -32,7 +32,9 @@ class PlainKeyring:
     def sign_statement(self, payload: bytes) -> tuple[bytes, bytes]:
         return b"plain", payload
 
-    def check_statement(self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "") -> str:
+    def check_statement(
+        self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "", said_s: float = 0.0
+    ) -> str:
         return "" if (chain_pem, signature) == (b"plain", payload) else "the signature does not fit"
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -14,13 +15,14 @@ from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records as r
 from diana.engine.core import Engine
-from diana.engine.membership import learning
+from diana.engine.membership import learning, suspicion
 from diana.engine.membership.table import MOST_LEAP
 from diana.engine.surroundings import Journal
+from diana.engine.view import PeerView
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State
-from tests.engine.builders import PlainKeyring, spec
+from tests.engine.builders import ALICE, PlainKeyring, spec
 
 HOME, BETA, FAR = SiteId("alpha"), SiteId("beta"), SiteId("far")
 
@@ -72,17 +74,22 @@ class Node:
                 self.hears(site, msgspec.structs.replace(old, counter=old.counter + 1))
         self.now = end
 
-    def peer(self, site: str):  # type: ignore[no-untyped-def]
+    def peer(self, site: str) -> PeerView:
         return self.engine.core.view.peers[SiteId(site)]
 
+    def told_of(self, site: str) -> ms.Summary:
+        told = self.peer(site).summary
+        assert told is not None
+        return told
+
     def state(self, site: str) -> State:
-        return self.peer(site).state  # type: ignore[no-any-return]
+        return self.peer(site).state
 
     def version(self, site: str) -> tuple[int, int]:
-        told = self.peer(site).summary
+        told = self.told_of(site)
         return (told.generation, told.counter)
 
-    def sent(self, kind: type, to: str = "") -> list[ms.Message]:
+    def sent(self, kind: type, to: str = "") -> list[Any]:
         some = [e for e in self.effects if isinstance(e, fx.Send) and isinstance(e.message, kind)]
         return [e.message for e in some if not to or e.to == to]
 
@@ -138,7 +145,7 @@ def test_whatever_the_order_loss_and_repetition_the_newest_word_stands(
         rng.shuffle(some)
         for word in some:
             node.hears("beta", word)
-        at = learning.suspicion.version(node.engine.core, node.peer("far"))
+        at = suspicion.version(node.engine.core, node.peer("far"))
         stands.add((at, node.state("far")))
     assert len(stands) == 1, stands
     assert next(iter(stands))[0] == max([*versions, (1, 0)])
@@ -149,7 +156,7 @@ def test_an_older_generation_never_wins_however_high_its_counter() -> None:
     node.up("beta")
     node.told("beta", entry("far", 5, 3))
     node.told("beta", entry("far", 4, 999_999, slots=1))
-    assert node.version("far") == (5, 3) and node.peer("far").summary.slots == 4
+    assert node.version("far") == (5, 3) and node.told_of("far").slots == 4
     node.rumour("beta", "far", (4, 999_999), State.LOST)
     assert node.state("far") is State.ALIVE
 
@@ -166,22 +173,22 @@ def test_names_of_many_datasets_are_told_once_and_asked_for_by_who_lacks_them() 
     node.up("beta")
     names = tuple(f"d{n}" for n in range(40))
     node.told("beta", entry("far", named_at=1, unnamed=True))
-    (asking,) = [m for m in node.sent(ms.Gossip, "beta") if m.asks]  # type: ignore[attr-defined]
-    assert asking.asks == ("far",)  # type: ignore[attr-defined]
+    (asking,) = [m for m in node.sent(ms.Gossip, "beta") if m.asks]
+    assert asking.asks == ("far",)
     node.told("beta", entry("far", named_at=1, datasets=names))
-    assert node.peer("far").summary.datasets == names
+    assert node.told_of("far").datasets == names
     node.told("beta", entry("far", counter=2, named_at=1, unnamed=True))
-    assert node.peer("far").summary.datasets == names
+    assert node.told_of("far").datasets == names
     assert node.engine.core.roster.holders(["d7"]) == {"far"}
     node.up("delta")
     node.effects.clear()
     node.wait(4.0, "beta", "delta")
-    told = [e for m in node.sent(ms.Gossip, "delta") for e in m.entries if e.site == "far"]  # type: ignore[attr-defined]
+    told = [e for m in node.sent(ms.Gossip, "delta") for e in m.entries if e.site == "far"]
     assert told and all(e.unnamed and not e.datasets for e in told)
     node.effects.clear()
     node.hears("delta", ms.Gossip(asks=(FAR,)))
     (whole,) = node.sent(ms.Gossip, "delta")
-    assert whole.entries[0].datasets == names  # type: ignore[attr-defined]
+    assert whole.entries[0].datasets == names
 
 
 # --- liars ---------------------------------------------------------------------------------------------
@@ -196,7 +203,7 @@ def test_a_site_that_is_heard_cannot_be_talked_away() -> None:
     node.rumour("gamma", "beta", (1, 500), State.LOST)
     assert node.state("beta") is State.ALIVE
     (warning,) = node.sent(ms.Gossip, "beta")
-    assert warning.rumours[0].site == "beta"  # type: ignore[attr-defined]
+    assert warning.rumours[0].site == "beta"
 
 
 def test_a_site_told_of_its_own_end_says_something_newer() -> None:
@@ -206,10 +213,10 @@ def test_a_site_told_of_its_own_end_says_something_newer() -> None:
     node.effects.clear()
     node.wait(1.0, "beta")
     said = node.sent(ms.Summary, "beta")[-1]
-    assert (said.generation, said.counter) > (1, 700)  # type: ignore[attr-defined]
+    assert (said.generation, said.counter) > (1, 700)
     node.told("beta", entry("alpha", 8, 3))
     node.wait(1.0, "beta")
-    assert node.sent(ms.Summary, "beta")[-1].generation == 9  # type: ignore[attr-defined]
+    assert node.sent(ms.Summary, "beta")[-1].generation == 9
 
 
 def test_leaps_garbage_and_floods_are_bounded() -> None:
@@ -239,8 +246,8 @@ def test_a_digest_is_answered_with_what_is_newer_and_asks_for_what_is_not() -> N
     rows = (("old", 5), ("new", 2), ("fresh", 1))
     node.hears("beta", ms.Gossip(digest=tuple(ms.Rumour(SiteId(s), 1, c, State.ALIVE, BETA) for s, c in rows)))
     (answer,) = node.sent(ms.Gossip, "beta")
-    assert [e.site for e in answer.entries] == ["new"]  # type: ignore[attr-defined]
-    assert set(answer.asks) == {"old", "fresh"}  # type: ignore[attr-defined]
+    assert [e.site for e in answer.entries] == ["new"]
+    assert set(answer.asks) == {"old", "fresh"}
 
 
 # --- silence -------------------------------------------------------------------------------------------
@@ -254,7 +261,7 @@ def test_a_stream_that_falls_is_doubt_then_suspicion_then_loss_and_a_newer_word_
     assert node.peer("beta").doubted and node.engine.core.view.alive(node.now, 6.0) == ["gamma"]
     node.wait(3.0, "gamma")
     assert node.state("beta") is State.SUSPECT
-    told = [x for m in node.sent(ms.Gossip, "gamma") for x in m.rumours]  # type: ignore[attr-defined]
+    told = [x for m in node.sent(ms.Gossip, "gamma") for x in m.rumours]
     assert ms.Rumour(BETA, 1, 1, State.SUSPECT, HOME) in told
     node.wait(6.0, "gamma")
     assert node.state("beta") is State.LOST
@@ -308,8 +315,8 @@ def test_a_goodbye_is_no_loss_and_the_next_run_is_alive_at_once() -> None:
     node.hears("beta", entry("beta", 1, 2, left=True))
     node.down("beta")
     node.wait(2.0, "gamma")
-    assert node.state("beta") is State.LEFT and not node.engine.core.view.alive(node.now, 6.0).count("beta")
-    told = {x.state for m in node.sent(ms.Gossip, "gamma") for x in m.rumours}  # type: ignore[attr-defined]
+    assert node.state("beta") is State.LEFT and BETA not in node.engine.core.view.alive(node.now, 6.0)
+    told = {x.state for m in node.sent(ms.Gossip, "gamma") for x in m.rumours}
     assert told == {State.LEFT}
     node.up("beta", generation=2)
     assert node.state("beta") is State.ALIVE
@@ -320,7 +327,7 @@ def test_stopping_says_goodbye_and_nothing_after_it() -> None:
     node.up("beta")
     node.effects.clear()
     node.handle(ev.Leaving())
-    assert [m.left for m in node.sent(ms.Summary, "beta")] == [True]  # type: ignore[attr-defined]
+    assert [m.left for m in node.sent(ms.Summary, "beta")] == [True]
     node.effects.clear()
     node.wait(10.0)
     assert not node.sent(ms.Summary)
@@ -338,7 +345,7 @@ def test_in_a_small_vo_streams_are_held_to_all_and_nothing_of_others_is_told() -
     node.wait(2.0, *names)
     marks, known = node.engine.core.members.marks, node.engine.core.members.alive
     for name in names:
-        old = node.peer(name).summary
+        old = node.told_of(name)
         told = msgspec.structs.replace(old, counter=old.counter + 1, members=marks, known=known, complete=True)
         node.hears(name, told)
     node.effects.clear()
@@ -360,7 +367,7 @@ def test_in_a_large_vo_streams_are_held_to_a_few_and_the_others_are_still_candid
     assert len(node.engine.core.view.alive(node.now, 6.0)) == 201
     node.effects.clear()
     node.handle(ev.SubmitGroup(
-        request=1, principal=_alice(), key="", spec=spec(100, work_s=100.0), jobs=100, refs=(), wall_s=0.0,
+        request=1, principal=ALICE, key="", spec=spec(100, work_s=100.0), jobs=100, refs=(), wall_s=0.0,
     ))  # fmt: skip
     assert len(node.sent(ms.QuoteRequest)) == 16, "streams are made for them when they are asked"
 
@@ -395,9 +402,3 @@ def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:
     }  # fmt: skip
     written = sum(isinstance(r.decode(one), r.ContactsLearned) for one in node.stored)
     assert written == 1
-
-
-def _alice():  # type: ignore[no-untyped-def]
-    from tests.engine.builders import ALICE
-
-    return ALICE

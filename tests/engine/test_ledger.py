@@ -245,3 +245,81 @@ def test_a_statement_that_cannot_be_read_is_a_value_error_and_no_fault() -> None
         Signed(b"\xff" * 10, b"", b"").statement  # noqa: B018
     with pytest.raises(errors.UsageError):
         keyring("plain", signs=False).sign_statement(b"x")
+
+
+# --- what a peer or a signer may send to do harm -----------------------------------------------------------------
+
+
+def nested(depth: int) -> bytes:
+    inside = b"[" * depth + b"]" * depth
+    head = b'{"form":"diana-ledger-1","kind":"policy","about":"policy","wall_s":1,"signer":"a","values":{"quotas":'
+    return head + inside + b"}}"
+
+
+def test_a_peer_cannot_stop_a_site_with_a_statement_that_is_nested_deeply() -> None:
+    beta = Site("beta")
+    beta.hear(ms.LedgerNews(statements=(Signed(nested(30_000), b"", b""), statement("alpha"))))
+    assert beta.revoked() == ["site:eve"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        {"about": "x" * 50},
+        {"about": "site:../etc"},
+        {"about": "site:" + "e" * 4096},
+        {"about": "site:eve", "reason": "a\nb"},
+        {"about": "site:eve", "reason": "r" * 301},
+        {"about": "site:eve", "values": {"slots": 1}},
+    ],
+    ids=["nobody", "path", "long", "two lines", "long reason", "values"],
+)
+def test_a_signer_s_statement_about_nobody_or_with_too_many_words_is_not_kept(word: dict[str, Any]) -> None:
+    beta = Site("beta")
+    beta.hear(ms.LedgerNews(statements=(statement("alpha", **word),)))
+    assert beta.kept() == ()
+
+
+def test_a_statement_dated_far_ahead_is_not_kept_so_that_it_can_always_be_replaced() -> None:
+    beta = Site("beta")
+    beta.hear(ms.LedgerNews(statements=(statement("alpha", at_s=WALL_S + 2 * 86_400.0),)))
+    assert beta.kept() == ()
+    assert any("ahead" in str(e) for e in beta.effects if isinstance(e, fx.Warn))
+    beta.hear(ms.LedgerNews(statements=(statement("alpha", at_s=WALL_S + 3600.0),)))
+    assert beta.revoked() == ["site:eve"]
+    beta.say("lift", "site:eve")
+    assert beta.revoked() == []
+
+
+def test_one_signer_cannot_fill_the_ledger_to_keep_its_own_ban_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "MOST_BY_SIGNER", 3)
+    beta = Site("beta")
+    beta.hear(ms.LedgerNews(statements=tuple(statement("alpha", f"serial:{n}") for n in range(1, 9))))
+    assert len(beta.kept()) == 3
+    beta.hear(ms.LedgerNews(statements=(statement("gamma", "signer:alpha"),)))
+    assert "signer:alpha" in beta.revoked()
+
+
+def test_two_that_will_never_agree_speak_of_it_ever_more_seldom() -> None:
+    alpha = Site("alpha")
+    alpha.say("revoke", "site:eve")
+    core = alpha.engine.core
+    core.effects = []
+    for second in range(3600):
+        core.now = 10.0 + second
+        ledger.compare(core, SiteId("beta"), "other")
+    assert 10 <= len(core.effects) <= 25
+    core.now += ledger.ASK_EVERY_S
+    ledger.compare(core, SiteId("beta"), "something new")
+    assert 11 <= len(core.effects) <= 26
+
+
+def test_no_signer_makes_itself_immune_by_lifting_ahead_a_ban_that_is_to_come() -> None:
+    beta = Site("beta")
+    beta.hear(ms.LedgerNews(statements=(statement("eve", "site:eve", "lift", WALL_S + 80_000.0),)))
+    assert beta.kept() == ()
+    beta.hear(ms.LedgerNews(statements=(statement("alpha", "site:eve"),)))
+    assert beta.revoked() == ["site:eve"]
+    eve = Site("eve")
+    eve.hear(ms.LedgerNews(statements=beta.kept()))
+    assert "very site" in eve.say("lift", "site:eve").text

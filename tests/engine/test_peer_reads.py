@@ -1,4 +1,4 @@
-"""SPEC U2: what `diana peers` is told by the engine; a site out of reach is an age, never an error (PROMISES section 6)."""
+"""SPEC U2: what `diana peers` is told by the engine; a site out of reach is an age, no error (PROMISES section 6)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_machines_are_told_with_what_they_hold_and_since_when_they_are_away() ->
     site.handle(ev.LrmReady(worker="m2", session=1, slots=4, known=()))
     site.handle(ev.LrmLost("m2"))
     grid.pass_time(9.0)
-    own, m2 = ask(site).machines
+    m2, own = ask(site).machines
     assert (own.machine, own.own, own.here, own.slots) == ("main", True, True, 2)
     assert (m2.machine, m2.own, m2.here, m2.slots) == ("m2", False, False, 4)
     assert own.away_s < 0 and m2.away_s >= 9.0

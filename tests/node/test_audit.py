@@ -116,3 +116,34 @@ def test_a_torn_last_line_does_not_stop_the_trail(tmp_path: Path) -> None:
     trail = Audit(path)
     trail.note("ann@vo", "stop")
     assert "line 6" in damage(path)
+
+
+def test_a_line_of_the_longest_texts_is_found_again_after_a_restart(tmp_path: Path) -> None:
+    """Each of these characters takes six bytes on disk; whoever may fill four fields must not break the chain."""
+    path = tmp_path / "audit.log"
+    trail = filled(path)
+    trail.note("\x01" * 900, "cancel", "\u00e9" * 900, "denied", "\x00" * 900, where="\u20ac" * 900)
+    trail.close()
+    again = Audit(path, wall_s=Wall(), anchored=trail.head())
+    again.note("ann@vo", "cancel", "alpha-1")
+    assert again.head().startswith("7:")
+    assert damage(path, again.head()) == ""
+    again.close()
+
+
+def test_texts_cannot_forge_a_line_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    trail = filled(path, 1)
+    trail.note('ann"}\n{"n":9,"who":"root', 'x","sha":"0', "a\u2028b\r\n", "denied", '"}\n')
+    trail.close()
+    assert len(path.read_bytes().splitlines()) == 2
+    assert damage(path, trail.head()) == ""
+
+
+def test_whoever_invents_names_cannot_push_the_rest_out_of_the_trail(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    trail = Audit(path, wall_s=Wall())
+    for number in range(1000):
+        trail.note(f"certificate of user:u{number}@vo", "/diana.v1.Client/Submit", decision="denied", unproven=True)
+    assert len(path.read_bytes().splitlines()) == audit.MOST_ALIKE
+    trail.close()

@@ -7,7 +7,7 @@ import pytest
 from diana.errors import Overloaded
 from diana.model.principal import Principal, Role
 from diana.node import call_rates
-from diana.node.call_rates import CallRates
+from diana.node.call_rates import ByteRates, CallRates
 
 ANN = Principal(Role.USER, "ann@vo")
 BOB = Principal(Role.USER, "bob@vo")
@@ -42,3 +42,15 @@ def test_memory_is_bounded_whoever_calls(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(1000):
         rates.take(Principal(Role.USER, f"u{number}@vo"), 0.001 * number)
     assert len(rates._left) <= 100
+
+
+def test_uploads_are_slowed_to_the_rate_and_refused_far_beyond_it_while_others_go_on() -> None:
+    rates = ByteRates(bytes_per_s=100, burst=1000)
+    assert rates.take(ANN, 1000, 0.0) == 0.0
+    assert rates.take(ANN, 100, 0.0) == pytest.approx(1.0)
+    assert rates.take(ANN, 100, 2.0) == pytest.approx(0.0)
+    assert rates.take(BOB, 1000, 2.0) == 0.0
+    with pytest.raises(Overloaded, match="try again in") as refused:
+        rates.take(ANN, 10_000, 2.0)
+    assert refused.value.retry_after_s > 30
+    assert rates.take(Principal(Role.OPERATOR, "op@vo"), 10**9, 2.0) == 0.0

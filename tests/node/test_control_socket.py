@@ -99,7 +99,14 @@ async def test_an_oversized_frame_is_refused_before_it_is_read(caller: Caller) -
     assert await caller.is_closed()
 
 
-async def test_the_largest_frame_is_taken(caller: Caller) -> None:
+async def test_the_largest_frame_is_taken(tmp_path: Path) -> None:
+    async with Nodelike(tmp_path / "alpha") as node:
+        caller = await Caller.at(node.data.socket)
+        await largest(caller)
+        caller.writer.close()
+
+
+async def largest(caller: Caller) -> None:
     padding = MAX_FRAME_BYTES - len(b'{"method":"Info","request":{},"x":""}')
     caller.writer.write(frames.frame(b'{"method":"Info","request":{},"x":"' + b"a" * padding + b'"}'))
     answer = await caller.answer()

@@ -364,3 +364,80 @@ def test_a_damaged_file_of_invitations_is_said_with_its_mend(tmp_path: Path, tex
     (tmp_path / "i.json").write_text(text)
     with pytest.raises(UsageError, match=r"remove it|newer release"):
         Invitations(tmp_path / "i.json")
+
+
+def test_a_use_is_not_taken_back_while_another_call_of_the_same_key_got_its_certificate(tmp_path: Path) -> None:
+    """Else the bearer of one token brings in any number: one call is made to fail while another succeeds."""
+    desk = Desk(tmp_path)
+    token = desk.token()
+    leaf = certificates.invite_leaf(token.seed, token.vo)[1]
+    request = newcomer("beta", wall_s=NOW_S)
+    signs, first = desk.signing.sign, [True]
+
+    async def slow_then_refused(*words: Any) -> bytes:
+        failing, first[0] = first[0], False
+        await asyncio.sleep(0.02)
+        if failing:
+            raise Unreachable("no signer answers")
+        return await signs(*words)
+
+    desk.signing.sign = slow_then_refused  # type: ignore[method-assign]
+
+    async def both() -> list[Any]:
+        calls = [desk.enrolment.join(leaf, request, "h:9") for _ in range(2)]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    failed, joined = run(both())
+    assert isinstance(failed, Unreachable) and joined.site == "beta"
+    with pytest.raises(Denied, match="used already"):
+        desk.join(token, "gamma")
+
+
+def test_a_request_not_signed_by_its_own_key_leaves_the_invitation_unused(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    token = desk.token()
+    with pytest.raises(Denied, match="certificate request"):
+        desk.join(token, "beta", leaf_request=b"junk")
+    assert desk.join(token, "beta").site == "beta"
+
+
+@pytest.mark.parametrize("field", ["name", "address", "suggestion"])
+def test_an_invitation_is_no_way_to_fill_a_disk(tmp_path: Path, field: str) -> None:
+    desk = Desk(tmp_path)
+    token = desk.token("member" if field == "suggestion" else "site")
+    words: dict[str, Any] = {"name": "" if field == "suggestion" else "beta"} | {field: "h" * 100_000 + ":1"}
+    with pytest.raises(UsageError):
+        desk.join(token, **words)
+    assert desk.path.stat().st_size < 5000 and "h" * 1000 not in str(desk.noted[-1])
+
+
+def test_names_of_signers_that_others_invent_keep_no_renewal_away_for_good(tmp_path: Path) -> None:
+    """Whoever is asked first may have been made up; in time the one that signs is asked."""
+    Desk(tmp_path / "alpha")
+    beta = Desk(tmp_path / "beta", "beta", vo_from=tmp_path / "alpha" / "keys", signer=False)
+    beta.book.learn({f"a{n}": "h:1" for n in range(60)} | {"../x": "h:1", "y": "h" * 9999})
+    assert len(beta.book.all()) == 60
+    asked: list[str] = []
+    beta.signing._channel_for = lambda site: asked.append(site)  # type: ignore[assignment, func-returns-value]
+    beta.signing._peers = lambda: iter(("alpha",))
+    with pytest.raises(Unreachable):
+        run(beta.signing.sign(Identity("site", "beta", "lab"), b""))
+    assert "alpha" in asked
+
+
+def test_a_withdrawn_invitation_lets_nobody_in_also_after_a_restart(desk: Desk) -> None:
+    token, other = desk.token("site", "beta"), desk.token("member", "m1", for_s=60.0)
+    shown = run(desk.enrolment.invite("ann@lab", InviteRequest(order="list"))).open
+    assert [(one.kind, one.name, one.made_by) for one in shown] == [
+        ("member", "m1", "ann@lab"),
+        ("site", "beta", "ann@lab"),
+    ]
+    answer = run(desk.enrolment.invite("ann@lab", InviteRequest(order="withdraw", id=token.id)))
+    assert [one.id for one in answer.open] == [token.id] and not answer.token
+    desk.restart()
+    with pytest.raises(Denied, match="expired"):
+        desk.join(token, "beta")
+    assert desk.join(other, "").name == "m1"
+    with pytest.raises(UsageError, match="no open invitation"):
+        run(desk.enrolment.invite("ann@lab", InviteRequest(order="withdraw", id=other.id)))
+    assert run(desk.enrolment.invite("ann@lab", InviteRequest(order="list"))).open == ()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.errors import Overloaded
-from diana.model.ids import SiteId
-from diana.node.intake import Intake
+from diana.model.ids import SiteId, SubgroupId
+from diana.node.intake import LIMIT_EVENTS, Intake
 
 
 @pytest.mark.parametrize("rounds", range(6))
@@ -47,3 +50,39 @@ async def test_a_full_queue_refuses_peers_but_takes_what_this_node_owes_itself()
     assert len(intake) == held + 1
     assert len(intake.take(1000)) == held + 1 and len(intake) == 0
     intake.put(message)
+
+
+def _from(site: str, epoch: int = 1) -> ev.Received:
+    return ev.Received(SiteId(site), ms.Abort(subgroup=SubgroupId("alpha-1/0"), epoch=epoch))
+
+
+def test_a_peer_that_floods_waits_behind_itself_and_is_told_to_come_again() -> None:
+    intake = Intake()
+    with pytest.raises(Overloaded, match="site beta sends faster") as refused:
+        for _ in range(LIMIT_EVENTS):
+            intake.put(_from("beta"))
+    assert refused.value.retry_after_s > 0 and len(intake) < LIMIT_EVENTS / 2
+    intake.put(_from("gamma"))
+    intake.push(ev.Tick())
+    first = intake.take(3)
+    assert {getattr(event, "sender", "own") for event in first} == {"beta", "gamma", "own"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["beta", "gamma", "delta"]), st.integers(1, 9)), max_size=60), st.integers(1, 9)
+)
+def test_every_sender_is_heard_in_its_own_order_and_nobody_waits_for_more_than_one_of_each(
+    sent: list[tuple[str, int]], most: int
+) -> None:
+    intake = Intake()
+    for site, epoch in sent:
+        intake.put(_from(site, epoch))
+    heard: list[tuple[str, int]] = []
+    while len(intake):
+        some = intake.take(most)
+        assert 0 < len(some) <= most
+        heard += [(event.sender, event.message.epoch) for event in some]  # type: ignore[union-attr]
+    for site in ("beta", "gamma", "delta"):
+        assert [one for one in heard if one[0] == site] == [one for one in sent if one[0] == site]
+    places = [at for at, (site, _) in enumerate(heard) if site == "delta"]
+    assert all(later - sooner <= 3 for sooner, later in pairwise(places))

@@ -29,6 +29,7 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.STOP: (NO, ANY, NO, NO, NO),
     Action.REMOVE_MACHINE: (NO, ANY, NO, NO, NO),
     Action.PROMOTE: (NO, ANY, NO, NO, NO),
+    Action.DIAGNOSE: (NO, ANY, NO, NO, NO),
     Action.INVITE: (NO, ANY, NO, NO, NO),
     Action.DRAIN: (NO, ANY, NO, NO, NO),
     Action.RULE_VO: (NO, ANY, NO, NO, NO),

@@ -11,7 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from diana.errors import DianaError
+from diana.node.config import load_config
+from diana.node.config_text import write_config
 from tests.e2e.grid import Grid, until
 from tests.real.hosts import site_on
 from tests.real.test_three_machines import Lan, Machine
@@ -50,6 +54,8 @@ class Crowd:
         self._lan = lan
         self._chance = chance
         self._slots = slots
+        self.settings: dict[str, float] = {}
+        """Other than the default, for every site that is added from now on."""
         self.sites: dict[str, Machine] = {}
 
     def add(self, count: int = 1) -> list[Machine]:
@@ -60,6 +66,9 @@ class Crowd:
             seeds = [known[0], self._chance.choice(known)] if known else []
             name = f"s{number:03}"
             site = site_on(self._grid, self._lan, number, name, *dict.fromkeys(seeds), slots=self._slots)
+            config = load_config(site.paths.config)
+            changed = msgspec.structs.replace(config.settings, **self.settings)
+            write_config(site.paths.config, msgspec.structs.replace(config, settings=changed))
             self.sites[name] = site
             made.append(site)
         return made
@@ -80,7 +89,7 @@ class Crowd:
         return [site for site in self.sites.values() if site.process is not None and site.process.poll() is None]
 
     def all_see(self, of: Iterable[Machine], wanted: Collection[str], within_s: float, every_s: float = 0.2) -> float:
-        """Seconds until each of those that run has said once that each of these (besides itself) is in a wanted state."""
+        """Seconds until each of those that run has said once that these (itself apart) are in a wanted state."""
         began_s, left, names = time.monotonic(), self.up(), [site.name for site in of]
 
         def sees(site: Machine) -> bool:

@@ -69,8 +69,9 @@ def test_outputs_inputs_and_scratch_work_though_the_account_shuts_others_out(sit
     data = site.data.parent / "in.txt"
     data.write_text("hello")
     script = (
-        "umask 077; set -e; cat given/in.txt > out-{index}; chmod 600 out-{index}; mkdir -p d/e; cp out-{index} d/e/deep-{index};"
-        " chmod 700 d d/e; mkdir -p $TMPDIR/shut/in; touch $TMPDIR/shut/in/x; chmod 000 $TMPDIR/shut/in; pwd; ls -l"
+        "umask 077; set -e; cat given/in.txt > out-{index}; chmod 600 out-{index}; mkdir -p d/e;"
+        " cp out-{index} d/e/deep-{index}; chmod 700 d d/e;"
+        " mkdir -p $TMPDIR/shut/in; touch $TMPDIR/shut/in/x; chmod 000 $TMPDIR/shut/in; pwd; ls -l"
     )
     job = _job(script, 3, name="io")
     job["inputs"] = [{"url": str(data), "path": "given/in.txt"}]

@@ -94,6 +94,8 @@ def struct_of(cls: type) -> st.SearchStrategy[typing.Any]:
     hints = typing.get_type_hints(cls)
     if cls is messages.Prepare:
         return st.integers(0, 3).flatmap(prepare_with)
+    if cls is messages.Gossip:
+        return st.integers(0, 3).flatmap(gossip_with)
     return st.fixed_dictionaries({n: values_of(n, h) for n, h in hints.items() if n in cls.__struct_fields__}).map(
         lambda kwargs: cls(**kwargs)
     )
@@ -107,6 +109,15 @@ def prepare_with(files: int) -> st.SearchStrategy[typing.Any]:
     fields["sources"] = st.lists(st.lists(SITES, max_size=3).map(tuple), min_size=files, max_size=files).map(tuple)
     fields["readers"] = st.lists(INDEX_SETS, min_size=files, max_size=files).map(tuple)
     return st.fixed_dictionaries(fields).map(lambda kwargs: messages.Prepare(**kwargs))
+
+
+def gossip_with(entries: int) -> st.SearchStrategy[typing.Any]:
+    hints = typing.get_type_hints(messages.Gossip)
+    fields = {n: values_of(n, h) for n, h in hints.items()}
+    item = struct_of(typing.get_args(hints["entries"])[0])
+    fields["entries"] = st.lists(item, min_size=entries, max_size=entries).map(tuple)
+    fields["ages_s"] = st.lists(FLOATS, min_size=entries, max_size=entries).map(tuple)
+    return st.fixed_dictionaries(fields).map(lambda kwargs: messages.Gossip(**kwargs))
 
 
 def normal(value: typing.Any) -> typing.Any:

@@ -15,7 +15,7 @@ from diana.model.ids import SiteId
 LOOK_AGAIN_S = 180.0
 """Between two looks at an address that did not answer."""
 
-_UNSPECIFIED = ("", "0.0.0.0", "[::]", "::")
+UNSPECIFIED = ("", "0.0.0.0", "[::]", "::")
 
 
 class Way(NamedTuple):
@@ -28,7 +28,7 @@ class Way(NamedTuple):
 def is_dialable(address: str) -> bool:
     """Whether a host and a port are named; `0.0.0.0:7400` names no host."""
     host, _, port = address.rpartition(":")
-    return bool(port) and host not in _UNSPECIFIED
+    return bool(port) and host not in UNSPECIFIED
 
 
 class AddressBook:

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import grpc
 import msgspec
 
-from diana.adapters.grpc_transport.book import Way
+from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
 from diana.adapters.grpc_transport.streams import Dialled
 from diana.engine.messages import Hello
@@ -37,7 +37,6 @@ HINT_TRIES = 10
 """Failures in a row after which a discovered address is forgotten; its next announcement brings it back."""
 
 _ADDRESS = re.compile(r"(?:(?P<site>[^@]+)@)?(?P<where>[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9A-Fa-f:.%a-z]+\]:[0-9]{1,5})\Z")
-_UNSPECIFIED = ("", "0.0.0.0", "[::]", "::")
 
 _log = logging.getLogger("diana.peers")
 
@@ -123,6 +122,8 @@ class _Caller:
         if raw != self._raw:
             self._raw = raw
             self._explanation = await why_no_handshake(way.where, site, own, wall_s=time.time())
+            if self._explanation:
+                self._host.refused(way.where, self._explanation)
         if self._explanation:
             raise OSError(self._explanation)
 
@@ -221,8 +222,9 @@ def _why(error: Exception) -> str:
     return str(error) or "no answer in time"
 
 
-def check_hello(own: Hello, peer: Hello, *, proven: str) -> str:
-    """Empty: we talk to it. Else one line why not. `proven`: the site its certificate names."""
+def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) -> str:
+    """Empty: we talk to it. Else one line why not. `proven`: the site its certificate names. `linked`: what stands with
+    that site already."""
     if peer.site != proven:
         return f"its certificate names {proven}, its hello {peer.site}"
     if peer.site == own.site:
@@ -232,12 +234,15 @@ def check_hello(own: Hello, peer: Hello, *, proven: str) -> str:
             f"{peer.site} ({peer.release[:40]}) speaks protocol {peer.protocol}, "
             f"this node {OLDEST_PROTOCOL} to {own.protocol}; upgrade {peer.site}"
         )
+    if linked is not None and linked.peer.db_uuid != peer.db_uuid:
+        # A restored or promoted one comes when the other is gone: its stream ends within seconds.
+        return f"two nodes are called {peer.site}, with a journal each, and the other one is linked; stop one of them"
     return ""
 
 
 def reachable(peer: Hello, host: str) -> Hello:
     """With the host we know the peer by, where its data address names none."""
     named, _, port = peer.data_address.rpartition(":")
-    if named not in _UNSPECIFIED or not port:
+    if named not in UNSPECIFIED or not port:
         return peer
     return msgspec.structs.replace(peer, data_address=f"{host}:{port}")

@@ -15,12 +15,13 @@ import grpc
 
 from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
-from diana.adapters.grpc_transport.verify import verify_site
+from diana.adapters.grpc_transport.verify import resolved, verify_site
 from diana.engine.effects import Contact
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
 
 LOOKS_AT_ONCE = 8
+VERIFIED_AT_ONCE = 32
 
 _log = logging.getLogger("diana.peers")
 
@@ -40,6 +41,7 @@ class Reach:
         self._dialled = dialled
         self._channels = DataChannels(vo, keys, self._data_way)
         self._looking: dict[SiteId, asyncio.Task[None]] = {}
+        self._verifying = asyncio.Semaphore(VERIFIED_AT_ONCE)
         self._stopped = False
 
     # --- what is told ----------------------------------------------------------------------------
@@ -83,19 +85,26 @@ class Reach:
         return self.book.is_deaf(site) or not self.book.addresses(site)
 
     async def direct_address(self, site: SiteId) -> str:
-        """host:port at which this very site answers us, by a handshake made now; empty: none does."""
+        """IP:port at which this very site answers us, by a handshake made now; empty: none does. Never a name, which
+        might lead elsewhere the next time it is looked up."""
         for address in () if self.refuses(site) else self.book.addresses(site):
-            if not await verify_site(address, site, self._vo, self._keys):
-                self._heard(site)
-                return address
+            for numeric in await resolved(address):
+                if not await self._verify(numeric, site):
+                    self._heard(site)
+                    return numeric
         return ""
+
+    async def _verify(self, address: str, site: SiteId) -> str:
+        """As `verify_site`; few at once, since what is claimed costs us a connection each."""
+        async with self._verifying:
+            return await verify_site(address, site, self._vo, self._keys)
 
     async def answers(self, site: SiteId, claimed: str = "") -> bool:
         """Whether it can be dialled, at `claimed` too; that it cannot is remembered."""
         if await self.direct_address(site):
             return True
         if is_dialable(claimed) and claimed not in self.book.addresses(site):
-            return not await verify_site(claimed, site, self._vo, self._keys)
+            return not await self._verify(claimed, site)
         addresses = self.book.addresses(site)
         if addresses and not self.book.is_deaf(site):
             _log.info("%s does not answer at %s: seen from here it can only dial out", site, ", ".join(addresses))

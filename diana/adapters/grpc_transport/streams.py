@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import grpc
+
+MAX_INCOMING = 256
+"""Streams served at once."""
+MAX_INCOMING_OF_SITE = 8
+"""Of these by one site: two runs, both ways, and some that are just ending."""
 
 
 class Dialled:
@@ -43,3 +49,24 @@ class Served:
 def host_of(peer: str) -> str:
     """gRPC's `ipv4:10.0.0.1:50000`, `ipv6:%5B::1%5D:50000` -> host."""
     return peer.partition(":")[2].rpartition(":")[0].replace("%5B", "[").replace("%5D", "]")
+
+
+class Incoming:
+    """Counts the streams served at once, those still saying hello included, so that no site takes all."""
+
+    def __init__(self, most: int = MAX_INCOMING, most_of_site: int = MAX_INCOMING_OF_SITE) -> None:
+        self._most = most
+        self._most_of_site = most_of_site
+        self._open: Counter[str] = Counter()
+
+    def enter(self, site: str) -> bool:
+        """Whether one more may come; `leave` when it is over."""
+        if self._open.total() >= self._most or self._open[site] >= self._most_of_site:
+            return False
+        self._open[site] += 1
+        return True
+
+    def leave(self, site: str) -> None:
+        self._open[site] -= 1
+        if not self._open[site]:
+            del self._open[site]

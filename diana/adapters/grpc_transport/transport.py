@@ -29,7 +29,7 @@ from diana.adapters.grpc_transport.dialling import (
 )
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, Link, Stream, envelope, read_hello
 from diana.adapters.grpc_transport.reach import Reach
-from diana.adapters.grpc_transport.streams import Served, host_of
+from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
 from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
 from diana.engine.effects import Contact
 from diana.engine.events import Event, PeerDown, PeerUp, Received
@@ -42,8 +42,6 @@ from diana.wire.tls import load_credentials, peer_identity
 
 HELLO_WAIT_S = 5.0
 RETIRE_S = 2.0
-MAX_INCOMING = 256
-"""Streams served at once, those still saying hello included."""
 MAX_LINKS = 256
 """Streams that stand; beyond it the one unused for longest makes room for one that is needed."""
 MAX_HINTS = 64
@@ -82,13 +80,15 @@ class GrpcTransport:
         self._vo = load_credentials(keys).identity().vo
         self.reach = Reach(vo=self._vo, keys=keys, tunnel=tunnel, dialled=lambda site: site in self.neighbours())
         self._book = self.reach.book
+        self.note_refused: Callable[[str, str], None] = lambda where, reason: None
+        """Told of each peer that is turned away: where it is and why."""
         self._emit = emit
         self._rng = rng or random.Random()
         self._idle_s = idle_s
         self._links: dict[SiteId, Link] = {}
         self._untold: deque[Event] = deque()
         self._waiting = Waiting()
-        self._incoming = 0
+        self._incoming = Incoming()
         self._stopped = False
         self._static = [Address.parse(text) for text in peers]
         self._static_sites: set[SiteId] = set()
@@ -276,7 +276,8 @@ class GrpcTransport:
         async with asyncio.timeout(HELLO_WAIT_S):
             await stream.write(self._first_envelope(""))
             peer = await read_hello(stream, self._hello)
-        refusal = self.reach.refuses(site) or check_hello(self._hello, peer, proven=site)
+        linked = self._links.get(site)
+        refusal = self.reach.refuses(site) or check_hello(self._hello, peer, proven=site, linked=linked)
         if refusal:
             raise RefusedPeer(refusal)
         if not way.tunnel:
@@ -323,9 +324,8 @@ class GrpcTransport:
     # --- serving --------------------------------------------------------------------------------
 
     async def _serve(self, _: Any, context: Any) -> None:
-        if self._stopped or self._incoming >= MAX_INCOMING:
+        if self._stopped or not self._incoming.enter(site := peer_identity(context).name):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many peer streams here; try later")
-        self._incoming += 1
         try:
             stream = Served(context)
             link = await self._answer(stream, context)
@@ -334,7 +334,7 @@ class GrpcTransport:
             self.refused(context.peer(), str(refusal))
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(refusal))
         finally:
-            self._incoming -= 1
+            self._incoming.leave(site)
 
     async def _answer(self, stream: Stream, context: Any) -> Link:
         proven = peer_identity(context)
@@ -345,7 +345,7 @@ class GrpcTransport:
                 peer = await read_hello(stream, self._hello)
         except (BadMessage, TimeoutError) as error:
             raise RefusedPeer(str(error) or "no Hello came") from None
-        refusal = check_hello(self._hello, peer, proven=proven.name)
+        refusal = check_hello(self._hello, peer, proven=proven.name, linked=self._links.get(SiteId(proven.name)))
         if refusal:
             raise RefusedPeer(refusal)
         try:
@@ -356,6 +356,7 @@ class GrpcTransport:
 
     def refused(self, where: str, reason: str) -> None:
         self.counters.refused_peers += 1
+        self.note_refused(where, reason)
         _log.warning("refused a peer at %s: %s", where, reason)
 
     # --- links ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 
@@ -10,6 +11,19 @@ from diana.model.ids import SiteId
 from diana.wire.tls import server_name
 
 VERIFY_WAIT_S = 3.0
+MOST_RESOLVED = 4
+
+
+async def resolved(address: str) -> tuple[str, ...]:
+    """The IP:port that host:port stands for now; none where it stands for nothing."""
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(VERIFY_WAIT_S):
+            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except (OSError, ValueError, TimeoutError):
+        return ()
+    ips = dict.fromkeys(str(to[0]) for *_, to in found)
+    return tuple(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip in ips)[:MOST_RESOLVED]
 
 
 async def verify_site(address: str, site: SiteId, vo: str, keys: Path) -> str:

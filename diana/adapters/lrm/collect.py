@@ -38,7 +38,7 @@ class _Bad(Exception):
 
 
 class Collector:
-    """`release(account, folder, names)` opens to us what jobs under another account left in folders; PermissionError."""
+    """`release(account, folder, names)` opens to us what jobs under another account left there; PermissionError."""
 
     def __init__(self, data: DataDir, site: SiteId, release: Callable[[str, Path, Sequence[str]], None]) -> None:
         self._data = data

@@ -109,12 +109,10 @@ class Doors:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             path.unlink(missing_ok=True)
-            # Nobody else may connect, not even between bind and chmod.
-            before = os.umask(0o177)
-            try:
-                listening.bind(str(path))
-            finally:
-                os.umask(before)
+            # Nobody else may connect, not even for a moment: bind takes the mode from the socket. The umask would be
+            # that of all threads.
+            os.fchmod(listening.fileno(), 0o600)
+            listening.bind(str(path))
             listening.listen(16)
             listening.setblocking(False)
         except OSError as error:

@@ -33,8 +33,10 @@ def online_copy(source: Path, target: Path) -> None:
 
 
 def prepare(seed: Path, meta: Mapping[str, str]) -> None:
-    """Check the store file `seed` and set `meta` in it, durably. StoreFailed when it is damaged."""
+    """Check the store file `seed`, close it to others (0600) and set `meta` in it, durably. StoreFailed when it is
+    damaged."""
     try:
+        seed.chmod(0o600)
         with closing(sqlite3.connect(seed, isolation_level=None)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":

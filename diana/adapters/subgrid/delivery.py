@@ -18,7 +18,7 @@ from diana.adapters.staging.refs import parts_of
 from diana.adapters.subgrid.protocol import Batch
 from diana.errors import UsageError
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, is_group_id, job_id
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of, is_group_id, job_id
 from diana.model.layout import DataDir
 
 SEGMENT_BYTES = 64 << 20
@@ -29,8 +29,13 @@ class LogSegments:
     """Where one machine's logs are appended: one growing file per group, apart from those of the site's own slots.
     Methods block; one caller at a time."""
 
-    def __init__(self, logs_root: Path, machine: str, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self, logs_root: Path, machine: str, segment_bytes: int = SEGMENT_BYTES, *, leader: str = MAIN_MACHINE
+    ) -> None:
+        """`leader`: the machine this one is of its site. Facts outlive the machine that leads, and no two machines of a
+        site may call different files the same."""
         self._root = logs_root
+        self._kind = "m" if leader == MAIN_MACHINE else f"m.{leader}"
         self.machine = machine
         self._segment_bytes = segment_bytes
         self._numbers: dict[GroupId, int] = {}
@@ -39,7 +44,7 @@ class LogSegments:
         """Name, relative to the logs' root, and descriptor for appending, the caller's to close. OSError."""
         number = self._numbers.get(group, 1)
         while True:
-            name = f"{group}/m.{self.machine}.{number}.log"
+            name = f"{group}/{self._kind}.{self.machine}.{number}.log"
             (self._root / group).mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(self._root / name, flags, 0o600)

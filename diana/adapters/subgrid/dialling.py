@@ -82,7 +82,8 @@ class Dialler:
         try:
             while True:
                 hint, self._hint = self._hint, ""
-                for address in dict.fromkeys([hint, *self._addresses()] if hint else self._addresses()):
+                known = [*self._addresses(), *self._notes.leaders]
+                for address in dict.fromkeys([hint, *known] if hint else known):
                     if await self._try(address):
                         pause_s = RETRY_FIRST_S
                         break
@@ -175,6 +176,7 @@ class _Stream:
             term=of._notes.term,
             slots=member.slots,
             memory_bytes=member.memory_bytes,
+            may_lead=member.may_lead,
         )
         async with asyncio.timeout(GREETING_S):
             await self._call.write(subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(hello)])))
@@ -193,6 +195,7 @@ class _Stream:
             )
         # Durable before anything is answered under it: no order of an older leader is taken from here on.
         await in_thread(of._pool, of._notes.note_term, message.term)
+        await in_thread(of._pool, of._notes.note_leaders, message.leaders)
         self._link = message.link
         self._hear_time(message.now_s)
         of._urls(tuple(message.urls))
@@ -294,8 +297,10 @@ class _Stream:
     async def _deliver(self, call: Call, open_tickets: set[int], acks: asyncio.Task[None]) -> None:
         while True:
             waiting = asyncio.create_task(self._wait_for_ends())
-            await asyncio.wait([waiting, acks], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            try:
+                await asyncio.wait([waiting, acks], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
             if acks.done():
                 acks.result()
                 return

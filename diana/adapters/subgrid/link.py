@@ -47,6 +47,9 @@ class MemberLink:
         """Under which it was greeted; under another it takes no orders."""
         self.machine = machine
         self.number = number
+        self.identity = ""
+        """Of its data directory."""
+        self.may_lead = False
         self.grants = Grants()
         self.session = 0
         """As the engine knows it; 0: no inventory told yet."""

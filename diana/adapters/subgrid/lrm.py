@@ -6,19 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from diana.adapters.staging.refs import parse_ref
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.adapters.subgrid.identities import Identities
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
 from diana.engine.effects import DropSubgroup, Kill, StageIn, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
-from diana.model.ids import SiteId, SubgroupId
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
 from diana.ports import Emit, LocalResourceManager
 
@@ -32,7 +31,9 @@ class SubGridLrm:
     """`ports.LocalResourceManager` whose workers are this machine and the members attached to it. Belongs to the loop.
 
     `term` is the site leader's at this moment; `alive` gives the subgroups whose files are needed somewhere; `needed`
-    says whether this subgroup and epoch is executed here; `given_up` of which machines an operator expects nothing.
+    says whether this subgroup and epoch is executed here; `known` gives the
+    groups of which anybody may ask for something; `known_as` which data directory a machine's name belongs to,
+    empty while to none; `leaders` where the site may be led from.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class SubGridLrm:
         term: Callable[[], int],
         alive: Callable[[], Iterable[SubgroupId]],
         needed: Callable[[SubgroupId, int], bool],
-        given_up: Callable[[str], bool] = lambda _: False,
+        known: Callable[[], Container[GroupId]] = frozenset,
+        known_as: Callable[[str], str] = lambda _: "",
+        leaders: Callable[[], list[str]] = list,
         urls: tuple[str, ...] = (),
     ) -> None:
-        """ValueError for a damaged file of machines."""
         self.data = data
         self.site = site
         self.machine = machine
@@ -62,11 +64,13 @@ class SubGridLrm:
         self._local = local
         self._alive = alive
         self.needed = needed
-        self._given_up = given_up
+        self._known = known
+        self._known_as = known_as
+        self.leaders = leaders
         self._book = InputBook(data)
-        self._identities = Identities(data.root / "machines.json")
         self._links: dict[str, MemberLink] = {}
         self._numbers = 0
+        self._closed = False
         self._sessions: dict[str, int] = {}
         self._told_by: dict[Run, str] = {}
         """Machines whose ends were emitted, until these are forgotten."""
@@ -136,17 +140,27 @@ class SubGridLrm:
         link = MemberLink(
             hello.machine, self._numbers, self.site, self._book, self.pool, self.emit, self.clock, self.term()
         )
+        link.identity, link.may_lead = hello.identity, hello.may_lead
         self._links[hello.machine] = link
         return link
 
     def _why_not(self, hello: protocol.Hello) -> str:
         if not 1 <= hello.version <= protocol.VERSION:
             return f"it speaks protocol {hello.version}, this release 1 to {protocol.VERSION}; upgrade the older one"
+        if self._closed:
+            return "this node stops"
         if hello.machine == self.machine:
             return f"machine {hello.machine} is the one that leads; join it under another name"
         if hello.term > self.term():
             return f"it obeys term {hello.term}, this machine leads term {self.term()}: somebody else leads the site"
-        return self._identities.admit(hello.machine, hello.identity, self._given_up(hello.machine))
+        link = self._links.get(hello.machine)
+        known = self._known_as(hello.machine) or (link.identity if link else "")
+        if known in ("", hello.identity):
+            return ""
+        return (
+            f"machine {hello.machine} was another data directory before; "
+            f"if that one is gone for good: diana site remove-machine {hello.machine}"
+        )
 
     def on_ready(self, link: MemberLink, ready: protocol.Ready, known: list[Run]) -> None:
         """A whole inventory came."""
@@ -155,6 +169,11 @@ class SubGridLrm:
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
             link.send(protocol.Drop(gone))
+        if link.may_lead:
+            asked_for = self._known()
+            groups = sorted({group_of(SubgroupId(name)) for name in gone})
+            if expired := [str(group) for group in groups if group not in asked_for]:
+                link.send(protocol.Expired(expired))
         self.emit(
             LrmReady(
                 worker=link.machine,
@@ -162,6 +181,7 @@ class SubGridLrm:
                 slots=ready.slots,
                 known=tuple(known),
                 memory_bytes=ready.memory_bytes,
+                identity=link.identity,
             )
         )
 
@@ -199,7 +219,7 @@ class SubGridLrm:
         return link if link is not None and link.number == number else None
 
     def segments(self, machine: str) -> LogSegments:
-        return self._segments.setdefault(machine, LogSegments(self.data.logs_root, machine))
+        return self._segments.setdefault(machine, LogSegments(self.data.logs_root, machine, leader=self.machine))
 
     def disk_of(self, machine: str) -> asyncio.Lock:
         """Held while a batch of the machine goes to the disk."""
@@ -219,6 +239,7 @@ class SubGridLrm:
                 link.send(protocol.Beat(now_s))
 
     def close(self) -> None:
+        self._closed = True
         for link in list(self._links.values()):
             link.end()
         self._links.clear()

@@ -20,7 +20,7 @@ from diana.engine.effects import Kill, StageIn, Start
 from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import JobError, Outcome, OutputFile
-from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec, decode_spec
 from diana.ports import LocalResourceManager
@@ -68,9 +68,10 @@ class Member:
         subgroups_here: Callable[[], list[str]],
         dropped: Callable[[SubgroupId, bool], None],
         delete: Callable[[Gone], None],
+        expired: Callable[[GroupId], None] | None = None,
     ) -> None:
         """`dropped` is told of a subgroup nobody needs, and whether its group has none left here; `delete` of outputs
-        that were delivered."""
+        that were delivered; `expired`, at a machine that may lead, of a group nobody knows any more."""
         self.site = site
         self.machine = machine
         self.slots = slots
@@ -81,6 +82,7 @@ class Member:
         self._subgroups_here = subgroups_here
         self._dropped = dropped
         self._delete = delete
+        self._expired = expired
         self._local: OwnLrm
         self._stager: OwnStager
         self._channel: Channel | None = None
@@ -154,6 +156,9 @@ class Member:
             case protocol.Drop(subgroups):
                 for name in subgroups:
                     self._on_drop(SubgroupId(name))
+            case protocol.Expired(groups):
+                for name in groups:
+                    self._on_expired(GroupId(name))
             case protocol.Beat():
                 pass
             case protocol.Welcome() | protocol.Refused():
@@ -261,6 +266,15 @@ class Member:
         others = {*left, *self._specs, *(start.subgroup for start, _ in self._staging.values())}
         self._stager.drop_subgroup(subgroup)
         self._dropped(subgroup, all(group_of(other) != group for other in others))
+
+    def _on_expired(self, group: GroupId) -> None:
+        held = {group_of(run.subgroup) for run in self._claimed | self.ends.runs()}
+        if self._expired is not None and group not in held:
+            self._expired(group)
+
+    @property
+    def may_lead(self) -> bool:
+        return self._expired is not None
 
     # --- this machine --------------------------------------------------------------------------------------
 

@@ -1,19 +1,24 @@
-"""What a member machine must not forget: who it is, and the highest term of its site's leaders that it obeyed."""
+"""What a member machine must not forget: who it is, the highest term of its site's leaders that it obeyed, and where
+its site may be led from.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
 
 import msgspec
 
-from diana.adapters.subgrid.identities import replace_durably
 from diana.errors import StoreFailed
+
+MOST_LEADERS = 8
 
 
 class _Noted(msgspec.Struct):
     identity: str
     term: int = 0
+    leaders: tuple[str, ...] = ()
 
 
 class Notes:
@@ -38,9 +43,40 @@ class Notes:
     def term(self) -> int:
         return self._noted.term
 
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """host:port of the machines that may lead the site, as the last leader told."""
+        return self._noted.leaders
+
     def note_term(self, term: int) -> None:
         """Durable on return; never falls."""
         if term > self._noted.term:
-            noted = _Noted(self._noted.identity, term)
-            replace_durably(self._path, msgspec.json.encode(noted))
-            self._noted = noted
+            self._write(term=term)
+
+    def note_leaders(self, addresses: list[str]) -> None:
+        """Durable on return."""
+        leaders = tuple(addresses[:MOST_LEADERS])
+        if leaders and set(leaders) != set(self._noted.leaders):
+            self._write(leaders=leaders)
+
+    def _write(self, **changes: object) -> None:
+        noted: _Noted = msgspec.structs.replace(self._noted, **changes)
+        replace_durably(self._path, msgspec.json.encode(noted))
+        self._noted = noted
+
+
+def replace_durably(path: Path, content: bytes) -> None:
+    """The whole new content or the whole old one, whatever happens; durable on return."""
+    spare = path.with_name(path.name + ".new")
+    fd = os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, content)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(spare, path)
+    at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)

@@ -50,6 +50,8 @@ class Hello(_Message):
     """The highest this machine ever obeyed."""
     slots: int
     memory_bytes: int
+    may_lead: bool = False
+    """It keeps the site's journal: what it gathered while it led stays there as long as anybody may ask for it."""
 
 
 class Ready(_Message):
@@ -92,6 +94,8 @@ class Welcome(_Message):
     """Site time."""
     urls: list[str] = []
     """Beginnings of the URLs that jobs of this site may read."""
+    leaders: list[str] = []
+    """host:port of all machines that may lead the site, this one first."""
 
 
 class Refused(_Message):
@@ -150,13 +154,19 @@ class Drop(_Message):
     subgroups: list[str]
 
 
+class Expired(_Message):
+    """Nobody knows these groups any more. Only told to a machine that may lead."""
+
+    groups: list[str]
+
+
 class Beat(_Message):
     now_s: float
     """Site time."""
 
 
 FromMember = Hello | Ready | Known | Lost | Load
-FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Forget | Drop | Beat
+FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Forget | Drop | Expired | Beat
 
 
 # --- deliveries --------------------------------------------------------------------------------------

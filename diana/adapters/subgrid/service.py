@@ -72,7 +72,9 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         link = answer
         _log.info("machine %s attached with %d slots, release %s", link.machine, hello.slots, hello.release)
         lrm = self._lrm
-        yield _frame(protocol.Welcome(protocol.VERSION, link.term, link.number, lrm.clock(), list(lrm.urls)))
+        yield _frame(
+            protocol.Welcome(protocol.VERSION, link.term, link.number, lrm.clock(), list(lrm.urls), lrm.leaders())
+        )
         hearing = asyncio.create_task(self._hear(link, request_iterator))
         try:
             async for frame in link.frames():

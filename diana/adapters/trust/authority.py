@@ -140,6 +140,10 @@ def sign_request(
 ) -> bytes:
     """PEM chain for who holds the key of this request. `identity` is what the caller decided; names in the request are
     ignored. `errors.Denied` for a request that is none, is not signed by its own key, or has another kind of key."""
+    return authority.sign(_proven_key(csr_pem), identity, valid_days=valid_days, wall_s=wall_s)
+
+
+def _proven_key(csr_pem: bytes) -> EllipticCurvePublicKey:
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
@@ -153,7 +157,7 @@ def sign_request(
         raise errors.Denied("certificate request: not a PEM request") from None
     if not proven:
         raise errors.Denied("certificate request: not signed by its own key")
-    return authority.sign(_p256(public), identity, valid_days=valid_days, wall_s=wall_s)
+    return _p256(public)
 
 
 def new_key_and_request(identity: Identity) -> tuple[bytes, bytes]:
@@ -168,15 +172,11 @@ def new_key_and_request(identity: Identity) -> tuple[bytes, bytes]:
 
 
 def request_key(csr_pem: bytes) -> bytes:
-    """The public key of a request (DER), to know the same asker again. `errors.Denied` for one that is none."""
-    from cryptography import x509
+    """The public key of a request (DER), to know the same asker again. `errors.Denied` for one that `sign_request`
+    would not take."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-    try:
-        key = x509.load_pem_x509_csr(csr_pem).public_key()
-        return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    except (ValueError, TypeError):
-        raise errors.Denied("certificate request: not a PEM request") from None
+    return _proven_key(csr_pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def root_vo(root: x509.Certificate) -> str:

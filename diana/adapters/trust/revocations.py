@@ -20,26 +20,10 @@ from pathlib import Path
 
 from diana import errors
 from diana.adapters.trust.chains import Chain
-from diana.model.identity import NOBODY, parse_uri
+from diana.model.ledger import checked_entry
 
 GRACE_S = 7 * 86400.0
 """Seconds that leaves below a revoked site's signer hold after the revocation: a whole life of a site's leaf."""
-
-KINDS = ("site", "signer", "member", "user", "serial")
-
-
-def checked(text: str) -> str:
-    """One entry in its canonical form; ValueError for what is none."""
-    kind, _, name = text.partition(":")
-    if kind == "serial":
-        digits = name.lower().lstrip("0")
-        if digits and not set(digits) - set("0123456789abcdef"):
-            return f"serial:{digits}"
-    elif kind in KINDS:
-        user, at, vo = name.partition("@")
-        if (kind == "user") == bool(at) and parse_uri(f"spiffe://{vo or 'vo'}/{kind}/{user}") != NOBODY:
-            return text
-    raise ValueError(f"{text!r}; write site:NAME, signer:NAME, member:SITE/MACHINE, user:NAME@VO or serial:HEX")
 
 
 def read_file(path: Path) -> frozenset[str]:
@@ -54,7 +38,7 @@ def read_file(path: Path) -> frozenset[str]:
     for number, line in enumerate(text.splitlines(), 1):
         entry = line.partition("#")[0].strip()
         try:
-            found |= {checked(entry)} if entry else set()
+            found |= {checked_entry(entry)} if entry else set()
         except ValueError as error:
             raise errors.UsageError(f"{path}: line {number}: {error}") from None
     return frozenset(found)
@@ -82,7 +66,7 @@ class Revocations:
         good = set()
         for entry in revoked:
             try:
-                good.add(checked(entry))
+                good.add(checked_entry(entry))
             except ValueError:
                 continue
         self._ledger = frozenset(good)

@@ -1,7 +1,7 @@
 """What is told at each turn, and to whom: the own entry to every stream that is held, others' entries to a few drawn.
 
 News of membership comes first, each piece about log n times; then newer words this site has not passed on yet, in the
-order in which they came (the latest first starves some for minutes); then the rest, round and round. Whoever hears all
+order in which they came (the latest first starves some for a minute); then the rest, round and round. Whoever hears all
 sites first-hand and knows the same ones is told nothing of others, so a small VO whose sites all see each other speaks
 as if there were no gossip.
 """

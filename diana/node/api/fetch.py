@@ -42,7 +42,7 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
     if not named:
         raise UsageError(_nothing(request, view.final))
     for name in sorted(named):
-        async with aclosing(_file(folder, name, named[name])) as chunks:
+        async with aclosing(_file(folder, name, named[name], _or_at_the_other(desk))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -73,12 +73,19 @@ def files_below(folder: Path) -> Iterator[str]:
                 yield os.path.relpath(path, folder)
 
 
-async def _file(folder: Path, name: str, sha256: str) -> AsyncGenerator[wire.FetchChunk, None]:
+def _or_at_the_other(desk: Desk) -> str:
+    """Where else a file may be: gathered outputs stay on the machine that led when they came."""
+    if desk.pair is None:
+        return ""
+    return f", or on machine {desk.pair.pair.other} below {desk.about.site}'s data directory there"
+
+
+async def _file(folder: Path, name: str, sha256: str, or_at: str) -> AsyncGenerator[wire.FetchChunk, None]:
     try:
         handle = await asyncio.to_thread(open_below, folder, name)
     except FileNotFoundError:
         raise DianaError(
-            f"output {name} is not in {folder}: still on its way, or moved since it was gathered"
+            f"output {name} is not in {folder}: still on its way, or moved since it was gathered{or_at}"
         ) from None
     try:
         size = os.fstat(handle).st_size

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from diana.errors import DianaError, UsageError
 from diana.model.facts import Facts, FactsKey, Outcome
@@ -16,7 +16,11 @@ from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.views import GroupView
 from diana.node.api.desk import Desk, checked_job
+from diana.node.elsewhere import other_machine
 from diana.wire import client_messages as wire
+
+if TYPE_CHECKING:
+    from diana.node.replication import Replication
 
 WINDOW_JOBS = 65_536
 """Jobs whose log positions are in memory at once; a larger group's facts are read once per window."""
@@ -120,11 +124,29 @@ async def _bytes_of(desk: Desk, group: GroupId, spot: Spot) -> AsyncGenerator[by
         return
     at, end = spot.offset, spot.offset + spot.length
     while at < end:
-        piece = await asyncio.to_thread(read_segment, desk.data, group, spot.segment, at, min(READ_BYTES, end - at))
+        try:
+            piece = await asyncio.to_thread(read_segment, desk.data, group, spot.segment, at, min(READ_BYTES, end - at))
+        except FileNotFoundError:
+            if desk.pair is None or at != spot.offset:
+                raise
+            async with aclosing(_at_the_other(desk, desk.pair, spot)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
         if not piece:
             raise DianaError(f"segment {spot.segment} ends at byte {at}, before the log does")
         at += len(piece)
         yield piece
+
+
+async def _at_the_other(desk: Desk, pair: Replication, spot: Spot) -> AsyncGenerator[bytes, None]:
+    """The machine that led when the job ended has its log."""
+    try:
+        async with aclosing(_remote(desk, spot._replace(site=other_machine(pair)))) as pieces:
+            async for piece in pieces:
+                yield piece
+    except DianaError as error:
+        raise DianaError(f"it lies on machine {pair.pair.other}, not here: {error}") from None
 
 
 async def _remote(desk: Desk, spot: Spot) -> AsyncGenerator[bytes, None]:

@@ -8,13 +8,11 @@ from typing import Any
 from diana.engine.events import Ask, DrainSite, MachineRemoved, SayStatement
 from diana.errors import UsageError
 from diana.model import views
-from diana.model.ledger import POLICY
+from diana.model.ledger import MOST_REASON, POLICY, checked_entry
 from diana.model.principal import Principal
 from diana.node.api.convert import to_message
 from diana.node.api.desk import Desk
 from diana.wire import client_messages as wire
-
-MOST_REASON = 300
 
 
 async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -> wire.OperateResponse:
@@ -59,18 +57,30 @@ async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) 
         ),
     )
     if on:
-        return wire.OperateResponse(text=f"{about} is banned from {desk.about.vo}; all hear of it within a minute")
+        text = f"{about} is banned from {desk.about.vo}; all hear of it within a minute"
+        return wire.OperateResponse(text=text + await _unheard_of(desk, caller, about))
     return wire.OperateResponse(text=f"{about} is trusted again in {desk.about.vo}")
+
+
+async def _unheard_of(desk: Desk, caller: Principal, about: str) -> str:
+    """A ban of a name that was mistyped bans nobody, and somebody should say so."""
+    kind, _, name = about.partition(":")
+    if kind == "user" and name.partition("@")[2] != desk.about.vo:
+        return f" (this VO is {desk.about.vo}: check the name)"
+    if kind != "site":
+        return ""
+    found = await desk.request(views.Sites, lambda number: Ask(request=number, principal=caller, what="sites"))
+    return (
+        "" if any(row.site == name for row in found.sites) else f" (no site {name} is known here: check the name)"
+    )
 
 
 def checked_about(name: str) -> str:
     """A site by its bare name, or any entry of a ban in full."""
-    from diana.adapters.trust.revocations import checked
-
     try:
-        return checked(name if ":" in name else f"site:{name}")
+        return checked_entry(name if ":" in name else f"site:{name}")
     except ValueError as error:
-        raise UsageError(f"ban {error}") from None
+        raise UsageError(f"ban: {error}") from None
 
 
 async def _policy(desk: Desk, caller: Principal, values_json: str) -> wire.OperateResponse:

@@ -6,14 +6,15 @@ it is, the engine checks.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
-from diana.errors import Denied, DianaError, UsageError
+from diana.errors import Denied, DianaError, Overloaded, UsageError
 from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
@@ -21,7 +22,7 @@ from diana.node import standby_api
 from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
-from diana.node.call_rates import CallRates
+from diana.node.call_rates import ByteRates, CallRates
 from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
 from diana.node.replication import Replication
 from diana.node.standby_api import told
@@ -111,6 +112,8 @@ _STREAMED: dict[str, Streamed] = {
     "VerifyDataset": datasets.verify,
 }
 
+REFUSED_AFTER_S = 0.2
+
 
 class Api:
     """`call` for a single answer (its request an iterator for Upload), `stream` for many.
@@ -140,12 +143,15 @@ class Api:
         self._machine = machine
         self._audit = audit
         self._rates = rates or CallRates()
+        self._bytes = ByteRates()
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         """`where`: what the way in knows of the caller's place, for the audit trail."""
         try:
             check(caller, method)
-            self._rates.take(caller, time.monotonic())
+            await self._let_in(caller)
+            if method == "Upload":
+                request = self._slowed(caller, request)
             answer = told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
         except DianaError as error:
             self._note(caller, method, request, where, error)
@@ -158,7 +164,7 @@ class Api:
     ) -> AsyncGenerator[msgspec.Struct, None]:
         try:
             check(caller, method)
-            self._rates.take(caller, time.monotonic())
+            await self._let_in(caller)
             async with aclosing(_STREAMED[method](self._desk, caller, request)) as answers:
                 async for answer in answers:
                     yield told(answer, self._desk.pair, self._machine)
@@ -167,6 +173,21 @@ class Api:
             raise
         self._note(caller, method, request, where, None)
 
+    async def _let_in(self, caller: Principal) -> None:
+        """Who is over the limit and asks again without waiting is made to wait: refusing costs work too."""
+        try:
+            self._rates.take(caller, time.monotonic())
+        except Overloaded:
+            await asyncio.sleep(REFUSED_AFTER_S)
+            raise
+
+    async def _slowed(self, caller: Principal, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """An upload at no more than its user may send."""
+        async for request in requests:
+            yield request
+            if wait_s := self._bytes.take(caller, len(request.data), time.monotonic()):
+                await asyncio.sleep(wait_s)
+
     def _note(self, caller: Principal, method: str, request: Any, where: str, error: DianaError | None) -> None:
         action = ACTIONS.get(method)
         if self._audit is None or (error is None and action in READS):
@@ -174,7 +195,7 @@ class Api:
         if action in READS and not isinstance(error, Denied):
             return
         decision = "allowed" if error is None else "denied" if isinstance(error, Denied) else "refused"
-        named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job"))
+        named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job", "id"))
         target = " ".join(str(text) for text in named if text)
         self._audit.note(
             caller.name or "nobody",

@@ -7,10 +7,13 @@ import os
 import pwd
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
 
 from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted
 from diana.engine.events import Member, SubmitChain, SubmitGroup
+from diana.engine.messages import Authorisation
 from diana.errors import Overloaded, UsageError
 from diana.jobfile import ParsedFile, ParsedJob, parse_file
 from diana.jobfile.check import missing_command
@@ -18,6 +21,7 @@ from diana.jobfile.dag import Waits
 from diana.model.principal import Principal
 from diana.model.spec import GroupSpec
 from diana.model.urls import check_folder_url, is_url
+from diana.node.api import permits
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
 from diana.wire import client_messages as wire
@@ -37,7 +41,10 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
     parsed = await _parsed(desk, request)
     if parsed.needs_files:
         return wire.SubmitResponse(needs_files=tuple(parsed.needs_files))
-    accepted = await _accepted(desk, caller, request, parsed)
+    if request.signs and not request.permits:
+        return wire.SubmitResponse(to_sign=permits.to_sign(desk, caller, request, parsed))
+    signed = permits.checked(caller, desk.about.vo, request, len(parsed.groups))
+    accepted = await _accepted(desk, caller, request, parsed, signed)
     for one, group in zip(parsed.groups, accepted, strict=True):
         blobs = used_blobs(one)
         if blobs:
@@ -59,18 +66,32 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
 
 
 async def _accepted(
-    desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedFile
+    desk: Desk,
+    caller: Principal,
+    request: wire.SubmitRequest,
+    parsed: ParsedFile,
+    signed: Sequence[Authorisation | None],
 ) -> tuple[GroupAccepted, ...]:
     """In the order of the job file."""
     if len(parsed.groups) == 1 and parsed.waits == (Waits(),):
         alone = parsed.groups[0]
         one = await desk.request(
-            GroupAccepted, lambda number: _event(desk, caller, request, alone, number, plan_only=False)
+            GroupAccepted,
+            lambda number: msgspec.structs.replace(
+                _event(desk, caller, request, alone, number, plan_only=False), permit=signed[0]
+            ),
         )
         return (one,)
     members = tuple(
-        Member(spec=one.spec, jobs=one.jobs, refs=tuple(one.refs), after=waits.members, after_groups=waits.groups)
-        for one, waits in zip(parsed.groups, parsed.waits, strict=True)
+        Member(
+            spec=one.spec,
+            jobs=one.jobs,
+            refs=tuple(one.refs),
+            after=waits.members,
+            after_groups=waits.groups,
+            permit=permit,
+        )
+        for one, waits, permit in zip(parsed.groups, parsed.waits, signed, strict=True)
     )
     every = await desk.request(
         GroupsAccepted,

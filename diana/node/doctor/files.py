@@ -95,7 +95,8 @@ def disk(root: Path) -> Results:
             fail("disk", f"{root} cannot be written: {error.strerror}; {left}", "free space there, or mend the disk")
         ]
     if free < least:
-        more = "" if (root / "ballast").exists() else "; the ballast was given up so that running jobs can end"
+        given_up = (root / "journal.db").exists() and not (root / "ballast").exists()
+        more = "; the ballast was given up so that running jobs can end" if given_up else ""
         mend = "free space there, or fetch and drop old groups"
         return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}", mend)]
     if room.f_files and room.f_favail < 1000:

@@ -24,7 +24,7 @@ ANSWER_S = 1.8
 CLOCK_WARN_S, CLOCK_FAIL_S = 1.0, 60.0
 GROUP, MDNS_PORT = "224.0.0.251", 5353
 
-ClockSet = "set this machine's clock: timedatectl set-ntp true, or chronyc makestep"
+SET_CLOCK = "set this machine's clock: timedatectl set-ntp true, or chronyc makestep"
 
 
 class Target(NamedTuple):
@@ -163,7 +163,7 @@ def _own(ahead_s: float, sites: list[str]) -> CheckResult:
     if abs(ahead_s) <= CLOCK_WARN_S:
         return ok("clock", f"within {max(abs(ahead_s), 0.1):.1f} s of {others}")
     found = f"this machine's clock is {_apart(-ahead_s)} that of {others}"
-    mend = ClockSet if len(sites) > 1 else f"{ClockSet}; if it is right, {sites[0]}'s is wrong"
+    mend = SET_CLOCK if len(sites) > 1 else f"{SET_CLOCK}; if it is right, {sites[0]}'s is wrong"
     return fail("clock", found, mend) if abs(ahead_s) > CLOCK_FAIL_S else warn("clock", found, mend)
 
 
@@ -216,9 +216,11 @@ def _join(address: str, port: int) -> str:
 
 
 def of_this_machine() -> tuple[str, ...]:
-    from diana.adapters.zeroconf_discovery import interfaces
+    """IPv4 addresses, loopback only when there is no other. As discovery has them, whose library takes long to load."""
+    import ifaddr
 
-    return interfaces()
+    found = sorted(str(ip.ip) for adapter in ifaddr.get_adapters() for ip in adapter.ips if ip.is_IPv4)
+    return tuple(one for one in found if not ipaddress.ip_address(one).is_loopback) or tuple(found)
 
 
 def targets_of(peers: Sequence[str], site: str = "") -> list[Target]:

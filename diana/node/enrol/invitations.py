@@ -77,10 +77,26 @@ class Invitations:
 
     async def add(self, invitation: Invitation) -> None:
         """Durable on return."""
-        now_s = self._wall_s()
-        if sum(1 for i in self._known.values() if not i.used_by and not i.expired(now_s)) >= MOST_OPEN:
+        if len(self.open()) >= MOST_OPEN:
             raise UsageError(f"invite: {MOST_OPEN} invitations are open; wait until some have run out")
         await self._write(invitation)
+
+    def open(self) -> list[Invitation]:
+        """Those somebody can still join with, the soonest to run out first."""
+        now_s = self._wall_s()
+        found = [one for one in self._known.values() if not one.used_by and not one.expired(now_s)]
+        return sorted(found, key=lambda one: (one.expires_wall_s, one.id))
+
+    async def withdraw(self, invitation_id: str) -> Invitation:
+        """Durable on return: its bearer hears that it expired. UsageError for one that is not open."""
+        found = {one.id: one for one in self.open()}.get(invitation_id)
+        if found is None:
+            raise UsageError(
+                f"invite: {invitation_id!r} is no open invitation of this site; diana invite --list names them"
+            )
+        changed = msgspec.structs.replace(found, expires_wall_s=self._wall_s())
+        await self._write(changed)
+        return changed
 
     async def use(self, invitation_id: str, key: str, name: str, address: str) -> None:
         """Durable on return: from now on only `key` is answered."""

@@ -15,7 +15,7 @@ from diana.node.enrol import tokens
 from diana.node.enrol.invitations import TELL_S, Invitation, Invitations
 from diana.node.enrol.names import Names
 from diana.node.enrol.signing import Signing
-from diana.wire.client_messages import InviteRequest, InviteResponse
+from diana.wire.client_messages import InviteRequest, InviteResponse, OpenInvitation
 
 DEFAULT_FOR_S = 3600.0
 MOST_FOR_S = 30 * 86_400.0
@@ -46,7 +46,10 @@ class Inviting:
         self._wall_s = wall_s
 
     async def invite(self, caller: str, request: InviteRequest) -> InviteResponse:
-        """A token for one newcomer. UsageError for what cannot be invited, or not from here."""
+        """A token for one newcomer; or what is open, or withdrawn. UsageError for what cannot be invited, or not from
+        here."""
+        if request.order:
+            return await self._manage(request)
         kind = request.kind or "site"
         if kind not in tokens.KINDS:
             raise UsageError(f"invite: {kind!r} is none of {', '.join(tokens.KINDS)}")
@@ -58,7 +61,7 @@ class Inviting:
             raise UsageError(f"invite: again wants the name of the {kind} that comes back")
         for_s = request.for_s or DEFAULT_FOR_S
         if not 1.0 <= for_s <= MOST_FOR_S:
-            raise UsageError(f"invite: {for_s:g} s is too short or too long; want 1 s to 30 days")
+            raise UsageError(f"invite: it is to hold for {for_s / 86_400.0:g} days; want 1 s to 30 days")
         addresses = self._addresses_for(request.address)
         seed, until_s = os.urandom(SEED_BYTES), self._wall_s() + for_s
         (root,) = certificates_in(self._keys / "vo.pem", most=1)
@@ -90,12 +93,33 @@ class Inviting:
             expires_wall_s=until_s,
         )
 
+    async def _manage(self, request: InviteRequest) -> InviteResponse:
+        if request.order == "withdraw":
+            found = [await self._invitations.withdraw(request.id)]
+        elif request.order == "list":
+            found = self._invitations.open()
+        else:
+            raise UsageError(f"invite: order {request.order!r}: want list or withdraw")
+        told = tuple(
+            OpenInvitation(
+                id=one.id, kind=one.kind, name=one.name, made_by=one.made_by, expires_wall_s=one.expires_wall_s
+            )
+            for one in found
+        )
+        return InviteResponse(vo=self._vo, site=self._site, open=told)
+
     def _addresses_for(self, address: str) -> tuple[str, ...]:
         if not address and not self._addresses:
             raise UsageError("invite: nobody can dial this site; name a way in with --at HOST:PORT")
-        try:
-            if address and not host_port(address)[1]:
-                raise ValueError
-        except ValueError:
-            raise UsageError(f"invite: {address!r} is no address; write HOST:PORT") from None
+        check_address("invite", address)
         return (address,) if address else self._addresses[: tokens.MOST_ADDRESSES]
+
+
+def check_address(verb: str, address: str) -> None:
+    """UsageError unless it is empty or host:port with a port that can be dialled."""
+    try:
+        good = not address or (address.isprintable() and host_port(address)[1] > 0)
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(f"{verb}: {address!r} is no address; write HOST:PORT")

@@ -233,5 +233,6 @@ def _join_user(token: tokens.Token, name: str, out: Path) -> Joined:
             token, inviter, enrol_pb2.JoinRequest(name=name, leaf_request=keys.leaf_request, release=__version__)
         )
         keys.install_credential(out, answer)
-        setup.write_credential(out / "credential.toml", answer.name, answer.vo, answer.site, inviter.address)
+        others = [a for a in dict.fromkeys(answer.addresses) if a != inviter.address and _good(a)]
+        setup.write_credential(out / "credential.toml", answer.name, answer.vo, answer.site, inviter.address, others)
     return _joined(answer, token, out, None)

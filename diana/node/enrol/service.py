@@ -22,9 +22,10 @@ from diana.adapters.trust.invites import invited_by
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import Denied, DianaError, UsageError
 from diana.model.identity import Identity
-from diana.node.config import host_port
+from diana.model.principal import Principal, Role
+from diana.node.call_rates import CallRates
 from diana.node.enrol.invitations import Invitation, Invitations
-from diana.node.enrol.inviting import Inviting
+from diana.node.enrol.inviting import Inviting, check_address
 from diana.node.enrol.names import Names
 from diana.node.enrol.proof import speaks_for
 from diana.node.enrol.signing import NO_PROOF, Proof, Signing
@@ -35,6 +36,11 @@ MOST_SKEW_S = 240.0
 """Clocks further apart cannot use each other's certificates, which hold from 300 s before they were made."""
 MOST_TOLD = 8
 """Addresses of other sites that a newcomer is told."""
+
+SIGNED_PER_S, SIGNED_AT_ONCE = 5.0, 2000.0
+"""Per caller: a site of two thousand machines that were all off may renew them at once."""
+MOST_FIELD = 300
+"""Characters of a name or address in a request: an invitation is no way to fill a disk."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +65,9 @@ class Enrolment:
         distrust: Callable[[bytes], str],
         note: Note,
         wall_s: Callable[[], float] = time.time,
+        machines: Callable[[], list[str]] = list,
     ) -> None:
+        """`machines`: where the site's machines are that may lead it."""
         self._keys = keys
         self._site = site
         self._vo = vo
@@ -67,6 +75,7 @@ class Enrolment:
         self._signing = signing
         self._addresses = addresses
         self._peer_addresses = peer_addresses
+        self._machines = machines
         self._names = Names(site, invitations, known_sites)
         self.invite = Inviting(
             keys=keys,
@@ -82,6 +91,8 @@ class Enrolment:
         self._note = note
         self._wall_s = wall_s
         self._naming = asyncio.Lock()
+        self._rates = CallRates(SIGNED_PER_S, SIGNED_AT_ONCE)
+        self._admitting: dict[str, asyncio.Lock] = {}
 
     def attach(self, server: grpc.aio.Server) -> None:
         add: Any = enrol_pb2_grpc.add_EnrolServicer_to_server
@@ -97,13 +108,15 @@ class Enrolment:
         """Denied or UsageError says why not, and nothing was changed."""
         invitation = self._invitations.get(self.invited(leaf_pem))
         who = f"invitation {invitation.id}" if invitation else "nobody"
-        target = (
-            f"{invitation.kind if invitation else ''} {invitation.name if invitation else ''} {request.name}".strip()
-        )
+        wanted = (invitation.kind, invitation.name or request.name[:MOST_FIELD]) if invitation else ()
+        target = " ".join(filter(None, wanted))
         try:
             if invitation is None:
                 raise Denied("join: this site knows no such invitation; ask for a new one")
-            answer = await self._admit(invitation, request)
+            _check_fields(request)
+            # One at a time: a use that came to nothing is taken back only while no other may have come of it.
+            async with self._admitting.setdefault(invitation.id, asyncio.Lock()):
+                answer = await self._admit(invitation, request)
         except DianaError as error:
             self._note(who, "join", target, "denied", f"{error} [{where}]")
             raise
@@ -124,7 +137,6 @@ class Enrolment:
                 )
             if not name:
                 raise UsageError(f"join: the invitation names no {invitation.kind}; name it: diana join TOKEN NAME")
-            _check_address(request.address)
             fresh = not invitation.used_by
             if fresh:
                 await self._names.check(invitation.kind, name, invitation.again, "join")
@@ -185,7 +197,7 @@ class Enrolment:
         )
 
     def _told(self, kind: str, own: str) -> list[str]:
-        more = self._peer_addresses() if kind == "site" else self._invitations.addresses("standby")
+        more = self._peer_addresses() if kind == "site" else self._machines() + self._invitations.addresses("standby")
         found = dict.fromkeys((*self._addresses, *more))
         return [address for address in found if address != own][:MOST_TOLD]
 
@@ -197,7 +209,8 @@ class Enrolment:
     # --- renewals ----------------------------------------------------------------------------------------
 
     async def sign(self, caller: Identity, request: enrol_pb2.SignRequest) -> enrol_pb2.SignResponse:
-        """Denied unless the caller may have it signed."""
+        """Denied unless the caller may have it signed; Overloaded for one who asks for more than a large site needs."""
+        self._rates.take(Principal(Role.PEER, caller.said), time.monotonic())
         wanted = Identity(request.kind, request.name, self._vo)  # type: ignore[arg-type]
         shown: Proof = (request.certificate, request.signature)
         proven = shown != NO_PROOF and speaks_for(wanted, request.request, shown, self._distrust)
@@ -252,12 +265,10 @@ def signer_sites(known: dict[str, str]) -> list[enrol_pb2.SignerSite]:
     return [enrol_pb2.SignerSite(site=site, address=address) for site, address in known.items()]
 
 
-def _check_address(address: str) -> None:
-    try:
-        if address and not host_port(address)[1]:
-            raise ValueError
-    except ValueError:
-        raise UsageError(f"join: {address!r} is no address; write HOST:PORT") from None
+def _check_fields(request: enrol_pb2.JoinRequest) -> None:
+    if any(len(text) > MOST_FIELD for text in (request.name, request.suggestion, request.address)):
+        raise UsageError(f"join: a name or address of more than {MOST_FIELD} characters is none")
+    check_address("join", request.address)
 
 
 def _long(seconds: float) -> str:

@@ -13,9 +13,10 @@ import msgspec
 
 from diana import errors
 from diana.adapters.trust.making import write_new
-from diana.model.ids import SiteId
+from diana.model.ids import SiteId, site_id
 
 MOST = 64
+MOST_ADDRESS = 300
 
 
 class SignerBook:
@@ -37,8 +38,17 @@ class SignerBook:
         """Durable on return; blocks on the disk when something is new."""
         known = dict(self._sites)
         for site, address in dict(sites).items():
+            if len(address) > MOST_ADDRESS or not _is_site(site):
+                continue
             if site in known or len(known) < MOST:
                 known[site] = address or known.get(site, "")
         if known != self._sites:
             write_new(self._path, msgspec.json.encode(dict(sorted(known.items()))), 0o600)
             self._sites = known
+
+
+def _is_site(name: str) -> bool:
+    try:
+        return bool(site_id(name))
+    except ValueError:
+        return False

@@ -57,6 +57,7 @@ class Signing:
         self._channel_for = channel_for
         self._peers = peers
         self._wall_s = wall_s
+        self._tries = 0
 
     @property
     def is_signer(self) -> bool:
@@ -96,11 +97,18 @@ class Signing:
     async def _ask_around(self, wanted: Identity, request: bytes, proof: Proof) -> bytes:
         signers = list(self.book.all())
         others = [site for site in sorted(self._peers()) if site not in signers]
+        # Anybody may have told of signers that are none: who cannot be reached is passed over, and each time another
+        # begins, so that in time all are asked.
+        asked = [*signers, *others]
+        begin = self._tries % max(1, len(asked))
+        self._tries += MOST_ASKED
         refusals: list[str] = []
-        for site in [*signers, *others][:MOST_ASKED]:
-            channel = None if site == self._site else self._channel_for(SiteId(site))
+        left = MOST_ASKED
+        for site in (*asked[begin:], *asked[:begin]):
+            channel = None if site == self._site or not left else self._channel_for(SiteId(site))
             if channel is None:
                 continue
+            left -= 1
             try:
                 return await self._ask(channel, wanted, request, proof)
             except grpc.aio.UsageError:

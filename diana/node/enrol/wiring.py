@@ -60,6 +60,7 @@ class Enrolling:
         door: EngineDoor,
         keyring: Any,
         note: Note,
+        machines: Callable[[], list[str]] = list,
     ) -> Enrolment:
         """Serve enrolment and renew from now on. Before the server is started."""
         self._transport = transport
@@ -78,6 +79,7 @@ class Enrolling:
             known_sites=_known(door, config),
             distrust=keyring.distrust,
             note=note,
+            machines=machines,
         )
         self._enrolment.attach(server)
         renewal = Renewal(

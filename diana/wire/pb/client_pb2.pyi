@@ -28,20 +28,54 @@ class Option(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("content", "format", "source_name", "key", "options", "files")
+    __slots__ = ("content", "format", "source_name", "key", "options", "files", "signs", "permits")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
+    SIGNS_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
     content: bytes
     format: str
     source_name: str
     key: str
     options: _containers.RepeatedCompositeFieldContainer[Option]
     files: _containers.RepeatedCompositeFieldContainer[UploadedFile]
-    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ...) -> None: ...
+    signs: bool
+    permits: _containers.RepeatedCompositeFieldContainer[Permit]
+    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ..., signs: _Optional[bool] = ..., permits: _Optional[_Iterable[_Union[Permit, _Mapping]]] = ...) -> None: ...
+
+class Permit(_message.Message):
+    __slots__ = ("spec_sha256", "submission", "audience", "signed_wall_s", "expires_wall_s", "certificate", "signature")
+    SPEC_SHA256_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    SIGNED_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    spec_sha256: str
+    submission: str
+    audience: str
+    signed_wall_s: float
+    expires_wall_s: float
+    certificate: bytes
+    signature: bytes
+    def __init__(self, spec_sha256: _Optional[str] = ..., submission: _Optional[str] = ..., audience: _Optional[str] = ..., signed_wall_s: _Optional[float] = ..., expires_wall_s: _Optional[float] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class ToSign(_message.Message):
+    __slots__ = ("spec", "submission", "owner", "audience")
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    spec: bytes
+    submission: str
+    owner: str
+    audience: str
+    def __init__(self, spec: _Optional[bytes] = ..., submission: _Optional[str] = ..., owner: _Optional[str] = ..., audience: _Optional[str] = ...) -> None: ...
 
 class SubmittedGroup(_message.Message):
     __slots__ = ("group", "name", "jobs", "after")
@@ -56,16 +90,18 @@ class SubmittedGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., jobs: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
-    __slots__ = ("group", "jobs", "needs_files", "groups")
+    __slots__ = ("group", "jobs", "needs_files", "groups", "to_sign")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FILES_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    TO_SIGN_FIELD_NUMBER: _ClassVar[int]
     group: str
     jobs: int
     needs_files: _containers.RepeatedScalarFieldContainer[str]
     groups: _containers.RepeatedCompositeFieldContainer[SubmittedGroup]
-    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[SubmittedGroup, _Mapping]]] = ...) -> None: ...
+    to_sign: _containers.RepeatedCompositeFieldContainer[ToSign]
+    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[SubmittedGroup, _Mapping]]] = ..., to_sign: _Optional[_Iterable[_Union[ToSign, _Mapping]]] = ...) -> None: ...
 
 class UploadRequest(_message.Message):
     __slots__ = ("sha256", "data")
@@ -820,21 +856,39 @@ class LinkMap(_message.Message):
     def __init__(self, site: _Optional[str] = ..., links: _Optional[_Iterable[_Union[LinkView, _Mapping]]] = ..., links_left_out: _Optional[int] = ..., near: _Optional[_Iterable[_Union[NearSite, _Mapping]]] = ...) -> None: ...
 
 class InviteRequest(_message.Message):
-    __slots__ = ("kind", "name", "for_s", "address", "again")
+    __slots__ = ("kind", "name", "for_s", "address", "again", "order", "id")
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     FOR_S_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     AGAIN_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
     kind: str
     name: str
     for_s: float
     address: str
     again: bool
-    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., for_s: _Optional[float] = ..., address: _Optional[str] = ..., again: _Optional[bool] = ...) -> None: ...
+    order: str
+    id: str
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ..., for_s: _Optional[float] = ..., address: _Optional[str] = ..., again: _Optional[bool] = ..., order: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
+
+class OpenInvitation(_message.Message):
+    __slots__ = ("id", "kind", "name", "made_by", "expires_wall_s")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MADE_BY_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    kind: str
+    name: str
+    made_by: str
+    expires_wall_s: float
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., made_by: _Optional[str] = ..., expires_wall_s: _Optional[float] = ...) -> None: ...
 
 class InviteResponse(_message.Message):
-    __slots__ = ("token", "kind", "name", "vo", "site", "addresses", "expires_wall_s")
+    __slots__ = ("token", "kind", "name", "vo", "site", "addresses", "expires_wall_s", "open")
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -842,6 +896,7 @@ class InviteResponse(_message.Message):
     SITE_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
     token: str
     kind: str
     name: str
@@ -849,7 +904,8 @@ class InviteResponse(_message.Message):
     site: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
     expires_wall_s: float
-    def __init__(self, token: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., vo: _Optional[str] = ..., site: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., expires_wall_s: _Optional[float] = ...) -> None: ...
+    open: _containers.RepeatedCompositeFieldContainer[OpenInvitation]
+    def __init__(self, token: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., vo: _Optional[str] = ..., site: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., expires_wall_s: _Optional[float] = ..., open: _Optional[_Iterable[_Union[OpenInvitation, _Mapping]]] = ...) -> None: ...
 
 class OperateRequest(_message.Message):
     __slots__ = ("order", "name", "reason", "values_json")

@@ -141,7 +141,8 @@ class Spawner:
             return
         self._table.note_term(hello.term)
         self._server.promote(link)
-        self._launcher.site, self._launcher.machine = hello.site, hello.machine
+        self._launcher.site = hello.site
+        self._runner.of_machine(hello.machine)
         self._runner.others.program = hello.run_as or self._runner.others.program
         self._runner.slots.resize(hello.slots)
         self._greet = link

@@ -67,6 +67,11 @@ class Runner:
         self._not_before_s = 0.0
         self.to_tell: list[Job] = []
 
+    def of_machine(self, machine: str) -> None:
+        """The name of this machine within its site."""
+        self._launcher.machine = machine
+        self._segments.of_machine(machine)
+
     def busy(self) -> bool:
         return bool(self.running or self._draining or self._table.queue)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from diana.model.ids import MAIN_MACHINE
+
 SEGMENT_BYTES = 64 << 20
 _OPEN_MOST = 256
 
@@ -56,6 +58,12 @@ class Segments:
         self._segment_bytes = segment_bytes
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._open: dict[tuple[str, int], Segment] = {}
+        self._prefix = ""
+
+    def of_machine(self, machine: str) -> None:
+        """Segments begun from now on are this machine's. Facts outlive the machine that leads the site, and no two of
+        its machines may call different files the same."""
+        self._prefix = "" if machine in ("", MAIN_MACHINE) else f"{machine}."
 
     def at(self, group: str, slot: int) -> Segment:
         """The segment the next job of `group` in `slot` writes to; OSError when it cannot be made."""
@@ -65,11 +73,11 @@ class Segments:
         folder = self._root / group
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = self._last(folder, slot)
-        if number and (folder / f"{slot}-{number}.log").stat().st_size >= self._segment_bytes:
+        if number and (folder / f"{self._prefix}{slot}-{number}.log").stat().st_size >= self._segment_bytes:
             number += 1
         if found is not None:
             os.close(found.fd)
-        return self._keep(group, slot, f"{group}/{slot}-{number or 1}.log")
+        return self._keep(group, slot, f"{group}/{self._prefix}{slot}-{number or 1}.log")
 
     def named(self, name: str, group: str, slot: int) -> Segment:
         """The very segment an earlier spawner gave to a job that still runs."""
@@ -92,13 +100,12 @@ class Segments:
                 del self._open[key]
                 os.close(segment.fd)
 
-    @staticmethod
-    def _last(folder: Path, slot: int) -> int:
+    def _last(self, folder: Path, slot: int) -> int:
         numbers = [0]
         for name in os.listdir(folder):
-            head, _, tail = name.partition("-")
+            head, _, tail = name.rpartition("-")
             number, _, kind = tail.partition(".")
-            if head == str(slot) and kind == "log" and number.isdecimal():
+            if head == f"{self._prefix}{slot}" and kind == "log" and number.isdecimal():
                 numbers.append(int(number))
         return max(numbers)
 

@@ -1,0 +1,27 @@
+"""What a user signs for a submission (PROMISES 5.6)."""
+
+from __future__ import annotations
+
+from diana.wire.client_base import Base as _Message
+
+
+class Permit(_Message, frozen=True):
+    """What a user signed: the owner asks for this spec at this site, once (`policy/statement.py`)."""
+
+    spec_sha256: str = ""
+    submission: str = ""
+    """Which submission, and which group of it."""
+    audience: str = ""
+    """The site."""
+    signed_wall_s: float = 0.0
+    expires_wall_s: float = 0.0
+    certificate: bytes = b""
+    signature: bytes = b""
+
+
+class ToSign(_Message, frozen=True):
+    spec: bytes = b""
+    """Canonical bytes of the group's spec."""
+    submission: str = ""
+    owner: str = ""
+    audience: str = ""
