@@ -25,9 +25,13 @@ from diana.model.settings import Settings
 from diana.policy.sharing import Sharing
 from diana.ports import Emit
 from diana.wire.pb import data_pb2, data_pb2_grpc
-from diana.wire.tls import peer_identity
+from diana.wire.tls import UNUSED_S, peer_identity
 
 PING_WAIT_S = 5.0
+QUIET_TIMES = 6
+"""A link that carries nothing is pinged so many times less often."""
+FIRST_PINGS = 3
+"""Of a new link come as if it were in use."""
 MOST_PINGS_PER_S = 20.0
 """Of a node with many peers: each is then asked less often."""
 FIRST_PROBE_BYTES = 256 << 10
@@ -72,15 +76,21 @@ class LinkProbe:
         channel_for: ChannelFor,
         peers: Callable[[], Iterable[SiteId]],
         emit: Emit,
+        in_use: Callable[[SiteId], bool] = lambda _: False,
+        spare_channel: ChannelFor = lambda _: None,
         rng: random.Random | None = None,
         ping_every_s: float = _DEFAULTS.ping_every_s,
         ping_wait_s: float = PING_WAIT_S,
         throughput_every_s: float = _DEFAULTS.probe_every_s,
         bytes_per_hour: int = _DEFAULTS.probe_bytes_per_hour,
     ) -> None:
-        """`peers`: the linked sites now. `channel_for`: the shared channel to a site, None while there is none."""
+        """`peers`: the linked sites now. `channel_for`: the shared channel to a site, None while there is none.
+        `in_use`: whether work or data went over the link lately. `spare_channel`: one that is open anyway, for pings
+        over links that carry nothing, so that none is opened for them."""
         self._channel_for = channel_for
         self._peers = peers
+        self._in_use = in_use
+        self._spare_channel = spare_channel
         self._emit = emit
         self._rng = rng or random.Random()
         self._ping_every_s = ping_every_s
@@ -89,6 +99,8 @@ class LinkProbe:
         self._allowance = Allowance(bytes_per_hour)
         self._throughput_due_s: dict[SiteId, float] = {}
         self._warm: dict[SiteId, grpc.aio.Channel] = {}
+        self._asked: dict[SiteId, tuple[int, float]] = {}
+        """Pings since the link is there, and when the last was sent."""
         self._gate = asyncio.Semaphore(_PROBES_AT_ONCE)
         self._busy: dict[SiteId, asyncio.Task[None]] = {}
         self._sharing: dict[SiteId, Sharing] = {}
@@ -151,27 +163,40 @@ class LinkProbe:
     # --- pings -----------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
             sites = sorted(self._peers())
+            for site in self._asked.keys() - set(sites):
+                del self._asked[site]
+            every_s = max(self._ping_every_s, len(sites) / MOST_PINGS_PER_S)
             for site in sites:
-                if site not in self._busy:
+                if site not in self._busy and clock() >= self._due_s(site, every_s):
                     task = self._busy[site] = asyncio.create_task(self._measure(site))
                     task.add_done_callback(lambda _, site=site: self._busy.pop(site, None))  # type: ignore[misc]
-            every_s = max(self._ping_every_s, len(sites) / MOST_PINGS_PER_S)
             # New peers are looked for more often than old ones are pinged.
-            for _ in range(5):
-                await asyncio.sleep(every_s / 5 * self._rng.uniform(0.9, 1.1))
-                if any(site not in self._warm for site in self._peers()):
-                    break
+            await asyncio.sleep(every_s / 5 * self._rng.uniform(0.9, 1.1))
+
+    def _due_s(self, site: SiteId, every_s: float) -> float:
+        """When to ping it next. A link nobody uses needs an eye now and then, and one for which a connection would have
+        to be made only as often as it is probed."""
+        asked, asked_s = self._asked.get(site, (0, float("-inf")))
+        if asked < FIRST_PINGS or self._in_use(site):
+            return asked_s + every_s
+        quiet_s = QUIET_TIMES * every_s
+        return asked_s + (quiet_s if self._spare_channel(site) is not None else max(quiet_s, self._throughput_every_s))
 
     async def _measure(self, site: SiteId) -> None:
+        now_s = asyncio.get_running_loop().time()
+        asked, asked_s = self._asked.get(site, (0, now_s))
         async with self._gate:
-            channel = self._channel_for(site)
+            spare = None if self._in_use(site) else self._spare_channel(site)
+            channel = self._channel_for(site) if spare is None else spare
             if channel is None:
                 return
             stub = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
+            self._asked[site] = 0, now_s
             try:
-                if self._warm.get(site) is not channel:
+                if self._warm.get(site) is not channel or (spare is None and now_s - asked_s > UNUSED_S / 2):
                     # The first call pays for the handshake.
                     await stub.Ping(data_pb2.PingRequest(), timeout=self._ping_wait_s)
                     self._warm[site] = channel
@@ -179,6 +204,7 @@ class LinkProbe:
             except (grpc.aio.AioRpcError, grpc.aio.UsageError, TimeoutError):
                 self._warm.pop(site, None)
                 return
+            self._asked[site] = asked + 1, now_s
         if rtt_s is not None and asyncio.get_running_loop().time() >= self._throughput_due_s.get(site, 0.0):
             self._to_probe.setdefault(site, rtt_s)
             if self._prober is None or self._prober.done():

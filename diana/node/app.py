@@ -247,7 +247,13 @@ class _Node:
         self.links = links
         transport = self.transport = links.transport
         links.attach(server)
-        probe = LinkProbe(channel_for=transport.channel_for, peers=transport.peers, emit=runner.emit_own)
+        probe = LinkProbe(
+            channel_for=transport.channel_for,
+            peers=transport.peers,
+            emit=runner.emit_own,
+            in_use=links.in_use,
+            spare_channel=links.spare_channel,
+        )
         probe.configure(config.settings)
         ProbeService(config.site).attach(server)
         self.stager = FileStager(

@@ -72,6 +72,16 @@ class Links:
         await self._service.stop()
         await self.transport.stop()
 
+    def in_use(self, site: SiteId) -> bool:
+        """Whether work went over the stream to the site lately."""
+        link = self.transport.link(site)
+        return link is not None and link.in_use()
+
+    def spare_channel(self, site: SiteId) -> grpc.aio.Channel | None:
+        """The one the stream to the site runs over, if this side made it."""
+        link = self.transport.link(site)
+        return link.spare_channel() if link else None
+
     def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
         return self.transport.channel_for(site)
 

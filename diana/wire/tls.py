@@ -27,12 +27,18 @@ MAX_GRPC_BYTES = 4 << 20
 
 LEARN_WAIT_S = 5.0
 
+UNUSED_S = 60.0
+"""A channel without a call for so long lets its connection go; the next call makes another."""
+
 KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.keepalive_time_ms", 3_000),
+    # Peers say something every 3 s, which spares the ping. A connection that no longer acknowledges what was written
+    # ends by the kernel's timer, which gRPC sets to the time-out below.
+    ("grpc.keepalive_time_ms", 5_000),
     ("grpc.keepalive_timeout_ms", 3_000),
     # The time-out that in fact ends a dead connection; 60 s unless set.
     ("grpc.http2.ping_timeout_ms", 3_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    # A connection without calls is looked after by whoever calls next.
+    ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MAX_GRPC_BYTES),
     ("grpc.max_send_message_length", MAX_GRPC_BYTES),
@@ -176,6 +182,7 @@ def open_channel(address: str, site: str, vo: str, credentials: Credentials, *, 
             ("grpc.ssl_target_name_override", server_name(site, vo, machine)),
             # A channel of its own connection: else a redial meets the back-off of the channel before it.
             ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.client_idle_timeout_ms", int(UNUSED_S * 1000)),
         ],
     )
 

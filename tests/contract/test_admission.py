@@ -36,10 +36,11 @@ UNREACHED = grpc.StatusCode.UNAVAILABLE
 
 
 class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """`/t/Who` says who calls; `/t/Pull` streams for ever; `/t/Talk` echoes; any other is a `Who`."""
+    """`/t/Who` says who calls; `/t/Pull` and `/t/Flood` stream for ever; `/t/Talk` echoes; any other is a `Who`."""
 
     def __init__(self) -> None:
         self.ended = 0
+        self.flooded_s = 0.0
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         async def who(_: bytes, context: Any) -> bytes:
@@ -53,6 +54,14 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             finally:
                 self.ended += 1
 
+        async def flood(_: bytes, context: Any) -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    self.flooded_s = time.monotonic()
+                    yield bytes(1 << 20)
+            finally:
+                self.ended += 1
+
         async def talk(_: Any, context: Any) -> None:
             try:
                 while (data := await context.read()) is not grpc.aio.EOF:
@@ -62,6 +71,8 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
 
         if details.method == "/t/Pull":
             return grpc.unary_stream_rpc_method_handler(pull)
+        if details.method == "/t/Flood":
+            return grpc.unary_stream_rpc_method_handler(flood)
         if details.method == "/t/Talk":
             return grpc.stream_stream_rpc_method_handler(talk)
         return grpc.unary_unary_rpc_method_handler(who)
@@ -180,6 +191,20 @@ async def test_open_streams_of_who_is_revoked_are_broken_off_within_seconds(vo: 
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await gamma.unary_unary("/t/Who")(b"")
         assert caught.value.code() is DENIED
+
+
+async def test_a_caller_that_is_revoked_while_it_reads_nothing_is_told_when_it_reads_again(vo: Vo) -> None:
+    async with open_channel(vo.address, "alpha", "lab", vo.credentials("gamma")) as gamma:
+        call = gamma.unary_stream("/t/Flood")(b"")
+        await call.read()
+        while time.monotonic() < vo.calls.flooded_s + 0.3:
+            await asyncio.sleep(0.05)
+        vo.ring.set_revoked(frozenset({"site:gamma"}))
+        async with asyncio.timeout(10):
+            while not vo.calls.ended:
+                await asyncio.sleep(0.05)
+        code, words, _ = await ends(call.read)
+        assert code is DENIED and "revoked by the VO" in words
 
 
 async def test_a_stream_ends_when_its_certificate_runs_out_unrenewed(vo: Vo) -> None:

@@ -21,7 +21,7 @@ from diana.node.doorway import Doorway
 from diana.node.following import Revoked, standing, statements_in
 from diana.ports import Batch, Journal
 
-BAN = Statement(kind="revoke", about="site:gamma", wall_s=10.0, signer="alpha", reason="stolen")
+BAN = Statement(kind="revoke", about="site:gamma", wall_s=10.0, signer=SiteId("alpha"), reason="stolen")
 LIFT = msgspec.structs.replace(BAN, kind="lift", wall_s=20.0)
 
 

@@ -58,7 +58,7 @@ def test_three_sites_join_and_a_fourth_and_renewals_do_without_the_first(grid: G
 def test_a_signer_renews_for_itself_also_after_it_was_off_for_too_long(grid: Grid) -> None:
     alpha = grid.add("alpha", own_vo=True)
     config = load_config(alpha.paths.config)
-    write_config(alpha.paths.config, msgspec.structs.replace(config, trust=Trust(leaf_days=8.0 / 86_400.0)))
+    write_config(alpha.paths.config, msgspec.structs.replace(config, trust=Trust(leaf_days=9.0 / 86_400.0)))
     certificates.issue_site(
         alpha.paths.keys, "alpha", alpha.paths.keys, valid_days=1.0, wall_s=time.time() - 3 * 86_400.0
     )

@@ -29,6 +29,7 @@ KILLS = 20 if FULL else 1
 STOPS_S = (5, 30, 120, 5, 30, 120, 5, 30, 120) if FULL else (30,)
 LONGEST_LEASE_S = 6.0
 TAKEOVER_S = 20.0
+LOGS = 60
 END_S = 1200.0 if FULL else 90.0
 
 
@@ -57,6 +58,10 @@ def test_a_site_survives_whatever_befalls_the_machine_that_leads_it(
         status = client.wait(group, timeout_s=END_S)
         assert (status.state, status.done, status.durability) == ("done", JOBS, 2), f"{status}\n{grid.story()}"
         assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+        # Wherever they lie: here, or on the machine that led when the job ended.
+        for index in chance.sample(range(JOBS), LOGS):
+            chunks = list(client.logs(f"{group}.{index}"))
+            assert b"".join(one.data for one in chunks) == f"this is {index}\n".encode(), (chunks, grid.story())
     assert len(starts.all()) == JOBS and not starts.doubled(), starts.doubled()
     site.same_journals()
 
@@ -74,7 +79,8 @@ class FourMachines:
 
     def submit(self, starts: Starts) -> str:
         with Client(credential=self.credential) as client:
-            group = client.submit(starts.job(JOBS, then=("sleep", JOB_S))).group
+            then = ("sh", "-c", f"echo this is $DIANA_INDEX; exec sleep {JOB_S}")
+            group = client.submit(starts.job(JOBS, then=then)).group
             assert client.status([group])[0].jobs == JOBS
             return group
 

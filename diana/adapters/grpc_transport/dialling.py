@@ -101,7 +101,7 @@ class _Caller:
         try:
             call = channel.stream_stream("/diana.v1.Peer/Stream")()
             try:
-                link = await self._host.greet(Dialled(call), site, way)
+                link = await self._host.greet(Dialled(call, channel), site, way)
             except grpc.aio.AioRpcError as error:
                 await self._explain(error, site, way, credentials)
                 raise

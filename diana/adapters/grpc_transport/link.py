@@ -23,6 +23,8 @@ from diana.wire import BadMessage, codec
 from diana.wire.pb import peer_pb2
 
 QUEUE_BYTES = 8 << 20
+IN_USE_S = 60.0
+"""After the last message that was more than small talk."""
 MAX_PAUSE_S = 10.0
 """A peer may not silence us for longer than this with one Retry."""
 
@@ -52,6 +54,9 @@ class Counters(msgspec.Struct):
 
 class Stream(Protocol):
     """A gRPC stream seen from either side."""
+
+    channel: grpc.aio.Channel | None
+    """It runs over, where this side dialled."""
 
     async def read(self) -> bytes | None:
         """The next envelope; None at the end."""
@@ -103,6 +108,14 @@ class Link:
     def unwanted_for_s(self, now_s: float) -> float:
         """How long nothing was sent on a stream that neither side wants; 0 while one does."""
         return 0.0 if self._keeps or self.peer_keeps else now_s - self.used_s
+
+    def in_use(self) -> bool:
+        """Whether work went over it a little while ago, or it stands no longer than that."""
+        return asyncio.get_running_loop().time() - self.used_s < IN_USE_S
+
+    def spare_channel(self) -> grpc.aio.Channel | None:
+        """For calls that are small and few; None where the peer dialled."""
+        return self._stream.channel
 
     def offer(self, payload: bytes, *, small_talk: bool = False) -> bool:
         """Queue a payload; False when the queue is full."""

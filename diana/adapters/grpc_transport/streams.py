@@ -17,8 +17,9 @@ MAX_INCOMING_OF_SITE = 8
 class Dialled:
     """`link.Stream` over a call we made."""
 
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: Any, channel: grpc.aio.Channel | None = None) -> None:
         self._call = call
+        self.channel = channel
 
     async def read(self) -> bytes | None:
         data = await self._call.read()
@@ -34,6 +35,9 @@ class Dialled:
 
 class Served:
     """`link.Stream` over a served call."""
+
+    channel: grpc.aio.Channel | None = None
+    """The other side's; there is none to call through from here."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

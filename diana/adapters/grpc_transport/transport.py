@@ -56,10 +56,8 @@ _log = logging.getLogger("diana.peers")
 
 
 class GrpcTransport:
-    """`ports.Transport` over gRPC. Lives in one event loop; `send` is called there too.
-
-    The node makes the server, calls `attach` before starting it, then `start`; and `stop` at the end.
-    """
+    """`ports.Transport` over gRPC, in one event loop, `send` too. The node makes the server, calls `attach` before it
+    starts that, then `start`; and `stop` at the end."""
 
     def __init__(
         self,
@@ -141,6 +139,9 @@ class GrpcTransport:
     def links(self) -> dict[SiteId, Link]:
         return dict(sorted(self._links.items()))
 
+    def link(self, site: SiteId) -> Link | None:
+        return self._links.get(site)
+
     def neighbours(self) -> dict[SiteId, str]:
         """Sites linked by a stream that this side dialled at their own address: those that could relay to us."""
         own = self._hello.site
@@ -157,8 +158,7 @@ class GrpcTransport:
 
     def distrusted(self, site: SiteId) -> None:
         """Close what stands to it; whether it is let in again is the admission's to say."""
-        link = self._links.get(site)
-        if link is not None:
+        if (link := self._links.get(site)) is not None:
             link.close()
         self.reach.drop(site)
 
@@ -209,8 +209,7 @@ class GrpcTransport:
 
     def _keep_or_not(self, site: SiteId) -> None:
         keeps = self._keeps(site)
-        link = self._links.get(site)
-        if link is not None:
+        if (link := self._links.get(site)) is not None:
             link.keep(keeps)
         if keeps and self._book.contact(site) is not None:
             self._have(site)

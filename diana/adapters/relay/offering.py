@@ -88,7 +88,7 @@ class Offering:
             except BREAKS as error:
                 failures += 1
                 wait_s = min(MOST_BACK_OFF_S, FIRST_BACK_OFF_S * 2 ** min(failures, 10))
-                _log.debug("offer at %s: %s", site, error)
+                _log.debug("offer at %s: %s", site, _why(error))
             finally:
                 self._standing.discard(site)
             await asyncio.sleep(self._rng.uniform(wait_s / 2, wait_s))
@@ -129,7 +129,14 @@ class Offering:
             finally:
                 own.close()
         except BREAKS as error:
-            _log.info("a tunnel that %s asked for did not come about: %s", ticket.asker[:40], error)
+            _log.info("a tunnel that %s asked for did not come about: %s", ticket.asker[:40], _why(error))
         finally:
             if end is not None:
                 end.close()
+
+
+def _why(error: BaseException) -> str:
+    """One line: what gRPC prints of its own errors takes several."""
+    if isinstance(error, grpc.aio.AioRpcError):
+        return error.details() or str(error.code().name)
+    return str(error) or type(error).__name__

@@ -203,12 +203,21 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
         )
     peer.summary, peer.summary_s, peer.last_heard_s = told, heard_s, heard_s
     members.fresh.setdefault(peer.site)
+    members.lively = members.lively or _tells_more(old, told)
     core.roster.touch(peer.site)
     if old is None or old.address != told.address or old.via != told.via:
         tell_contact(core, peer)
         if old is None or old.address != told.address:
             active.consider(core, peer.site)
             learn_contact(core, peer.site)
+
+
+def _tells_more(old: Summary | None, told: Summary) -> bool:
+    """Others plan by what changed here, or changes all the time."""
+    if old is None or told.queued_jobs or told.running_jobs or told.work_ahead_s:
+        return True
+    new = (told.slots, told.free_slots, told.accepting, told.drained, told.named_at, told.speed, told.address)
+    return new != (old.slots, old.free_slots, old.accepting, old.drained, old.named_at, old.speed, old.address)
 
 
 # --- rumours and digests ------------------------------------------------------------------------------
@@ -218,8 +227,11 @@ def _rumour(core: Context, told: Rumour) -> bool:
     """True: something newer is known here that refutes it."""
     at = (told.generation, told.counter)
     if told.site == core.site:
-        if told.state > State.ALIVE and at >= (core.members.incarnation, core.summary_counter):
-            _told_of_self(core, *at)
+        if told.state > State.ALIVE:
+            # Not all have heard this site's last words: the next go to everybody.
+            core.members.pressed = True
+            if at >= (core.members.incarnation, core.summary_counter):
+                _told_of_self(core, *at)
         return False
     peer = core.view.peers.get(told.site)
     if peer is None or not State.SUSPECT <= told.state <= State.LEFT:

@@ -4,6 +4,9 @@ News of membership comes first, each piece about log n times; then newer words t
 order in which they came (the latest first starves some for a minute); then the rest, round and round. Whoever hears all
 sites first-hand and knows the same ones is told nothing of others, so a small VO whose sites all see each other speaks
 as if there were no gossip.
+
+Who has nothing new to say says so less often: a site without work tells each stream every few turns that it is there,
+a part of them at each, and passes others' entries on as rarely. Whatever others decide by goes out at the next turn.
 """
 
 from __future__ import annotations
@@ -36,15 +39,39 @@ SERVED_BYTES = 64 * 1024
 """To a newcomer at each turn."""
 ASK_ALL_EVERY_S = 10.0
 """A newcomer that still lacks much asks somebody again."""
+MOST_QUIET_TURNS = 3
+"""Between two words of a site to which nothing happens."""
 
 
 def tell_own(core: Context, told: Summary) -> None:
-    """Over every stream that one of its two ends holds, in order of the site."""
+    """Over every stream that one of its two ends holds, in order of the site; where nothing is new, over a part of them
+    at each turn."""
+    members, turns = core.members, quiet_turns(core)
+    everybody = is_news(core, told) or turns == 1
     loose = replace(told, loose=True)
-    for site in sorted(core.members.linked):
+    for site in sorted(members.linked):
         peer = core.view.peers[site]
-        if peer.tied:
+        if peer.tied and (everybody or (members.turn + mark(site)) % turns == 0):
             core.send(site, loose if peer.loose else told)
+
+
+def is_news(core: Context, told: Summary) -> bool:
+    """Whether the own entry says more than that this site is there; it counts as said from now on."""
+    members = core.members
+    said = replace(told, counter=0, seq=0, links=())
+    news = members.pressed or bool(told.links) or is_busy(told) or said != members.said
+    members.said, members.pressed = said, False
+    return news
+
+
+def is_busy(told: Summary) -> bool:
+    return bool(told.queued_jobs or told.running_jobs or told.work_ahead_s)
+
+
+def quiet_turns(core: Context) -> int:
+    """So many that a peer hears twice of this site before it doubts it."""
+    settings = core.state.settings
+    return max(1, min(MOST_QUIET_TURNS, int(settings.suspect_after_s / (2 * settings.summary_every_s))))
 
 
 def via(core: Context) -> tuple[SiteId, ...]:
@@ -57,8 +84,11 @@ def via(core: Context) -> tuple[SiteId, ...]:
 def others(core: Context) -> None:
     """One message, the same for all that are drawn; and their share for newcomers."""
     members, settings = core.members, core.state.settings
-    to = targets(core)
+    due = members.news or members.lively or members.turn % quiet_turns(core) == 0
+    to = targets(core) if due else []
     chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}"))
+    if due:
+        members.lively = False
     if chosen:
         told = _message(core, settings.gossip_bytes, len(chosen))
         if told is not None:

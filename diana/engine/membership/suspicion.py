@@ -176,6 +176,7 @@ def refute(core: Context, generation: int, counter: int) -> None:
     """Somebody tells of this site as of a version at or beyond its own: the next one is newer. A generation beyond its
     own is that of a journal it no longer has."""
     members = core.members
+    members.pressed = True
     if generation > members.incarnation:
         members.incarnation, core.summary_counter = generation + 1, 0
     elif generation == members.incarnation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine.messages import Rumour
+from diana.engine.messages import Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import mark, repeats
 
@@ -48,6 +48,12 @@ class Members:
         """Generation of the own entry: that of the journal, or higher where others remember a higher one."""
         self.named_at = 0
         self.names: tuple[str, ...] = ()
+        self.said: Summary | None = None
+        """What this site said of itself last, without what changes all the time."""
+        self.pressed = False
+        """Somebody doubts this site: the next turn tells everybody something newer."""
+        self.lively = False
+        """News of others came that is worth a message: membership apart, of work or of who takes some."""
         self.turn = 0
         self.due_s = -1.0
         """When the next turn should come; later than that means this site is slow."""

@@ -70,9 +70,7 @@ async def _unheard_of(desk: Desk, caller: Principal, about: str) -> str:
     if kind != "site":
         return ""
     found = await desk.request(views.Sites, lambda number: Ask(request=number, principal=caller, what="sites"))
-    return (
-        "" if any(row.site == name for row in found.sites) else f" (no site {name} is known here: check the name)"
-    )
+    return "" if any(row.site == name for row in found.sites) else f" (no site {name} is known here: check the name)"
 
 
 def checked_about(name: str) -> str:
