@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -32,7 +33,22 @@ if TYPE_CHECKING:
 
 _KEPT = records.StatementKept.__name__.encode()
 
+FOR_LEADING = (
+    *(f"diana.adapters.{name}" for name in ("link_probe", "stager", "staging.service", "zeroconf_discovery")),
+    *(f"diana.node.{name}" for name in ("api", "audit", "client_service", "control", "door", "elsewhere")),
+    *(f"diana.node.{name}" for name in ("enrol.wiring", "ground", "insight", "linking", "release", "runner")),
+    *(f"diana.node.{name}" for name in ("subgrid", "trusting", "users")),
+)
+"""What a leader's composition imports when it is made."""
+
 _log = logging.getLogger("diana.standby")
+
+
+def load_for_leading() -> None:
+    """Blocks. Read while there is time: an upgrade may lie on the disk by the time this machine leads, and half of one
+    release beside half of another is none."""
+    for name in FOR_LEADING:
+        import_module(name)
 
 
 class Following:
@@ -106,6 +122,7 @@ class Following:
         self._revoked.start()
 
     async def _attach(self) -> None:
+        await asyncio.to_thread(load_for_leading)
         try:
             await self._member.start()
         except (DianaError, OSError) as error:

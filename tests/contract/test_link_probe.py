@@ -14,7 +14,14 @@ import pytest_asyncio
 
 from diana.adapters.certificates import issue_user
 from diana.adapters.grpc_server import make_server
-from diana.adapters.link_probe import FIRST_PROBE_BYTES, MOST_PROBE_BYTES, Allowance, LinkProbe, ProbeService
+from diana.adapters.link_probe import (
+    FIRST_PINGS,
+    FIRST_PROBE_BYTES,
+    MOST_PROBE_BYTES,
+    Allowance,
+    LinkProbe,
+    ProbeService,
+)
 from diana.engine.events import LinkMeasured
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -23,6 +30,11 @@ from diana.wire.tls import load_credentials, open_channel
 from tests.contract.transport_builders import Inbox, Vo, wait_until
 
 ALPHA = SiteId("alpha")
+
+
+def always(_: SiteId) -> bool:
+    """A link that is in use."""
+    return True
 
 
 @pytest_asyncio.fixture
@@ -39,6 +51,10 @@ def samples(inbox: Inbox) -> list[LinkMeasured]:
     return [e for e in inbox.events if isinstance(e, LinkMeasured)]
 
 
+def pings(inbox: Inbox) -> int:
+    return sum(s.sent for s in samples(inbox))
+
+
 def rates(inbox: Inbox) -> list[float]:
     return [s.bytes_per_s for s in samples(inbox) if s.bytes_per_s is not None]
 
@@ -47,7 +63,9 @@ async def test_round_trips_come_again_and_again_and_throughput_once(alpha: tuple
     vo, address = alpha
     inbox = Inbox()
     async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
-        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, ping_every_s=0.1)
+        probe = LinkProbe(
+            channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, in_use=always, ping_every_s=0.1
+        )
         probe.start()
         await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 4)
         await probe.stop()
@@ -62,7 +80,9 @@ async def test_a_transfer_that_took_place_is_a_sample_and_spares_the_probe(alpha
     vo, address = alpha
     inbox = Inbox()
     async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
-        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, ping_every_s=0.1)
+        probe = LinkProbe(
+            channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, in_use=always, ping_every_s=0.1
+        )
         probe.observe(ALPHA, FIRST_PROBE_BYTES - 1, 0.01)
         await asyncio.sleep(0.02)
         probe.observe(ALPHA, 10 << 20, 0.016)
@@ -90,6 +110,7 @@ async def test_probes_spend_no_more_than_the_hour_allows(alpha: tuple[Vo, str]) 
             channel_for=lambda _: channel,
             peers=lambda: [ALPHA],
             emit=inbox,
+            in_use=always,
             ping_every_s=0.05,
             throughput_every_s=0.0,
             bytes_per_hour=FIRST_PROBE_BYTES,
@@ -104,7 +125,7 @@ async def test_without_an_allowance_nothing_is_probed(alpha: tuple[Vo, str]) -> 
     vo, address = alpha
     inbox = Inbox()
     async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
-        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox)
+        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, in_use=always)
         probe.configure(Settings(ping_every_s=0.1, probe_bytes_per_hour=0))
         probe.start()
         await wait_until(lambda: sum(s.rtt_s is not None for s in samples(inbox)) >= 4)
@@ -140,6 +161,7 @@ async def test_a_ping_nobody_answers_in_time_is_counted_as_lost(tmp_path: Path) 
             channel_for=lambda _: channel,
             peers=lambda: [ALPHA],
             emit=inbox,
+            in_use=always,
             ping_every_s=0.05,
             ping_wait_s=0.3,
             bytes_per_hour=0,
@@ -156,12 +178,64 @@ async def test_a_ping_nobody_answers_in_time_is_counted_as_lost(tmp_path: Path) 
     assert all(s.sent == 1 and s.lost == (s.rtt_s is None) for s in samples(inbox))
 
 
+async def test_a_link_nobody_uses_is_pinged_seldom_over_what_is_open_anyway_and_often_once_it_is_used(
+    alpha: tuple[Vo, str],
+) -> None:
+    vo, address = alpha
+    inbox, used = Inbox(), asyncio.Event()
+    asked: list[str] = []
+    async with (
+        open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as data,
+        open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as stream,
+    ):
+
+        def channel_for(_: SiteId) -> grpc.aio.Channel:
+            asked.append("data")
+            return data
+
+        probe = LinkProbe(
+            channel_for=channel_for,
+            peers=lambda: [ALPHA],
+            emit=inbox,
+            in_use=lambda _: used.is_set(),
+            spare_channel=lambda _: stream,
+            ping_every_s=0.2,
+            bytes_per_hour=0,
+        )
+        probe.start()
+        await wait_until(lambda: pings(inbox) >= FIRST_PINGS)
+        began_s = asyncio.get_running_loop().time()
+        await wait_until(lambda: pings(inbox) > FIRST_PINGS)
+        assert asyncio.get_running_loop().time() - began_s > 3 * 0.2
+        asked.clear()
+        await asyncio.sleep(0.3)
+        assert asked == []
+        used.set()
+        await wait_until(lambda: pings(inbox) > FIRST_PINGS + 3, 2.0)
+        assert asked
+        await probe.stop()
+
+
+async def test_no_connection_is_made_for_pings_over_a_link_nobody_uses(alpha: tuple[Vo, str]) -> None:
+    vo, address = alpha
+    inbox = Inbox()
+    async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
+        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, ping_every_s=0.05)
+        probe.start()
+        await wait_until(lambda: pings(inbox) >= FIRST_PINGS)
+        await asyncio.sleep(10 * 0.05)
+        assert pings(inbox) == FIRST_PINGS
+        await probe.stop()
+
+
 async def test_links_are_probed_one_at_a_time(alpha: tuple[Vo, str]) -> None:
     """Two probes at once would measure each other."""
     vo, address = alpha
     inbox, sites = Inbox(), [SiteId(f"s{n}") for n in range(5)]
     async with open_channel(address, "alpha", "testvo", load_credentials(vo.keys("beta"))) as channel:
-        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: sites, emit=inbox, ping_every_s=0.1)
+        probe = LinkProbe(
+            channel_for=lambda _: channel, peers=lambda: sites, emit=inbox, in_use=always, ping_every_s=0.1
+        )
         running = most = 0
         whole = probe._throughput
 
@@ -184,7 +258,9 @@ async def test_a_peer_that_does_not_answer_gives_no_sample(alpha: tuple[Vo, str]
     vo, address = alpha
     inbox = Inbox()
     async with open_channel(address, "gamma", "testvo", load_credentials(vo.keys("beta"))) as channel:
-        probe = LinkProbe(channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, ping_every_s=0.05)
+        probe = LinkProbe(
+            channel_for=lambda _: channel, peers=lambda: [ALPHA], emit=inbox, in_use=always, ping_every_s=0.05
+        )
         await probe._measure(ALPHA)
         await probe.stop()
     assert inbox.events == []

@@ -15,7 +15,7 @@ from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records as r
 from diana.engine.core import Engine
-from diana.engine.membership import learning, suspicion
+from diana.engine.membership import learning, spreading, suspicion
 from diana.engine.membership.table import MOST_LEAP
 from diana.engine.surroundings import Journal
 from diana.engine.view import PeerView
@@ -333,6 +333,60 @@ def test_stopping_says_goodbye_and_nothing_after_it() -> None:
     assert not node.sent(ms.Summary)
 
 
+# --- how often -----------------------------------------------------------------------------------------
+
+
+def idle_vo(settings: dict[str, object] | None = None) -> tuple[Node, list[str]]:
+    """Its first words are over, and it has a few quiet turns behind it."""
+    node = Node(None, 1000.0, **(settings or {}))
+    names = [f"s{n}" for n in range(12)]
+    for name in names:
+        node.up(name)
+    node.wait(6.0, *names)
+    node.effects.clear()
+    return node, names
+
+
+def test_who_has_nothing_new_to_say_speaks_every_third_turn_and_not_to_all_at_once() -> None:
+    node, names = idle_vo()
+    for _ in range(12):
+        before = len(node.sent(ms.Summary))
+        node.wait(1.0, *names)
+        assert len(node.sent(ms.Summary)) - before < len(names)
+    told = [len(node.sent(ms.Summary, name)) for name in names]
+    assert told == [4] * len(names)
+
+
+def test_whoever_gets_work_or_takes_no_more_tells_everybody_at_the_next_turn() -> None:
+    node, names = idle_vo()
+    node.handle(ev.SettingsLoaded(settings=Settings(slots=1, accept_remote=False)))
+    node.wait(1.0, *names)
+    assert all(not node.sent(ms.Summary, name)[-1].accepting for name in names)
+    node.effects.clear()
+    node.handle(ev.SubmitGroup(
+        request=1, principal=ALICE, key="", spec=spec(5, work_s=100.0), jobs=5, refs=(), wall_s=0.0,
+    ))  # fmt: skip
+    node.wait(2.0, *names)
+    node.effects.clear()
+    node.wait(4.0, *names)
+    assert all(len(node.sent(ms.Summary, name)) == 4 for name in names), "and at every turn while there is work"
+
+
+def test_a_site_that_is_doubted_tells_everybody_at_the_next_turn_whichever_of_its_words_was_heard_last() -> None:
+    node, names = idle_vo()
+    old = (node.engine.core.members.incarnation, node.engine.core.summary_counter - 2)
+    node.rumour("s1", HOME, old, State.SUSPECT)
+    node.wait(1.0, *names)
+    assert all(node.sent(ms.Summary, name)[-1].counter > old[1] for name in names)
+
+
+def test_a_peer_hears_twice_of_a_quiet_site_before_it_would_doubt_it() -> None:
+    node, names = idle_vo({"summary_every_s": 2.0})
+    node.wait(6.0, *names)
+    assert all(len(node.sent(ms.Summary, name)) == 3 for name in names)
+    assert spreading.quiet_turns(node.engine.core) == 1
+
+
 # --- streams -------------------------------------------------------------------------------------------
 
 
@@ -349,11 +403,9 @@ def test_in_a_small_vo_streams_are_held_to_all_and_nothing_of_others_is_told() -
         told = msgspec.structs.replace(old, counter=old.counter + 1, members=marks, known=known, complete=True)
         node.hears(name, told)
     node.effects.clear()
-    node.handle(ev.Tick())
-    node.now += 1.0
-    node.handle(ev.Tick())
+    node.wait(3.0)
     assert not node.sent(ms.Gossip)
-    assert len(node.sent(ms.Summary)) == 10
+    assert all(len(node.sent(ms.Summary, name)) == 1 for name in names)
     assert all(node.contacts()[name].keep for name in names if name in node.contacts())
 
 
