@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine import load
 from diana.engine.context import Context
 from diana.engine.effects import Gather, StageIn
 from diana.engine.events import LinkMeasured
@@ -14,6 +15,8 @@ MOST_TOLD = 16
 """Links in a summary."""
 TOLD_EVERY_S = 10.0
 """Forecasts move slowly: the summaries between are spared them."""
+TOLD_IDLE_S = 30.0
+"""By a site that has no work: its links are measured as seldom."""
 _RECORD = ("links",)
 
 
@@ -40,7 +43,8 @@ def told_now(core: Context) -> tuple[LinkEstimate, ...]:
     view = core.view
     if core.now < view.told_again_s:
         return ()
-    view.told_again_s = core.now + TOLD_EVERY_S
+    busy = load.queued_jobs(core) or load.running_jobs(core)
+    view.told_again_s = core.now + (TOLD_EVERY_S if busy else TOLD_IDLE_S)
     return told_always(core)
 
 

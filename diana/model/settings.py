@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     default_bytes_per_s: float = 12.5e6
     """Assumed throughput of a link nobody has measured."""
     ping_every_s: float = 5.0
-    """Between two measurements of the round trip to a peer; more where there are many peers."""
+    """Between two measurements of the round trip to a peer; more where there are many peers or nothing is sent."""
     probe_every_s: float = 600.0
     """A link over which nothing was moved for this long is probed for its throughput."""
     probe_bytes_per_hour: int = 256 * 2**20
@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     result_batch_s: float = 0.05
     """Results gathered this long leave in one message."""
     summary_every_s: float = 1.0
+    """One turn. Every stream is told of this site at each, or every few of them while nothing happens to it."""
     suspect_after_s: float = 6.0
     """A peer whose summary is older is no candidate."""
     network: Literal["lan", "wan"] = "lan"

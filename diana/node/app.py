@@ -196,6 +196,8 @@ class _Node:
         else:
             await note_blobs(engine, self.stager)
             self.pair.taken_up, self.pair.hold = self._term_rose, self.runner.hold
+            # It may have risen since the engine was started: a hand-over ends the other's stream at once.
+            self._term_rose(self.term())
             # Nobody hears of this boot before it is on both disks.
             await self.pair.open(self.runner.seq)
         await self._clients(stack, server, port)

@@ -309,7 +309,8 @@ def recognised(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair
 
     store, saved = thread.store, pair.saved
     fresh = saved.founder and saved.term == 0 and saved.register is None
-    if not store.meta(REPLICATED):
+    forgot = saved == ms.Saved()
+    if forgot or not store.meta(REPLICATED):
         if not fresh:
             store.set_meta("replica_uuid", uuid.uuid4().hex)
             if saved.founder:

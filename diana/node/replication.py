@@ -35,6 +35,8 @@ REPLICATED = "replicated"
 """Meta of a journal that two machines keep: the term of its last forced takeover, or 0."""
 
 ANSWERED_S = 0.3
+BLOBS_S = 10.0
+"""For so long uploads are asked for again before the stream is ended: a leader waits for them as long as it stands."""
 OWN_META = ("audit_head",)
 """Of the machine, not of the journal: a seed does not replace it."""
 
@@ -51,6 +53,9 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""
     address: str = ""
     """host:port of the other machine, as it told last."""
+    lacks: tuple[str, ...] = ()
+    """Uploads that groups in this journal read and that did not come with them: until they are here this copy counts
+    for nothing."""
 
 
 class SeedReady(msgspec.Struct, frozen=True, tag=True):
@@ -138,6 +143,7 @@ class Replication:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_seed = asyncio.Lock()
+        self._streams = 0
         self._answers: dict[int, asyncio.Future[str]] = {}
         self._failed: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
 
@@ -233,9 +239,26 @@ class Replication:
             # The machine that took up a standby chose the witness; with it this machine begins anew.
             self._save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
             self.deposed(f"its witness is {hello.witness}")
-        self.tell(ms.LinkUp())
+        self._streams += 1
+        if self.pair.lacks and not self.leading.done():
+            self._begin(self._make_whole(self._streams))
+        else:
+            self.tell(ms.LinkUp())
+
+    async def _make_whole(self, stream: int) -> None:
+        """Nothing is acknowledged on this stream before what is lacking is here."""
+        while stream == self._streams and self.pair.lacks and not self.leading.done():
+            try:
+                await self._fetcher.blobs(self.other_address, self.pair.lacks)
+                self._save_pair(msgspec.structs.replace(self.pair, lacks=()))
+            except Unreachable as error:
+                _log.info("%s", error)
+                await asyncio.sleep(0.2)
+        if stream == self._streams:
+            self.tell(ms.LinkUp())
 
     def other_gone(self) -> None:
+        self._streams += 1
         self.tell(ms.LinkLost())
 
     def other_said(self, payload: bytes) -> None:
@@ -371,14 +394,19 @@ class Replication:
 
     async def _bring_blobs(self, batch: Batch) -> None:
         """What clients uploaded for the groups in it: it must be here before the group counts as kept here."""
-        wanted = blobs_of(batch)
+        wanted, until_s = blobs_of(batch), now_s() + BLOBS_S
         while wanted and self.other_address:
             try:
                 await self._fetcher.blobs(self.other_address, wanted)
                 return
             except Unreachable as error:
                 _log.info("%s", error)
-                if self._link is None or not self._link.up:
+                if self._link is None or not self._link.up or now_s() > until_s:
+                    # The entry must not hold up a takeover, nor count for the leader without them.
+                    lacks = sorted({*self.pair.lacks, *wanted})
+                    self._save_pair(msgspec.structs.replace(self.pair, lacks=tuple(lacks)))
+                    if self._link is not None:
+                        self._link.drop()
                     return
                 await asyncio.sleep(0.2)
 

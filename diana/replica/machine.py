@@ -109,7 +109,8 @@ class Replica(Leading, Following):
                     self.answer(self.force, "the witness does not answer, so no role can change; try again later")
                     self.force = 0
             case ms.LinkUp():
-                self.linked = True
+                # Of a stream that took the place of another nobody says that the other was lost.
+                self.linked, self.in_step, self.seeding = True, False, False
                 self._linked(leads)
             case ms.LinkLost():
                 self.linked = self.in_step = self.seeding = False

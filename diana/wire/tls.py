@@ -45,6 +45,12 @@ KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
 ]
 """Set on both sides alike, else one side counts the other's pings as abuse."""
 
+_MESSAGE_OPTIONS: list[tuple[str, Any]] = [
+    # Without bulk there is no bandwidth to find out, which else costs a ping for every few messages.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 20),
+]
+
 
 class Credentials(NamedTuple):
     """PEM texts: our private key, our certificate chain, the VO's trust root."""
@@ -171,14 +177,17 @@ class _ServerFiles:
         return grpc.ssl_server_certificate_configuration([(key, chain)], root_certificates=roots)
 
 
-def open_channel(address: str, site: str, vo: str, credentials: Credentials, *, machine: str = "") -> grpc.aio.Channel:
+def open_channel(
+    address: str, site: str, vo: str, credentials: Credentials, *, machine: str = "", messages: bool = False
+) -> grpc.aio.Channel:
     """A channel to host:port that only the holder of this site's certificate can answer, or of this member machine's.
-    Connects when used."""
+    Connects when used. `messages`: for small ones now and then, not for bulk."""
     return grpc.aio.secure_channel(
         address,
         grpc.ssl_channel_credentials(credentials.root, credentials.key, credentials.certificate),
         options=[
             *KEEPALIVE_OPTIONS,
+            *(_MESSAGE_OPTIONS if messages else ()),
             ("grpc.ssl_target_name_override", server_name(site, vo, machine)),
             # A channel of its own connection: else a redial meets the back-off of the channel before it.
             ("grpc.use_local_subchannel_pool", 1),

@@ -93,6 +93,23 @@ def test_a_follower_with_another_history_is_given_a_copy_of_the_whole_under_a_ne
     assert durability(pair, "b") == 2
 
 
+def test_a_follower_that_comes_back_on_a_newer_stream_is_offered_its_copy_again() -> None:
+    pair = both()
+    pair.kill("b")
+    leader = pair.nodes["a"].replica
+    assert leader is not None
+    pair.run(10.0)
+    other = Copy("b", "another-disk")
+    ack = ms.Ack(leader.term, other, 0, ms.Log(last=5, history="of another past"), granted_s=pair.now)
+    offers = []
+    for _ in range(2):
+        # Its machine lost power while it was copying: the first stream was never seen to end.
+        leader.handle(ms.LinkUp(), pair.now)
+        effects = leader.handle(ms.Received(ack), pair.now)
+        offers.append([effect.to for effect in effects if isinstance(effect, ms.Seed)])
+    assert offers == [[other], [other]]
+
+
 def test_an_orderly_hand_over_takes_no_lease_to_wait_for() -> None:
     pair = both()
     pair.tell("a", ms.Promote(7))

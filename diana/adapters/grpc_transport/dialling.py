@@ -97,7 +97,7 @@ class _Caller:
         """True when the connection was in use, to its end."""
         # New channel, new look at the keys: this is how renewed certificates come into use.
         credentials = load_credentials(self._keys)
-        channel = open_channel(way.where, site, self._vo, credentials)
+        channel = open_channel(way.where, site, self._vo, credentials, messages=True)
         try:
             call = channel.stream_stream("/diana.v1.Peer/Stream")()
             try:

@@ -31,7 +31,7 @@ class DurableFile(Generic[T]):
             return None
         except (OSError, msgspec.MsgspecError) as error:
             raise errors.StoreFailed(
-                f"{self.path}: {error}; delete it to begin anew as a standby that holds nothing"
+                f"{self.path}: {error}; delete it to begin anew, but only where the site's other machine leads"
             ) from error
         return found
 

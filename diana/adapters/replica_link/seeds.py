@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -24,6 +25,8 @@ from diana.wire.tls import load_credentials, open_channel
 CHUNK_BYTES = 1 << 20
 NAMES = 10_000
 """Of blobs, in one message."""
+
+_log = logging.getLogger("diana.standby")
 
 
 class SeedService:
@@ -97,8 +100,8 @@ class Fetcher:
         await self._fetch(address, "Seed", replica_pb2.SeedRequest(), to, "")
 
     async def blobs(self, address: str, wanted: Iterable[str]) -> None:
-        """Each of `wanted` that is not here yet, verified and durable. One the other does not have either is left out.
-        Unreachable when it cannot be had now."""
+        """Each of `wanted` that is not here yet, verified and durable. One the other does not have either, or only
+        damaged, is left out. Unreachable when it cannot be had now."""
         for sha256 in wanted:
             path = self._data.blob(sha256)
             if path.exists():
@@ -118,22 +121,26 @@ class Fetcher:
 
     async def names(self, address: str) -> Sequence[str]:
         """Of all the other's blobs."""
-        call = self._to(address).unary_stream(
+        call = (await self._to(address)).unary_stream(
             "/diana.v1.ReplicaData/Blobs", lambda m: m.SerializeToString(), replica_pb2.BlobNames.FromString
         )
         try:
             return [name async for names in call(replica_pb2.BlobsRequest()) for name in names.sha256]
         except grpc.aio.AioRpcError as error:
+            await self.close()
             raise Unreachable(f"the machine at {address}: {error.details()}") from None
 
-    def _to(self, address: str) -> grpc.aio.Channel:
-        if self._channel is None or self._address != address:
+    async def _to(self, address: str) -> grpc.aio.Channel:
+        """A channel that failed is made anew: the keys may have been renewed since."""
+        if self._address != address:
+            await self.close()
+        if self._channel is None:
             self._address = address
             self._channel = open_channel(address, self._site, self._vo, load_credentials(self._data.keys))
         return self._channel
 
     async def _fetch(self, address: str, method: str, request: Any, to: Path, wanted: str) -> None:
-        call = self._to(address).unary_stream(
+        call = (await self._to(address)).unary_stream(
             f"/diana.v1.ReplicaData/{method}", lambda m: m.SerializeToString(), replica_pb2.ReplicaChunk.FromString
         )
         digest, told = hashlib.sha256(), ""
@@ -147,9 +154,14 @@ class Fetcher:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise FileNotFoundError(wanted) from None
+            await self.close()
             raise Unreachable(f"the machine at {address}: {error.details()}") from None
-        if digest.hexdigest() != told or (wanted and told != wanted):
+        if digest.hexdigest() != told:
             raise Unreachable(f"the machine at {address}: what it sent arrived damaged; it is asked again")
+        if wanted and told != wanted:
+            # It would be the same each time, and what waits for it would wait for ever.
+            _log.error("upload %s is damaged on the machine at %s; submit its group again", wanted, address)
+            raise FileNotFoundError(wanted)
 
 
 async def _chunks(path: Path) -> AsyncIterator[Any]:
