@@ -79,7 +79,7 @@ _SETTINGS = {
     "resend_first_s": "First pause before an unanswered message is sent again, seconds.",
     "resend_most_s": "Longest such pause, seconds.",
     "result_batch_s": "Results gathered this long leave in one message, seconds.",
-    "summary_every_s": "How often this site tells the others how it is, seconds; a third of it when idle.",
+    "summary_every_s": "How often this site tells the others how it is, seconds; a third as often when idle.",
     "suspect_after_s": "A site not heard of for this long gets no new work, seconds.",
     "network": "lan or wan: how patient this site is with a peer that fell silent.",
     "active_peers": "Streams held to other sites, about; those it works with count extra.",

@@ -63,6 +63,13 @@ def pair_file(paths: DataDir) -> Path:
     return paths.root / "replica.json"
 
 
+def pair_address(config: SiteConfig, port: int) -> str:
+    """host:port at which the site's other machine finds this one, bound to all interfaces or not."""
+    from diana.node.linking import told_address
+
+    return told_address(config, port) or f"{config.listen.rpartition(':')[0]}:{port}"
+
+
 async def serve_pair(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Lead) -> int:
     """Follow, and lead when it is this machine's turn (`lead` then serves the site); the exit code."""
     async with AsyncExitStack() as stack:
@@ -107,7 +114,7 @@ class _Follower:
             refused=door.ask("refused", None),
         )
         stack.push_async_callback(server.stop, 0.5)
-        self._address = config.advertise or f"{config.listen.rpartition(':')[0]}:{port}"
+        self._address = pair_address(config, port)
         thread = StoreThread(SqliteStore(paths.journal))
         stack.callback(lambda: thread.store.close())
         stack.callback(thread.close)
@@ -145,14 +152,21 @@ class _Follower:
         if won is None:
             return 0
         mint(thread, won, replication)
-        code = asyncio.ensure_future(lead(Leadership(replication, door, port)))
-        either: tuple[asyncio.Future[Any], ...] = (code, running)
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if running.done() and not code.done():
-            code.cancel()
-            await asyncio.gather(code, return_exceptions=True)
+        return await self._led(asyncio.ensure_future(lead(Leadership(replication, door, port))), running)
+
+    async def _led(self, code: asyncio.Future[int], running: asyncio.Task[None]) -> int:
+        # A leader that waits for its standby before it serves does not hear signals itself yet.
+        stopping = asyncio.create_task(self._stop.wait())
+        any_of: tuple[asyncio.Future[Any], ...] = (code, running, stopping)
+        await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
+        await _ended(stopping)
+        if code.done():
+            return code.result()
+        code.cancel()
+        await asyncio.gather(code, return_exceptions=True)
+        if running.done():
             running.result()
-        return await code
+        return 0
 
     async def _stop_spawner(self) -> None:
         """It was started before anybody knew that there is nothing to do for it."""

@@ -39,6 +39,8 @@ BLOBS_S = 10.0
 """For so long uploads are asked for again before the stream is ended: a leader waits for them as long as it stands."""
 OWN_META = ("audit_head",)
 """Of the machine, not of the journal: a seed does not replace it."""
+NOT_TAKEN = {"restored_from": ""}
+"""What the leader's next start is to do is the leader's alone: as it may stand in a seed, it would be done twice."""
 
 _log = logging.getLogger("diana.standby")
 
@@ -170,7 +172,6 @@ class Replication:
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(writing, *self._tasks, return_exceptions=True)
-            await self._fetcher.close()
             await self.witness.close()
 
     def hello(self) -> Any:
@@ -407,6 +408,7 @@ class Replication:
                     self._save_pair(msgspec.structs.replace(self.pair, lacks=tuple(lacks)))
                     if self._link is not None:
                         self._link.drop()
+                    self.other_gone()
                     return
                 await asyncio.sleep(0.2)
 
@@ -419,7 +421,7 @@ class Replication:
         try:
             if not self.replica.may_seed(ready.term) or ready.to != self.replica.me.replica_uuid:
                 return
-            kept = {key: self.thread.store.meta(key) for key in OWN_META}
+            kept = {**NOT_TAKEN, **{key: self.thread.store.meta(key) for key in OWN_META}}
             seeding = Seeding(self._paths, ready.term, kept)
             try:
                 await self._fetcher.seed(self.other_address, seeding.path)

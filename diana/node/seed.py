@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from diana.adapters.sqlite_store import seeding
 from diana.engine import fold, records
 from diana.engine.state import SiteState, decode_state, encode_state
+from diana.errors import StoreFailed
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.layout import DataDir
 from diana.node.runner import SNAPSHOT_BYTES
 from diana.node.store_thread import StoreThread
-from diana.ports import Batch, Journal
+from diana.ports import Batch, Journal, Store
 
 
 class Seeding:
@@ -52,10 +53,17 @@ class Compaction:
             if self._folding is not None:
                 self._folding.result()
             self._grown = 0
-            self._folding = asyncio.create_task(self._fold())
+            self._folding = asyncio.create_task(self._fold(self._thread.store))
 
-    async def _fold(self) -> None:
-        store = self._thread.store
+    async def _fold(self, store: Store) -> None:
+        try:
+            await self._shorten(store)
+        except StoreFailed:
+            # A copy of the leader's may have taken its place meanwhile.
+            if store is self._thread.store:
+                raise
+
+    async def _shorten(self, store: Store) -> None:
         journal = await self._thread.call(store.load)
         snapshot, gone = await asyncio.to_thread(folded, journal, self._site)
         if store is not self._thread.store:

@@ -141,6 +141,9 @@ class Following(Base):
             self.force = self._not_forced()
             self._ask_for(register, forced=register is not None and register.forced)
         elif self.force and self._may_force():
+            if register is None:
+                # A witness that lost what it kept, or another in its place, begins anew with what is asked for now.
+                self.register = None
             self._ask_for(register, forced=True)
 
     def _may_take(self, register: Register | None) -> bool:

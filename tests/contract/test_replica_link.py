@@ -147,7 +147,6 @@ async def test_another_site_gets_neither_stream_nor_journal_nor_blobs(
             await fetcher.names(address)
         await asyncio.sleep(0.3)
         assert not here.hellos
-    await fetcher.close()
 
 
 async def test_a_journal_and_blobs_are_fetched_whole(keys: Callable[[str], Path], tmp_path: Path) -> None:
@@ -171,7 +170,22 @@ async def test_a_journal_and_blobs_are_fetched_whole(keys: Callable[[str], Path]
         assert [path.name for path in other.blob(name).parent.iterdir()] == [name]
     with pytest.raises(Unreachable):
         await fetcher.seed(address, tmp_path / "seed")
-    await fetcher.close()
+
+
+async def test_an_upload_that_is_damaged_on_the_leaders_disk_is_left_out_and_holds_up_nothing(
+    keys: Callable[[str], Path], tmp_path: Path
+) -> None:
+    data, other = DataDir(tmp_path / "main"), DataDir(tmp_path / "spare")
+    for one in (data, other):
+        one.root.mkdir()
+    other.keys.symlink_to(keys("alpha-spare"))
+    damaged, good = "0" * 64, "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
+    for name in (damaged, good):
+        data.blob(name).parent.mkdir(parents=True, exist_ok=True)
+        data.blob(name).write_bytes(b"\0")
+    async with serving(keys("alpha"), SeedService("alpha", VO, data, lambda path: None)) as address:
+        await Fetcher("alpha", VO, other).blobs(address, [damaged, good])
+    assert other.blob(good).exists() and not other.blob(damaged).exists()
 
 
 async def test_the_witness_is_asked_for_the_register_of_the_site_whose_certificate_is_shown(

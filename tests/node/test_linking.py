@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diana.model.ids import SiteId
+from diana.node import linking
 from diana.node.config import SiteConfig
+from diana.node.follower import pair_address
 from diana.node.linking import told_address
 
 
@@ -29,3 +31,11 @@ def test_bound_to_all_interfaces_it_tells_the_one_that_leads_to_its_first_peer()
 @pytest.mark.parametrize("peers", [(), ("no-such-host.invalid:7400",)])
 def test_whatever_it_finds_it_tells_the_bound_port(peers: tuple[str, ...]) -> None:
     assert told("0.0.0.0:0", peers=peers).endswith(":7401")
+
+
+def test_a_machine_of_a_pair_bound_to_all_interfaces_is_not_told_to_the_other_as_every_machine_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(linking, "_outward", lambda peers: "192.0.2.7")
+    config = SiteConfig(site=SiteId("a"), vo="lab", listen="0.0.0.0:7401")
+    assert pair_address(config, 7401) == "192.0.2.7:7401"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+from diana.adapters.sqlite_store import SqliteStore
 from diana.engine import records
 from diana.model.ids import SiteId
-from diana.node.seed import folded
-from diana.ports import Journal
+from diana.node.runner import SNAPSHOT_BYTES
+from diana.node.seed import Compaction, folded
+from diana.node.store_thread import StoreThread
+from diana.ports import Batch, Journal
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 
@@ -23,3 +29,20 @@ def test_a_fold_of_the_journal_is_the_engines_own_state() -> None:
     first, _ = folded(Journal(snapshot=None, seq=half, at_s=1.0, records=told[:half]), SiteId("alpha"))
     second, _ = folded(Journal(snapshot=first, seq=len(told), at_s=1.0, records=told[half:]), SiteId("alpha"))
     assert second == snapshot
+
+
+async def test_a_fold_of_a_journal_that_was_replaced_meanwhile_ends_quietly(tmp_path: Path) -> None:
+    thread = StoreThread(SqliteStore(tmp_path / "old.db"))
+    compacted, grown = Compaction(thread, "alpha"), Batch(at_s=1.0, records=(bytes(SNAPSHOT_BYTES + 1),))
+    try:
+        await compacted.grown(grown)
+        thread.store.close()
+        thread.store = SqliteStore(tmp_path / "new.db")
+        await asyncio.sleep(0.2)
+        await compacted.grown(grown)
+        await asyncio.sleep(0.2)
+        await compacted.grown(grown)
+        assert thread.store.meta("db_uuid")
+    finally:
+        thread.close()
+        thread.store.close()

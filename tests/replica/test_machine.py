@@ -110,6 +110,21 @@ def test_a_follower_that_comes_back_on_a_newer_stream_is_offered_its_copy_again(
     assert offers == [[other], [other]]
 
 
+def test_a_witness_that_lost_the_register_does_not_stand_in_the_way_of_an_operator() -> None:
+    pair = both()
+    before = pair.register
+    assert before is not None
+    pair.kill("a")
+    pair.register = None
+    pair.run(20.0)
+    assert durability(pair, "b") == 0
+    pair.tell("b", ms.ForceTakeover(1))
+    pair.run(5.0)
+    assert durability(pair, "b") == 1
+    assert pair.nodes["b"].of(ms.Answered) == [ms.Answered(1, "")]
+    assert pair.register is not None and pair.register.term > before.term and pair.register.forced
+
+
 def test_an_orderly_hand_over_takes_no_lease_to_wait_for() -> None:
     pair = both()
     pair.tell("a", ms.Promote(7))

@@ -11,6 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,66 +82,67 @@ class SeedService:
 
 
 class Fetcher:
-    """The other side: over one channel, made when first needed."""
+    """The other side. Each call has a channel of its own, with the keys as they are then: nothing that fails, and no
+    certificate that ran out, stays for the next."""
 
     def __init__(self, site: str, vo: str, data: DataDir) -> None:
         self._site = site
         self._vo = vo
         self._data = data
-        self._channel: grpc.aio.Channel | None = None
-        self._address = ""
-
-    async def close(self) -> None:
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            await channel.close()
 
     async def seed(self, address: str, to: Path) -> None:
         """The other's whole journal, durable at `to`. Unreachable when it cannot be had now."""
-        await self._fetch(address, "Seed", replica_pb2.SeedRequest(), to, "")
+        async with self._open(address) as channel:
+            await self._fetch(channel, address, "Seed", replica_pb2.SeedRequest(), to, "")
 
     async def blobs(self, address: str, wanted: Iterable[str]) -> None:
         """Each of `wanted` that is not here yet, verified and durable. One the other does not have either, or only
         damaged, is left out. Unreachable when it cannot be had now."""
-        for sha256 in wanted:
-            path = self._data.blob(sha256)
-            if path.exists():
-                continue
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fd, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-            os.close(fd)
-            try:
-                await self._fetch(address, "Blob", replica_pb2.BlobRequest(sha256=sha256), Path(part), sha256)
-                os.chmod(part, 0o444)
-                os.rename(part, path)
-                await asyncio.to_thread(_sync, path.parent)
-            except FileNotFoundError:
-                continue
-            finally:
-                Path(part).unlink(missing_ok=True)
+        missing = [sha256 for sha256 in wanted if not self._data.blob(sha256).exists()]
+        if not missing:
+            return
+        async with self._open(address) as channel:
+            for sha256 in missing:
+                await self._blob(channel, address, sha256)
+
+    async def _blob(self, channel: grpc.aio.Channel, address: str, sha256: str) -> None:
+        path = self._data.blob(sha256)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+        os.close(fd)
+        try:
+            await self._fetch(channel, address, "Blob", replica_pb2.BlobRequest(sha256=sha256), Path(part), sha256)
+            os.chmod(part, 0o444)
+            os.rename(part, path)
+            await asyncio.to_thread(_sync, path.parent)
+        except FileNotFoundError:
+            return
+        finally:
+            Path(part).unlink(missing_ok=True)
 
     async def names(self, address: str) -> Sequence[str]:
         """Of all the other's blobs."""
-        call = (await self._to(address)).unary_stream(
-            "/diana.v1.ReplicaData/Blobs", lambda m: m.SerializeToString(), replica_pb2.BlobNames.FromString
-        )
+        async with self._open(address) as channel:
+            call = channel.unary_stream(
+                "/diana.v1.ReplicaData/Blobs", lambda m: m.SerializeToString(), replica_pb2.BlobNames.FromString
+            )
+            try:
+                return [name async for names in call(replica_pb2.BlobsRequest()) for name in names.sha256]
+            except grpc.aio.AioRpcError as error:
+                raise Unreachable(f"the machine at {address}: {error.details()}") from None
+
+    @asynccontextmanager
+    async def _open(self, address: str) -> AsyncIterator[grpc.aio.Channel]:
+        channel = open_channel(address, self._site, self._vo, load_credentials(self._data.keys))
         try:
-            return [name async for names in call(replica_pb2.BlobsRequest()) for name in names.sha256]
-        except grpc.aio.AioRpcError as error:
-            await self.close()
-            raise Unreachable(f"the machine at {address}: {error.details()}") from None
+            yield channel
+        finally:
+            await channel.close()
 
-    async def _to(self, address: str) -> grpc.aio.Channel:
-        """A channel that failed is made anew: the keys may have been renewed since."""
-        if self._address != address:
-            await self.close()
-        if self._channel is None:
-            self._address = address
-            self._channel = open_channel(address, self._site, self._vo, load_credentials(self._data.keys))
-        return self._channel
-
-    async def _fetch(self, address: str, method: str, request: Any, to: Path, wanted: str) -> None:
-        call = (await self._to(address)).unary_stream(
+    async def _fetch(
+        self, channel: grpc.aio.Channel, address: str, method: str, request: Any, to: Path, wanted: str
+    ) -> None:
+        call = channel.unary_stream(
             f"/diana.v1.ReplicaData/{method}", lambda m: m.SerializeToString(), replica_pb2.ReplicaChunk.FromString
         )
         digest, told = hashlib.sha256(), ""
@@ -154,7 +156,6 @@ class Fetcher:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise FileNotFoundError(wanted) from None
-            await self.close()
             raise Unreachable(f"the machine at {address}: {error.details()}") from None
         if digest.hexdigest() != told:
             raise Unreachable(f"the machine at {address}: what it sent arrived damaged; it is asked again")

@@ -222,15 +222,17 @@ class SqliteStore:
         return room.f_bavail * room.f_frsize
 
     def close(self) -> None:
-        """Idempotent. After a clean close the log is folded into the file."""
+        """Idempotent; waits for what another thread does with it. After a clean close the log is folded into the
+        file."""
         if self._closed:
             return
         self._closed = True
         self._failure = self._failure or f"{self.path}: the store is closed"
-        for name in ("_reader", "_writer"):
-            connection: sqlite3.Connection | None = getattr(self, name, None)
-            if connection is not None:
-                connection.close()
+        with self._writing, self._reading:
+            for name in ("_reader", "_writer"):
+                connection: sqlite3.Connection | None = getattr(self, name, None)
+                if connection is not None:
+                    connection.close()
         os.close(self._owner_fd)
 
     def quick_check(self) -> str:

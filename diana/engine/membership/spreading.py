@@ -6,7 +6,7 @@ sites first-hand and knows the same ones is told nothing of others, so a small V
 as if there were no gossip.
 
 Who has nothing new to say says so less often: a site without work tells each stream every few turns that it is there,
-a part of them at each, and passes others' entries on as rarely. Whatever others decide by goes out at the next turn.
+and passes others' entries on as rarely. Whatever others decide by goes out at the next turn.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ MOST_QUIET_TURNS = 3
 
 
 def tell_own(core: Context, told: Summary) -> None:
-    """Over every stream that one of its two ends holds, in order of the site; where nothing is new, over a part of them
-    at each turn."""
-    members, turns = core.members, quiet_turns(core)
-    everybody = is_news(core, told) or turns == 1
+    """Over every stream that one of its two ends holds, in order of the site; where nothing is new, every few turns.
+    All are told the same version: whoever missed the last one would take it for a sign of life when this site dies."""
+    members = core.members
+    if not is_news(core, told) and (members.turn + mark(core.site)) % quiet_turns(core):
+        return
     loose = replace(told, loose=True)
     for site in sorted(members.linked):
         peer = core.view.peers[site]
-        if peer.tied and (everybody or (members.turn + mark(site)) % turns == 0):
+        if peer.tied:
             core.send(site, loose if peer.loose else told)
 
 
