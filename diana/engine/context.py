@@ -51,7 +51,7 @@ class Context:
         self.site = site
         self.state = state
         self.keyring = keyring
-        self.now = now
+        self.now = self.started_at_s = now
         self.view = View(state.links, lambda: self.now)
         self.roster = Roster(site, self.view, lambda: self.state.settings.default_bytes_per_s)
         self.members = Members(site)

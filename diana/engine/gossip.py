@@ -141,7 +141,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         generation=max(members.incarnation, core.state.generation),
         counter=core.summary_counter,
         seq=core.state.seq,
-        slots=settings.slots,
+        slots=core.workers.slots(),
         free_slots=load.free_slots(core),
         speed=settings.speed,
         queued_jobs=load.queued_jobs(core),

@@ -93,7 +93,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         # The merge is no job of the user's; what was retried is another share's.
         if s.indices and s.indices.bounds[:1] != (group.jobs,)
     ]
-    unreachable = sum(s.open_jobs() for s in group.subgroups.values() if s.unreachable)
+    unreachable = sum(s.open_jobs() for s in group.subgroups.values() if _out_of_reach(core, s))
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)
     waits = sum(s.held for s in counted) + len(group.holding)
@@ -127,7 +127,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         level=best.level if best else "",
         priority=best.priority if best else 0.0,
         note=core.waiting_notes.get(group.group)
-        or _unreachable_note(group)
+        or _unreachable_note(core, group)
         or group.on_hold
         or dependencies.note(core, group)
         or _staging_note(core, group)
@@ -159,8 +159,24 @@ def _state(core: Context, group: Group, running: int, unreachable: int, waits: i
     return "placing" if len(group.unplaced) == group.jobs else "queued"
 
 
-def _unreachable_note(group: Group) -> str:
-    return next((s.unreachable for s in group.subgroups.values() if s.unreachable and s.open_jobs()), "")
+def _unreachable_note(core: Context, group: Group) -> str:
+    open_parts = (s for s in group.subgroups.values() if s.open_jobs())
+    return next((why for s in open_parts if (why := _out_of_reach(core, s))), "")
+
+
+def _out_of_reach(core: Context, subgroup: Subgroup) -> str:
+    """Why nobody can tell how its jobs fare (PROMISES 1.4 and 1.7); empty: their site is heard of. An offer needs no
+    word here: it is taken back by itself."""
+    if subgroup.unreachable or subgroup.site == core.site or subgroup.step is Step.OFFERED:
+        return subgroup.unreachable
+    if subgroup.site in core.banned:
+        return f"{subgroup.site} is banned: {ledger.why_banned(core, subgroup.site)}"
+    peer = core.view.peers.get(subgroup.site)
+    patience_s = core.state.settings.suspect_after_s
+    age_s = core.now - peer.last_heard_s if peer is not None else core.now - core.started_at_s
+    if age_s <= patience_s or (peer is not None and _standing(peer, age_s, patience_s) in ("alive", "suspect")):
+        return ""
+    return f"{subgroup.site} was last heard of {age_s:.0f} s ago; its jobs there go on by themselves, or wait for it"
 
 
 def _staging_note(core: Context, group: Group) -> str:
@@ -211,7 +227,7 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
         running=running,
         done=subgroup.done,
         failed=subgroup.failed,
-        state=_share_state(group, subgroup, home),
+        state=_share_state(core, group, subgroup),
         held=held,
         level=stands[0] if queued + staging else "",
         priority=stands[1] if queued + staging else 0.0,
@@ -219,7 +235,8 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
     )
 
 
-def _share_state(group: Group, subgroup: Subgroup, home: bool) -> str:
+def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
+    home = subgroup.site == core.site
     if not subgroup.open_jobs():
         return "closed"
     if subgroup.unreachable:
@@ -228,6 +245,8 @@ def _share_state(group: Group, subgroup: Subgroup, home: bool) -> str:
         if group.open_of(subgroup.cancelling):
             return "cancelling"
         return "holding" if subgroup.holding else "releasing"
+    if _out_of_reach(core, subgroup):
+        return "unreachable"
     if subgroup.step is Step.OFFERED:
         return "offered"
     return "local" if home else "committed"

@@ -136,4 +136,5 @@ def test_no_job_is_lost_or_doubled_whatever_befalls_members_and_their_root(grid:
     # Only what ran under the spawner that was killed has an unknown outcome.
     unknown = [index for index, outcome in found.items() if outcome == "UNKNOWN"]
     assert 0 < len(unknown) <= 2, unknown
-    assert {start.index for start in starts.all()} == set(range(jobs))
+    # One of these may have been claimed and not have come to its first line yet.
+    assert {start.index for start in starts.all()} >= set(range(jobs)) - set(unknown)
