@@ -39,6 +39,8 @@ def test_a_small_demo_does_every_job_once_and_matches_and_leaves_no_process(tmp_
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_stops_its_nodes(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "out"
+    # A shell that runs the tests in the background has them ignore SIGINT, and so would all they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(demo(out, "--sites", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 30
         while not (out / "sites" / "nodes.json").exists() and time.monotonic() < end:
