@@ -112,8 +112,7 @@ def apply(core: Context, statement: Statement | None = None) -> None:
 
 
 def _ban(core: Context) -> None:
-    """What was offered to a banned site is taken back; what it has stays there, unreachable, until it is lifted or the
-    user's `on_site_lost` or an operator decides."""
+    """What was offered to a banned site is taken back; what it has stays there, unreachable, until the ban is lifted."""
     banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
     new, core.banned = banned - core.banned, banned
     for site in sorted(new):
