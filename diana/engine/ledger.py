@@ -112,7 +112,7 @@ def apply(core: Context, statement: Statement | None = None) -> None:
 
 
 def _ban(core: Context) -> None:
-    """What was offered to a banned site is taken back; what it has stays there, unreachable, until the ban is lifted."""
+    """What was offered to a banned site is taken back; what it has stays there, unreachable, until it is lifted."""
     banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
     new, core.banned = banned - core.banned, banned
     for site in sorted(new):
