@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ DEAD = "127.0.0.1:9"
 
 
 @pytest_asyncio.fixture
-async def meeting(tmp_path: Path) -> AsyncIterator[Meeting]:
-    made = Meeting(tmp_path)
-    yield made
-    await made.close()
+async def meeting() -> AsyncIterator[Meeting]:
+    # A short folder: sockets have paths of 107 bytes at most.
+    with tempfile.TemporaryDirectory(prefix="dn-") as folder:
+        made = Meeting(Path(folder))
+        yield made
+        await made.close()
 
 
 def message(number: int) -> Committed:
