@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from diana import __version__, errors
+from diana.adapters.durable import sync
 from diana.model.layout import DataDir
 
 _KEYS = ("site.key", "site.pem", "vo.pem", "vo.key")
@@ -75,7 +76,7 @@ def back_up(data: Path, to: Path, *, keys: bool = False) -> Manifest:
         _write(part / _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         _sync_tree(part)
         part.rename(to)
-        _sync(to.parent)
+        sync(to.parent)
     return manifest
 
 
@@ -114,7 +115,7 @@ def restore(source: Path, data: Path) -> Manifest:
         if data.exists():
             data.rmdir()
         part.rename(data)
-        _sync(data.parent)
+        sync(data.parent)
     return manifest
 
 
@@ -214,12 +215,4 @@ def _write(path: Path, content: bytes) -> None:
 
 def _sync_tree(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        sync(path)

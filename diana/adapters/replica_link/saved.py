@@ -5,13 +5,13 @@ It lies outside the journal's file, which a copy of the leader's may replace at 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from diana import errors
+from diana.adapters.durable import replace_durably
 
 T = TypeVar("T")
 
@@ -37,19 +37,7 @@ class DurableFile(Generic[T]):
 
     def write(self, value: T) -> None:
         """Durable on return; StoreFailed."""
-        part = self.path.with_name(self.path.name + ".part")
         try:
-            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, msgspec.json.encode(value))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            part.rename(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_durably(self.path, msgspec.json.encode(value))
         except OSError as error:
             raise errors.StoreFailed(f"{self.path}: {error.strerror}; check the disk, then start again") from error

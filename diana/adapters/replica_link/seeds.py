@@ -17,6 +17,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.durable import sync
 from diana.adapters.replica_link.link import of_this_site
 from diana.errors import Unreachable
 from diana.model.layout import DataDir
@@ -114,7 +115,7 @@ class Fetcher:
             await self._fetch(channel, address, "Blob", replica_pb2.BlobRequest(sha256=sha256), Path(part), sha256)
             os.chmod(part, 0o444)
             os.rename(part, path)
-            await asyncio.to_thread(_sync, path.parent)
+            await asyncio.to_thread(sync, path.parent)
         except FileNotFoundError:
             return
         finally:
@@ -184,11 +185,3 @@ def _names(folder: Path) -> list[str]:
 def _flushed(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

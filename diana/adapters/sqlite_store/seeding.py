@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from diana import errors
+from diana.adapters.durable import sync
 
 KEPT = ".before-"
 
@@ -45,7 +46,7 @@ def prepare(seed: Path, meta: Mapping[str, str]) -> None:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", sorted(meta.items()))
             connection.execute("COMMIT")
-        _sync(seed)
+        sync(seed)
     except (OSError, sqlite3.Error) as error:
         raise errors.StoreFailed(f"{seed}: {error}; free space there and start again") from error
 
@@ -64,14 +65,6 @@ def install(journal: Path, seed: Path, term: int) -> None:
             for rest in ("-wal", "-shm"):
                 journal.with_name(journal.name + rest).unlink(missing_ok=True)
         seed.rename(journal)
-        _sync(journal.parent)
+        sync(journal.parent)
     except OSError as error:
         raise errors.StoreFailed(f"{seed}: {error}; free space there and start again") from error
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

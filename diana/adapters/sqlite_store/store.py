@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from diana import errors
+from diana.adapters.durable import sync
 from diana.adapters.sqlite_store import schema, wal
 from diana.adapters.sqlite_store.seeding import online_copy
 from diana.model.facts import Facts, FactsKey
@@ -89,7 +90,7 @@ class SqliteStore:
         self._writer.execute(f"PRAGMA journal_size_limit={_WAL_KEPT_BYTES}")
         if schema.is_empty(self._writer):
             schema.create(self._writer, uuid.uuid4().hex, uuid.uuid4().hex)
-            _sync_directory(self.path.parent)
+            sync(self.path.parent)
         schema.bring_up_to_date(self._writer, str(self.path))
         # A store of a release without standbys has none yet.
         self._writer.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('replica_uuid', ?)", (uuid.uuid4().hex,))
@@ -322,14 +323,6 @@ def _own(path: Path) -> int:
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
-
-
-def _sync_directory(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _why(error: BaseException) -> str:

@@ -4,12 +4,12 @@ its site may be led from.
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
 import msgspec
 
+from diana.adapters.durable import replace_durably
 from diana.errors import StoreFailed
 
 MOST_LEADERS = 8
@@ -63,20 +63,3 @@ class Notes:
         noted: _Noted = msgspec.structs.replace(self._noted, **changes)
         replace_durably(self._path, msgspec.json.encode(noted))
         self._noted = noted
-
-
-def replace_durably(path: Path, content: bytes) -> None:
-    """The whole new content or the whole old one, whatever happens; durable on return."""
-    spare = path.with_name(path.name + ".new")
-    fd = os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(fd, content)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(spare, path)
-    at = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(at)
-    finally:
-        os.close(at)

@@ -7,12 +7,11 @@ and is imported where it is used, since `diana init` and the client read these m
 from __future__ import annotations
 
 import datetime
-import os
-import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diana.adapters.durable import replace_durably
 from diana.model.identity import Identity, dns_names, uri_of
 
 if TYPE_CHECKING:
@@ -125,22 +124,7 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
     """Durably, at once and whole: who reads sees the old file or the new one, and never for a moment one readable by
     others than `mode` says."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace_durably(path, content, mode)
 
 
 def _usage(*, authority: bool) -> x509.KeyUsage:

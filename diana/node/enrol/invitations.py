@@ -7,13 +7,13 @@ What was used or has run out stays for a while, so that the one who comes late w
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from diana.adapters.durable import replace_durably
 from diana.errors import UsageError
 
 MOST_OPEN = 1000
@@ -120,7 +120,7 @@ class Invitations:
             known = {i.id: i for i in self._known.values() if _kept(i, now_s)} | {changed.id: changed}
             text = msgspec.json.encode(_File(invitations=tuple(known[k] for k in sorted(known))))
             try:
-                await asyncio.to_thread(_replace, self._path, text)
+                await asyncio.to_thread(replace_durably, self._path, text)
             except OSError as error:
                 raise UsageError(f"{self._path}: {error.strerror}; make room or make it writable") from None
             self._known = known
@@ -143,18 +143,3 @@ def _read(path: Path) -> _File:
     if found.version != _VERSION:
         raise UsageError(f"{path}: written by a newer release of diana; start that one")
     return found
-
-
-def _replace(path: Path, text: bytes) -> None:
-    new = path.with_name(f"{path.name}.new")
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
