@@ -57,7 +57,7 @@ class Audit:
         unproven: bool = False,
     ) -> None:
         """One line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's.
-        `decision`: allowed, denied, refused, failed, ignored. OSError stops nobody: the line is lost and
+        `decision`: allowed, denied, refused, failed, ignored; or damaged. OSError stops nobody: the line is lost and
         the gap is told with the next."""
         now_s = self._wall_s()
         again = self._count(("" if unproven else who, action, decision), now_s)

@@ -27,6 +27,8 @@ class Action(StrEnum):
     """Change which of a site's two machines leads."""
     REMOVE_MACHINE = "remove-machine"
     """Give up a machine of the site with what it runs."""
+    OPERATE = "operate"
+    """Give an order about the site or the VO at all; each order is an action of its own besides."""
     DRAIN = "drain"
     """Have the site take no new work."""
     RULE_VO = "rule-vo"
@@ -84,6 +86,7 @@ TABLE: dict[Role, dict[Action, Scope]] = {
             Action.STOP,
             Action.PROMOTE,
             Action.REMOVE_MACHINE,
+            Action.OPERATE,
             Action.DRAIN,
             Action.RULE_VO,
             Action.DIAGNOSE,

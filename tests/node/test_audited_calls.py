@@ -58,3 +58,11 @@ async def test_reads_that_were_allowed_are_not_kept(tmp_path: Path) -> None:
         await anext(stream)
     assert json.loads(path.read_text())["decision"] == "denied"
     assert len(path.read_text().splitlines()) == 1
+
+
+async def test_an_operator_s_order_is_kept_under_its_own_name(tmp_path: Path) -> None:
+    api, path = served(tmp_path)
+    request = cm.OperateRequest(order="drain", reason="power cut")
+    await api.call(Principal(Role.OPERATOR, "root@vo"), "Operate", request, "uid 0")
+    said = json.loads(path.read_text())
+    assert (said["action"], said["target"], said["decision"]) == ("operate", "drain", "allowed")

@@ -31,6 +31,7 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.PROMOTE: (NO, ANY, NO, NO, NO),
     Action.DIAGNOSE: (NO, ANY, NO, NO, NO),
     Action.INVITE: (NO, ANY, NO, NO, NO),
+    Action.OPERATE: (NO, ANY, NO, NO, NO),
     Action.DRAIN: (NO, ANY, NO, NO, NO),
     Action.RULE_VO: (NO, ANY, NO, NO, NO),
     Action.QUOTE: (NO, NO, ANY, NO, NO),

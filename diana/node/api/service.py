@@ -54,7 +54,7 @@ ACTIONS: dict[str, Action] = {
     "Stop": Action.STOP,
     "Promote": Action.PROMOTE,
     "Invite": Action.INVITE,
-    "Operate": Action.DRAIN,
+    "Operate": Action.OPERATE,
     "Ledger": Action.READ_SITES,
     "Peers": Action.READ_SITES,
     "Doctor": Action.DIAGNOSE,
