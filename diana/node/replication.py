@@ -381,17 +381,17 @@ class Replication:
     # --- the follower's journal --------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        compacted = Compaction(self.thread, self.site)
-        while True:
-            entry = await self._entries.get()
-            batch = unpacked(entry.payload, entry.of_term)
-            await self._bring_blobs(batch)
-            seq = await self.thread.call(self.thread.store.commit, batch)
-            if seq != entry.seq:
-                raise StoreFailed(f"{self._paths.journal}: record {seq} where the leader has {entry.seq}; see the log")
-            self.tell(ms.Fsynced(seq))
-            self.stored(batch)
-            await compacted.grown(batch)
+        async with Compaction(self.thread, self.site) as compacted:
+            while True:
+                entry = await self._entries.get()
+                batch = unpacked(entry.payload, entry.of_term)
+                await self._bring_blobs(batch)
+                seq = await self.thread.call(self.thread.store.commit, batch)
+                if seq != entry.seq:
+                    raise StoreFailed(f"{self._paths.journal}: record {seq}, the leader has {entry.seq}; see the log")
+                self.tell(ms.Fsynced(seq))
+                self.stored(batch)
+                await compacted.grown(batch)
 
     async def _bring_blobs(self, batch: Batch) -> None:
         """What clients uploaded for the groups in it: it must be here before the group counts as kept here."""

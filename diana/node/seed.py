@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
+from typing import Self
 
 from diana.adapters.sqlite_store import seeding
 from diana.engine import fold, records
@@ -39,13 +40,22 @@ class Seeding:
 
 
 class Compaction:
-    """Keeps a follower's journal short, by the fold its engine would make."""
+    """Keeps a follower's journal short while it is entered, by the fold its engine would make."""
 
     def __init__(self, thread: StoreThread, site: str) -> None:
         self._thread = thread
         self._site = site
         self._grown = 0
         self._folding: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """A fold that is under way must not outlive the store it reads."""
+        if self._folding is not None and not self._folding.done():
+            self._folding.cancel()
+            await asyncio.wait((self._folding,))
 
     async def grown(self, batch: Batch) -> None:
         self._grown += sum(map(len, batch.records))

@@ -33,16 +33,28 @@ def test_a_fold_of_the_journal_is_the_engines_own_state() -> None:
 
 async def test_a_fold_of_a_journal_that_was_replaced_meanwhile_ends_quietly(tmp_path: Path) -> None:
     thread = StoreThread(SqliteStore(tmp_path / "old.db"))
-    compacted, grown = Compaction(thread, "alpha"), Batch(at_s=1.0, records=(bytes(SNAPSHOT_BYTES + 1),))
+    grown = Batch(at_s=1.0, records=(bytes(SNAPSHOT_BYTES + 1),))
     try:
-        await compacted.grown(grown)
-        thread.store.close()
-        thread.store = SqliteStore(tmp_path / "new.db")
-        await asyncio.sleep(0.2)
-        await compacted.grown(grown)
-        await asyncio.sleep(0.2)
-        await compacted.grown(grown)
-        assert thread.store.meta("db_uuid")
+        async with Compaction(thread, "alpha") as compacted:
+            await compacted.grown(grown)
+            thread.store.close()
+            thread.store = SqliteStore(tmp_path / "new.db")
+            await asyncio.sleep(0.2)
+            await compacted.grown(grown)
+            await asyncio.sleep(0.2)
+            await compacted.grown(grown)
+            assert thread.store.meta("db_uuid")
     finally:
         thread.close()
         thread.store.close()
+
+
+async def test_a_fold_does_not_outlive_the_store_it_reads(tmp_path: Path) -> None:
+    thread = StoreThread(SqliteStore(tmp_path / "journal.db"))
+    before = asyncio.all_tasks()
+    async with Compaction(thread, "alpha") as compacted:
+        await compacted.grown(Batch(at_s=1.0, records=(bytes(SNAPSHOT_BYTES + 1),)))
+        assert asyncio.all_tasks() != before
+    assert asyncio.all_tasks() == before
+    thread.close()
+    thread.store.close()
