@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import time
@@ -11,10 +10,8 @@ import msgspec
 import pytest
 
 from diana.adapters import certificates
-from diana.model.layout import DataDir
 from diana.node.config import Trust, load_config
 from diana.node.config_text import write_config
-from diana.node.enrol.machine import machine_renewal
 from tests.e2e.grid import Grid, Starts, outcomes, until
 from tests.real.joining import audited, first, invited, joined, shorten
 
@@ -129,13 +126,6 @@ def test_members_standbys_and_users_join_with_tokens_of_their_kind(grid: Grid) -
         "alpha-vo",
     )
     assert (standby / "keys" / "signer.key").is_file()
-    # A standby that is no signer asks whoever leads its site.
-    for name in ("signer.key", "signer.pem"):
-        (standby / "keys" / name).unlink()
-    before = (standby / "keys" / "site.pem").read_bytes()
-    asyncio.run(machine_renewal(DataDir(standby), config).renew())
-    after = (standby / "keys" / "site.pem").read_bytes()
-    assert after != before and certificates.verify_chain(after, root) == ("site", "alpha", "alpha-vo")
 
     credential = grid.root / "ann"
     done = grid.run(alpha, "join", invited(grid, alpha, "--user", "ann"), "--out", str(credential))

@@ -1,4 +1,4 @@
-"""Sites of other releases join a real node of this one (issue 5, "Wire compatibility"): one of the release whose
+"""Sites of other releases join a real node of this one (SPEC U10, N / N-1 on the wire): one of the release whose
 definitions are stored, one older than any, one of a release to come; each gives and takes work."""
 
 from __future__ import annotations

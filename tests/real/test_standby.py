@@ -9,9 +9,10 @@ import time
 
 import pytest
 
+from diana.adapters import certificates
 from diana.client import Client
-from tests.e2e.grid import Grid, Site, Starts, outcomes
-from tests.real.pairs import add_standby, durability, in_sync, takes_over, user_of
+from tests.e2e.grid import Grid, Site, Starts, outcomes, until
+from tests.real.pairs import IN_SYNC_S, add_standby, durability, in_sync, takes_over, user_of
 
 pytestmark = pytest.mark.e2e
 
@@ -64,6 +65,23 @@ def test_the_standby_takes_over_from_a_killed_leader_and_nothing_is_lost_or_doub
     assert durability(other) == 0
     with Client(credential=credential) as client:
         all_done(client, group, starts)
+
+
+def test_a_standby_renews_its_certificate_through_the_leader_while_it_follows(grid: Grid) -> None:
+    alpha = grid.add("alpha", own_vo=True)
+    alpha.start()
+    spare = add_standby(grid, alpha, "")
+    certificates.issue_site(alpha.paths.keys, "alpha", spare.paths.keys, valid_days=30.0 / 86_400.0)
+    path = spare.paths.keys / "site.pem"
+    before_s = certificates.dates_of_chain(path.read_bytes()).until_s
+    spare.launch()
+    until(
+        lambda: certificates.dates_of_chain(path.read_bytes()).until_s > before_s + 3600.0,
+        lambda: f"the standby's certificate was renewed\n{spare.story()}\n{alpha.story()}",
+        IN_SYNC_S,
+        0.1,
+    )
+    in_sync(alpha)
 
 
 def test_a_leader_that_stops_for_five_seconds_leads_on(grid: Grid, starts: Starts) -> None:

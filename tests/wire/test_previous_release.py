@@ -1,5 +1,5 @@
-"""A node of the previous release is understood and understands, and so are those before and after it (issue 5, "Wire
-compatibility"): messages made from stored definitions against today's codec."""
+"""A node of the previous release is understood and understands, and so are those before and after it (SPEC U10, N /
+N-1 on the wire): messages made from stored definitions against today's codec."""
 
 from __future__ import annotations
 
