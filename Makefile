@@ -16,7 +16,7 @@ BENCH ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
 
-.PHONY: help setup demo test real check bench torture proto lock clean
+.PHONY: help setup demo test wide real check bench torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -36,9 +36,12 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: setup ## all tests; the ones that start real nodes run last, three files at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/e2e --ignore tests/real tests $(PYTEST)
+test: setup ## the rules, then single nodes and small grids, in under five minutes
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real tests $(PYTEST)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/e2e $(PYTEST)
+
+wide: setup ## the same rules under more seeds and cases
+	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real tests $(PYTEST)
 
 real: setup ## sites, members and standbys as real processes, killed, stopped, cut off (root, iproute2 and iptables for some)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/real $(PYTEST)

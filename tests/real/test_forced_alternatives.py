@@ -14,7 +14,7 @@ import pytest
 
 from diana.client import Client
 from tests.e2e.grid import Grid, until
-from tests.e2e.shaping import Network, Shape
+from tests.real.shaping import Network, Shape
 
 FULL = bool(os.environ.get("DIANA_FULL"))
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300 if FULL else 120)]
