@@ -1,0 +1,131 @@
+"""When a site's queues are congested, and which level of them it then offers to others (SPEC D7;
+papers/diana-bulk-scheduling section X)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from diana.model.durations import seconds
+from diana.policy.priority import Level
+from diana.policy.ranges import check
+
+BUCKETS = 60
+"""Of a window: what leaves it does so in steps of a sixtieth."""
+
+Mode = Literal["default", "paper"]
+
+
+class CongestionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    mode: Mode = "default"
+    """`paper`: the two rates alone decide and only Q4 is offered; `default`: a backlog counts, too, and the lowest
+    level that has work is offered."""
+    threshold: float = 0.2
+    """Thrs: how far arrivals may outrun starts, as a share of the arrivals; higher means less migration, 1 none. A
+    fifth is more than the noise of a few hundred arrivals, and less than what fills a queue for long."""
+    window_s: float = 300.0
+    """Rates are taken over so long. Shorter, and the waves in which equal jobs start look like congestion; longer, and
+    a burst is seen when most of it is through."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("default", "paper"):
+            raise ValueError(f"mode = {self.mode!r}: want default or paper")
+        check(self, ("threshold", 0.0, 1.0), ("window_s", 1.0, 86400.0))
+
+
+class Rates(NamedTuple):
+    """Over the window that ends now."""
+
+    window_s: float
+    """What it covers; less than asked until so much time has passed."""
+    arrived: int
+    started: int
+
+    @property
+    def arrivals_per_s(self) -> float:
+        """A; 0 while nothing is covered."""
+        return self.arrived / self.window_s if self.window_s > 0 else 0.0
+
+    @property
+    def starts_per_s(self) -> float:
+        """S; 0 while nothing is covered."""
+        return self.started / self.window_s if self.window_s > 0 else 0.0
+
+
+class Window:
+    """Jobs that came into a site's queues and jobs that started, in a ring of buckets: its memory and what an event
+    costs do not depend on how many there are. `now` never runs backwards."""
+
+    __slots__ = ("_arrived", "_began_s", "_bucket", "_started", "_width_s")
+
+    def __init__(self, now: float, window_s: float, buckets: int = BUCKETS) -> None:
+        self._width_s = window_s / buckets
+        self._began_s = now
+        self._bucket = int(now // self._width_s)
+        """Number of the current one since time 0; it lies at that number modulo the ring's length."""
+        self._arrived = array("q", bytes(8 * buckets))
+        self._started = array("q", bytes(8 * buckets))
+
+    def arrived(self, jobs: int, now: float) -> None:
+        """Submitted here or handed over to here."""
+        self._advance(now)
+        self._arrived[self._bucket % len(self._arrived)] += jobs
+
+    def started(self, jobs: int, now: float) -> None:
+        self._advance(now)
+        self._started[self._bucket % len(self._started)] += jobs
+
+    def rates(self, now: float) -> Rates:
+        self._advance(now)
+        oldest_s = (self._bucket - len(self._arrived) + 1) * self._width_s
+        return Rates(max(0.0, now - max(self._began_s, oldest_s)), sum(self._arrived), sum(self._started))
+
+    def _advance(self, now: float) -> None:
+        bucket, size = int(now // self._width_s), len(self._arrived)
+        # However long nothing happened, there are no more buckets to empty than the ring has.
+        for stale in range(max(self._bucket + 1, bucket - size + 1), bucket + 1):
+            self._arrived[stale % size] = self._started[stale % size] = 0
+        self._bucket = max(self._bucket, bucket)
+
+
+def congested(arrivals_per_s: float, starts_per_s: float, threshold: float) -> bool:
+    """(A - S) / A > Thrs, as A - S > Thrs * A; false at A = 0. Section X. `threshold` in [0, 1]."""
+    return arrivals_per_s > 0 and arrivals_per_s - starts_per_s > threshold * arrivals_per_s
+
+
+def backlogged(home_s: float, best_s: float, minimum_gain_s: float) -> bool:
+    """Whether the end predicted here lies behind that of the best quote by the minimum gain at least (beyond the paper:
+    a lone burst arrives once, and then A = 0). Seconds from now, both of the same work; infinite: never here, or no
+    quote; negative: not known, which is no congestion."""
+    return home_s >= 0 and best_s >= 0 and home_s - best_s >= minimum_gain_s
+
+
+class Verdict(NamedTuple):
+    congested: bool
+    reason: str
+
+
+def judge(rates: Rates, settings: CongestionSettings, home_s: float, best_s: float, minimum_gain_s: float) -> Verdict:
+    """By the rates and, in the default mode, by the backlog; seconds as in `backlogged`."""
+    arrivals, starts = rates.arrivals_per_s, rates.starts_per_s
+    told = f"{arrivals:.3g} jobs/s come and {starts:.3g} start, over {seconds(rates.window_s)}"
+    if congested(arrivals, starts, settings.threshold):
+        return Verdict(True, f"{told}: more than {settings.threshold:.0%} of what comes stays")
+    if settings.mode == "default" and backlogged(home_s, best_s, minimum_gain_s):
+        here = seconds(home_s) if home_s < float("inf") else "never"
+        return Verdict(True, f"{told}, but what waits would end here after {here}, elsewhere after {seconds(best_s)}")
+    return Verdict(False, told)
+
+
+def offered(queued: Mapping[Level, int], mode: Mode) -> Level | None:
+    """Which level's work other sites are asked to take, of so many jobs per level that may still move; None: none.
+
+    The paper offers Q4 only, since those wait longest. A user alone never gets there (Pr = 0 of a lone burst), so by
+    default the lowest level that has any is offered.
+    """
+    if mode == "paper":
+        return Level.Q4 if queued.get(Level.Q4, 0) > 0 else None
+    return max((level for level, jobs in queued.items() if jobs > 0), default=None)

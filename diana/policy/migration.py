@@ -1,0 +1,257 @@
+"""Which queued work goes to which other site, and why the rest stays (SPEC D7; papers/diana-bulk-scheduling section
+IX).
+
+A class of equal jobs moves by count, so that a million cost what ten do. The paper's rule stands for each of them: the
+j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not higher. Beyond the paper
+it must gain a minimum of time, with the j - 1 before it gone from here and standing there, and with what was promised
+to that site since it was last heard.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+from zlib import crc32
+
+from diana.model.durations import seconds
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from diana.model.words import counted
+from diana.policy.capacity import handed_on
+from diana.policy.congestion import Mode
+from diana.policy.membership import drawn
+from diana.policy.migrants import Kept, Migrant, MigrationSettings, Move, Peer, Plan, Quote
+from diana.policy.priority import LEVEL_WIDTH
+
+RAISE = LEVEL_WIDTH
+"""Added to the priority of what moved, for good: it goes on there one level higher (section IX, "increase the job's
+priority")."""
+MOST_REASONS = 16
+"""Sites named for work that stays; the others are counted."""
+PORTIONS = 64
+"""In which a class is dealt out at most, so that sites that gain alike share it: its size costs nothing."""
+
+
+def split_off(indices: IndexSet, jobs: int) -> tuple[IndexSet, IndexSet]:
+    """(those that stay, the `jobs` last ones, which move)."""
+    return indices.take(max(0, len(indices) - jobs))
+
+
+def plan(
+    migrants: Sequence[Migrant],
+    peers: Sequence[Peer],
+    settings: MigrationSettings,
+    *,
+    budget: int,
+    seed: int,
+    mode: Mode = "default",
+    cost_in_s: bool = True,
+) -> Plan:
+    """At most `budget` moves. What has its data elsewhere goes first, then the lowest priority.
+
+    Of sites that may take it: fewest jobs ahead, lowest cost, shortest queue, lowest id; among equals two are drawn by
+    `seed` and the migrant's key. In whatever order migrants, peers and quotes are given, the plan is the same. In paper
+    mode only the paper's rule holds: no gain, no promises, no draw.
+    """
+    turn = _Round(peers, settings, budget, seed, mode, cost_in_s)
+    for migrant in sorted(migrants, key=lambda m: (not m.data_elsewhere, m.priority, m.key)):
+        turn.place(migrant)
+    return Plan(tuple(turn.moves), tuple(turn.kept))
+
+
+class _Here(NamedTuple):
+    """What a migrant has at home after the moves so far."""
+
+    jobs: int
+    """Of it, still here."""
+    jobs_ahead: int
+    ends_s: float
+    s_per_job: float
+    """By which each that leaves brings the end nearer."""
+
+
+class _Option(NamedTuple):
+    quote: Quote
+    jobs: int
+    """That fit; 0: none."""
+    at_once: int
+    """So many of them would not wait."""
+    jobs_ahead: int
+    """There, promises counted."""
+    queued_jobs: int
+    gain_s: float
+    why: str
+    """Why none fits; empty when some do."""
+
+
+class _Round:
+    def __init__(
+        self,
+        peers: Sequence[Peer],
+        settings: MigrationSettings,
+        budget: int,
+        seed: int,
+        mode: Mode,
+        cost_in_s: bool,
+    ) -> None:
+        self.peers = {peer.site: peer for peer in peers}
+        self.settings = settings
+        self.budget = budget
+        self.seed = seed
+        self.paper = mode == "paper"
+        self.cost_in_s = cost_in_s
+        self.moves: list[Move] = []
+        self.kept: list[Kept] = []
+        self._gone: list[tuple[float, int, int]] = []
+        """(priority, jobs, processors) of each migrant that moved, in part at least."""
+        self._sent: dict[SiteId, int] = {}
+        """Processors, by this plan."""
+
+    def place(self, m: Migrant) -> None:
+        why = handed_on(m.exported)
+        if why:
+            self.kept.append(Kept(m.key, m.jobs, (why,)))
+            return
+        moves: dict[SiteId, Move] = {}
+        gone = self._gone_ahead(m)
+        for portion in count():
+            here = self._here(m, sum(move.jobs for move in moves.values()), *gone)
+            options = [self._option(m, quote, here, moves.get(quote.site)) for quote in m.quotes]
+            fit = [option for option in options if option.jobs]
+            if len(self.moves) + len(moves) >= self.budget:
+                open_ = [option for option in fit if option.quote.site in moves]
+            else:
+                open_ = fit
+            if not open_:
+                break
+            chosen = self._choose(m.key, portion, open_)
+            jobs = min(chosen.jobs, max(chosen.at_once, -(-chosen.jobs // len(open_)), -(-m.jobs // PORTIONS)))
+            site = chosen.quote.site
+            moves[site] = self._move(m, here, chosen, jobs, moves.get(site))
+            self._sent[site] = self._sent.get(site, 0) + jobs * m.processors
+        self.moves += moves.values()
+        if moves:
+            self._gone.append((m.priority, m.jobs - here.jobs, (m.jobs - here.jobs) * m.processors))
+        if here.jobs:
+            self.kept.append(Kept(m.key, here.jobs, self._reasons(options, moves, bool(fit))))
+
+    def _gone_ahead(self, m: Migrant) -> tuple[int, int]:
+        """(jobs, processors) moved that stood before this migrant, or with it; at most `budget` entries to look at."""
+        ahead = [(jobs, processors) for priority, jobs, processors in self._gone if priority >= m.priority]
+        return sum(jobs for jobs, _ in ahead), sum(processors for _, processors in ahead)
+
+    def _here(self, m: Migrant, own: int, ahead_jobs: int, ahead_processors: int) -> _Here:
+        """With so many of its `own` gone, and of what stood ahead of it."""
+        rate = m.processors_per_s
+        gone = ahead_processors + own * m.processors
+        return _Here(
+            jobs=m.jobs - own,
+            jobs_ahead=m.jobs_ahead - ahead_jobs - own,
+            ends_s=max(0.0, m.ends_s - gone / rate) if rate > 0 else m.ends_s,
+            s_per_job=m.processors / rate if rate > 0 else 0.0,
+        )
+
+    def _option(self, m: Migrant, quote: Quote, here: _Here, before: Move | None) -> _Option:
+        """`before`: what of this migrant goes there already."""
+        peer = self.peers.get(quote.site)
+        if peer is None:
+            return _Option(quote, 0, 0, 0, 0, 0.0, f"site {quote.site}: not known")
+        # The paper counts jobs ahead and nothing else.
+        room = 0 if self.paper else peer.free_processors - peer.promised_processors
+        room -= self._sent.get(quote.site, 0)
+        gain_s = here.ends_s - quote.ends_s
+
+        def waiting(jobs: int) -> int:
+            """Processors that must come free there before so many of these could all run, by what is promised."""
+            return max(0, jobs * m.processors - room)
+
+        def ahead(jobs: int) -> int:
+            """Of the last of so many."""
+            return quote.jobs_ahead + -(-waiting(jobs - 1) // m.processors)
+
+        def saves_s(jobs: int) -> float:
+            """What the last of so many gains, those before it being gone from here and standing there."""
+            wait = waiting(jobs)
+            there = 0.0 if not wait else wait / quote.processors_per_s if quote.processors_per_s > 0 else float("inf")
+            return gain_s - (jobs - 1) * here.s_per_job - there
+
+        def too_many(jobs: int) -> bool:
+            if ahead(jobs) >= here.jobs_ahead - (jobs - 1):
+                return True
+            return not self.paper and not saves_s(jobs) >= self.settings.minimum_gain_s
+
+        why = self._refusal(m, quote, peer, here, ahead(1))
+        most = min(here.jobs, quote.max_jobs - (before.jobs if before else 0) if quote.max_jobs else here.jobs)
+        # Both rules only get harder with each job: halving finds the last that may go.
+        jobs = 0 if why else bisect_left(range(1, most + 1), True, key=too_many)
+        if not jobs and before:
+            why = f"site {quote.site}: takes {before.jobs:,} of it and no more now"
+        elif not jobs and not why:
+            why = self._too_little(quote, peer, gain_s)
+        return _Option(quote, jobs, max(0, room // m.processors), ahead(1), peer.queued_jobs, gain_s, why)
+
+    def _refusal(self, m: Migrant, quote: Quote, peer: Peer, here: _Here, ahead: int) -> str:
+        """Why none of it goes there, but for the time saved; empty: some may."""
+        site = f"site {quote.site}"
+        if peer.refused or quote.rejected:
+            return f"{site}: {peer.refused or quote.rejected}"
+        if peer.age_s > self.settings.quote_age_s:
+            return f"{site}: its quote is {seconds(peer.age_s)} old"
+        if ahead >= here.jobs_ahead:
+            return f"{site}: {counted(ahead, 'job')} ahead there, {here.jobs_ahead:,} at home"
+        if not quote.cost <= m.cost:
+            return f"{site}: cost {self._higher(quote.cost, m.cost)} at home"
+        return ""
+
+    def _higher(self, there: float, home: float) -> str:
+        shown = [seconds(cost) if self.cost_in_s else f"{cost:.3g}" for cost in (there, home)]
+        if shown[0] == shown[1]:
+            shown = [f"{cost!r}{' s' if self.cost_in_s else ''}" for cost in (there, home)]
+        return " is higher than ".join(shown)
+
+    def _too_little(self, quote: Quote, peer: Peer, gain_s: float) -> str:
+        least = seconds(self.settings.minimum_gain_s)
+        if not gain_s >= self.settings.minimum_gain_s:
+            return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
+        promised = counted(peer.promised_processors + self._sent.get(quote.site, 0), "processor")
+        return (
+            f"site {quote.site}: with {peer.free_processors} free and {promised} promised since it was last heard, none"
+            f" would start early enough to save {least}"
+        )
+
+    def _choose(self, key: str, portion: int, fit: Sequence[_Option]) -> _Option:
+        """Two choices at random and the better of them keep the fullest site near the mean (Mitzenmacher: "The power of
+        two choices in randomized load balancing", 2001); the cheapest for everybody would get everything."""
+        order = sorted(fit, key=lambda o: (o.jobs_ahead, o.quote.cost, o.queued_jobs, o.quote.site))
+        best = order[0]
+        if self.paper:
+            return best
+        close = best.quote.cost + self.settings.alike * abs(best.quote.cost)
+        equals = [o for o in order if o.jobs_ahead == best.jobs_ahead and o.quote.cost <= close]
+        two = drawn(equals, 2, self.seed ^ crc32(f"{key}|{portion}".encode()))
+        return min(two, key=lambda o: (-o.jobs, o.queued_jobs, o.quote.site))
+
+    def _move(self, m: Migrant, here: _Here, chosen: _Option, jobs: int, before: Move | None) -> Move:
+        """`jobs` more go there. The gain of the last portion is the smallest, and all of them start within it."""
+        site = chosen.quote.site
+        if before:
+            jobs += before.jobs
+            reason = before.reason
+        else:
+            ahead = f"{counted(chosen.jobs_ahead, 'job')} ahead there, {here.jobs_ahead:,} at home"
+            saves = f"; saves up to {seconds(chosen.gain_s)}" if 0 < chosen.gain_s < float("inf") else ""
+            data = "; its data are elsewhere" if m.data_elsewhere else ""
+            reason = f"site {site}: {ahead}{saves}{data}"
+        return Move(m.key, site, jobs, jobs * m.processors, chosen.gain_s, reason)
+
+    def _reasons(self, options: Sequence[_Option], moves: dict[SiteId, Move], spent: bool) -> tuple[str, ...]:
+        """Of what stays; `spent`: some could go, but no more moves may start now."""
+        got = [f"site {site}: takes {move.jobs:,} of it and no more now" for site, move in sorted(moves.items())]
+        if spent:
+            return (*got[:MOST_REASONS], "no more moves may start now")
+        reasons = [o.why for o in sorted(options, key=lambda o: (o.quote.site not in moves, o.quote.site))]
+        if len(reasons) > MOST_REASONS:
+            reasons[MOST_REASONS:] = [f"{counted(len(reasons) - MOST_REASONS, 'more site')} no better"]
+        return tuple(reasons) or ("no other site was asked",)

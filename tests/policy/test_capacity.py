@@ -1,0 +1,109 @@
+"""SPEC D7, beyond the paper: twenty congested sites do not herd to one idle site (issue 6)."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diana.model.ids import SiteId
+from diana.policy.capacity import Promises, grant, startable
+from diana.policy.migrants import Migrant, MigrationSettings, Move, Peer, Quote
+from diana.policy.migration import plan
+
+IDLE = SiteId("idle")
+EXPORTERS = 20
+
+
+def herd(free: int, rate: float, home_s: float, jobs: int, seeds: list[int]) -> list[Move]:
+    """What twenty sites that see the same quotes decide, none knowing of the others."""
+    moves = []
+    for number, seed in enumerate(seeds):
+        quotes = (Quote(IDLE, 0, 5.0, 5.0, rate),)
+        backlog = Migrant(f"site{number}", jobs, 1, -0.8, jobs, home_s, home_s, 1.0, quotes=quotes)
+        moves += plan([backlog], [Peer(IDLE, 0, free, 1.0)], MigrationSettings(), budget=5, seed=seed).moves
+    return moves
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 200),
+    st.floats(0, 4),
+    st.floats(0, 2000),
+    st.integers(1, 3000),
+    st.lists(st.integers(0, 10**9), min_size=EXPORTERS, max_size=EXPORTERS),
+    st.randoms(use_true_random=False),
+)
+def test_the_idle_site_never_gets_more_than_it_can_start_within_the_gain(
+    free: int, rate: float, home_s: float, jobs: int, seeds: list[int], rng: Random
+) -> None:
+    moves, book = herd(free, rate, home_s, jobs, seeds), Promises(60.0)
+    rng.shuffle(moves)
+    for at, move in enumerate(moves):
+        given = grant(
+            move.jobs,
+            1,
+            move.gain_s,
+            exported=0,
+            free_processors=free,
+            processors_per_s=rate,
+            promised_processors=book.total(0.0),
+        )
+        if given.jobs:
+            book.make(f"{at}", SiteId(move.key), given.jobs, 0.0)
+            assert book.total(0.0) <= free + rate * move.gain_s + 1e-6
+        assert given.jobs == move.jobs or given.reason
+    if moves:
+        # It is filled, too: the first to ask got all that was decided for it alone.
+        assert book.total(0.0) >= max(move.jobs for move in moves[:1])
+
+
+def test_whoever_comes_when_all_is_promised_hears_so() -> None:
+    book = Promises(60.0)
+    asked = {"exported": 0, "free_processors": 10, "processors_per_s": 0.1}
+    first = grant(40, 1, 200.0, promised_processors=book.total(0.0), **asked)  # type: ignore[arg-type]
+    assert (first.jobs, first.reason) == (30, "can start 30 jobs within the 3m20s the move was to save")
+    book.make("a-1/0", SiteId("a"), 30, 0.0)
+    second = grant(5, 1, 200.0, promised_processors=book.total(0.0), **asked)  # type: ignore[arg-type]
+    assert second == (
+        0,
+        "can start none within the 3m20s the move was to save, 30 of its processors being promised",
+    )
+
+
+def test_the_receiver_refuses_what_was_exported_before() -> None:
+    told = grant(4, 1, 50.0, exported=1, free_processors=9, processors_per_s=1.0, promised_processors=0)
+    assert told == (0, "was exported 1 time already")
+
+
+def test_no_endless_wait_makes_capacity() -> None:
+    assert startable(1, float("inf"), 3, 0.0, 0, 100) == 3
+    assert startable(1, float("inf"), 3, 0.5, 0, 100) == 100
+    assert startable(4, 10.0, 3, 0.5, 0, 100) == 2
+    assert startable(1, 0.0, 3, 9.0, 8, 100) == 0
+
+
+def test_a_promise_stands_until_a_summary_made_after_the_work_came_shows_it() -> None:
+    book, c = Promises(60.0), SiteId("c")
+    book.make("a-1/0", c, 30, 0.0)
+    book.heard(c, 1.0)
+    assert book.promised(c, 1.0) == 30
+    book.settle("a-1/0", 2.0)
+    book.heard(c, 1.5)
+    assert book.promised(c, 3.0) == 30
+    book.heard(c, 2.5)
+    assert book.promised(c, 3.0) == book.total(3.0) == 0
+
+
+def test_a_promise_that_was_refused_or_forgotten_blocks_nothing() -> None:
+    book, c, d = Promises(60.0), SiteId("c"), SiteId("d")
+    book.make("a-1/0", c, 30, 0.0)
+    book.make("a-1/1", d, 5, 10.0)
+    book.make("a-1/2", c, 7, 20.0)
+    book.make("a-1/2", c, 4, 20.0)
+    book.over("a-1/1")
+    book.over("a-1/9")
+    book.settle("a-1/9", 30.0)
+    assert (book.promised(c, 30.0), book.promised(d, 30.0)) == (34, 0)
+    assert (book.promised(c, 60.0), book.total(80.0)) == (4, 0)
