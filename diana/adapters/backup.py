@@ -154,7 +154,7 @@ def _mint_anew(journal: Path) -> None:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'db_uuid'", (uuid.uuid4().hex,))
         # Another disk: whatever the old one promised or was counted on for, this one was not.
         connection.execute("UPDATE meta SET value = ? WHERE key = 'replica_uuid'", (uuid.uuid4().hex,))
-        connection.execute("DELETE FROM meta WHERE key = 'replica_state'")
+        connection.execute("DELETE FROM meta WHERE key = 'replicated'")
         connection.execute("COMMIT")
 
 

@@ -257,7 +257,7 @@ def identity_of(cert_pem: bytes) -> Identity:
         raise errors.Denied("certificate: not a PEM certificate") from None
     found = name_in(certificate)
     if found == NOBODY:
-        raise errors.Denied("certificate: it names no site and no user; issue one with `diana init`")
+        raise errors.Denied("certificate: it names no site and no user of a VO; join the VO with an invitation")
     return found
 
 
@@ -265,7 +265,7 @@ def identity_of_uri(uri: str) -> Identity:
     """As `identity_of`, from the URI alone (the TLS server has it without parsing)."""
     found = parse_uri(uri)
     if found == NOBODY:
-        raise errors.Denied(f"certificate: {uri!r} names no site and no user; issue one with `diana init`")
+        raise errors.Denied(f"certificate: {uri!r} names no site and no user of a VO; join the VO with an invitation")
     return found
 
 

@@ -89,6 +89,8 @@ class OpenDataDir:
             raise errors.UsageError(
                 f"{error.filename or root}: {error.strerror}; name a data directory this account can write"
             ) from error
+        there = os.stat(root)
+        self._identity = there.st_dev, there.st_ino
         self.restore_ballast()
 
     def close(self) -> None:
@@ -114,13 +116,26 @@ class OpenDataDir:
         )
 
     def keep_room(self) -> str:
-        """As `low_space`; the ballast goes when hardly more than that is left, comes back with room for new work."""
+        """As `low_space`; the ballast goes when hardly more than that is left, comes back with room for new work.
+        UsageError when the directory is not in its place any more."""
+        self._check_place()
         low = self.low_space()
         if not low:
             self.restore_ballast()
         elif self.free_bytes() < self._ballast_bytes:
             self.release_ballast()
         return low
+
+    def _check_place(self) -> None:
+        try:
+            there = os.stat(self.paths.root)
+        except (FileNotFoundError, NotADirectoryError):
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != self._identity:
+            raise errors.UsageError(
+                f"{self.paths.root}: the data directory was moved or deleted while its node ran; "
+                "start the node where it lies now"
+            )
 
     def release_ballast(self) -> int:
         """Give up the ballast so that results still land; gives the bytes won."""

@@ -28,13 +28,19 @@ from diana.wire.tls import (
     server_credentials,
 )
 
-__all__ = ["PortTaken", "make_server", "peer_identity"]
+__all__ = ["TAKEN", "PortTaken", "cannot_bind", "make_server", "peer_identity"]
+
+TAKEN = "taken"
 
 _OPTIONS: list[tuple[str, Any]] = [
     *KEEPALIVE_OPTIONS,
     # Two nodes on one port would each get half of the calls: a taken port must be an error.
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", 256),
+    # Bulk flows from servers to callers, who do find out their bandwidth. Here that cost an idle node a ping with its
+    # answer and two window updates for every other message; what comes in gets a fixed window that fills a wide link.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 4 << 20),
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.max_metadata_size", 16 << 10),
 ]
@@ -101,21 +107,30 @@ def _want_loopback(host: str) -> None:
     except ValueError:
         loopback = host == "localhost"
     if not loopback:
-        raise UsageError(f"listen on {host} without TLS: only loopback is served so; make keys with diana init")
+        raise UsageError(f"listen on {host} without TLS: only loopback is served so; put the site's keys back")
 
 
 def _want_fresh(credentials: Credentials, file: Path) -> None:
     certificate = x509.load_pem_x509_certificate(credentials.certificate)
     if why := out_of_date(certificate, f"{file}:", time.time()):
-        raise UsageError(why)
+        raise UsageError(f"{why}; diana doctor --data {file.parent.parent} says how")
 
 
 def _want_free(host: str, port: int) -> None:
-    """Try the bind ourselves: gRPC tells every failure alike, and prints to stderr."""
+    why = cannot_bind(host, port)
+    if why == TAKEN:
+        raise PortTaken(_taken(host, port))
+    if why:
+        raise UsageError(f"listen on {host}:{port}: {why}; set listen to an address of this machine")
+
+
+def cannot_bind(host: str, port: int) -> str:
+    """Why a server cannot be bound there just now, `TAKEN` for a port in use; empty: it can. Tried by ourselves: gRPC
+    tells every failure alike, and prints to stderr."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
-        raise UsageError(f"listen on {host}: no such host; set listen to an address of this machine") from None
+        return "no such host"
     for family, kind, protocol, _, address in found:
         with socket.socket(family, kind, protocol) as trial:
             # A port whose old connections are still fading is free; a listening one is not.
@@ -123,6 +138,5 @@ def _want_free(host: str, port: int) -> None:
             try:
                 trial.bind(address)
             except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    raise PortTaken(_taken(host, port)) from None
-                raise UsageError(f"listen on {host}:{port}: {error.strerror}; set listen") from None
+                return TAKEN if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+    return ""

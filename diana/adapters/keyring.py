@@ -207,10 +207,15 @@ class FileKeyring:
         with self._lock:
             self._revocations.reload(self._wall_clock())
 
-    def set_revoked(self, revoked: frozenset[str], since: Mapping[str, float] | None = None) -> None:
-        """All that the VO's ledger names now (`trust/revocations.py`), and since when (seconds since 1970)."""
+    def set_revoked(
+        self,
+        revoked: frozenset[str],
+        since: Mapping[str, float] | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
+        """All that the VO's ledger names now (`trust/revocations.py`), since when (seconds since 1970), and why."""
         with self._lock:
-            self._revocations.set_ledger(revoked, since or {}, self._wall_clock())
+            self._revocations.set_ledger(revoked, since or {}, self._wall_clock(), reasons or {})
 
     def _verified(self, chain: bytes, *, signer: bool = False) -> Chain:
         """Dates and revocations are not looked at: they are checked anew each time."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.tasks import begin, keep_up
 from diana.engine.events import LinkMeasured
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
@@ -117,7 +118,7 @@ class LinkProbe:
         self._allowance.bytes_per_hour = settings.probe_bytes_per_hour
 
     def start(self) -> None:
-        self._task = asyncio.ensure_future(self._run())
+        self._task = keep_up(self._run, "measuring links")
 
     async def stop(self) -> None:
         tasks = [*self._busy.values(), *(task for task in (self._task, self._prober) if task)]
@@ -171,7 +172,7 @@ class LinkProbe:
             every_s = max(self._ping_every_s, len(sites) / MOST_PINGS_PER_S)
             for site in sites:
                 if site not in self._busy and clock() >= self._due_s(site, every_s):
-                    task = self._busy[site] = asyncio.create_task(self._measure(site))
+                    task = self._busy[site] = begin(self._measure(site), f"measuring the link to {site}")
                     task.add_done_callback(lambda _, site=site: self._busy.pop(site, None))  # type: ignore[misc]
             # New peers are looked for more often than old ones are pinged.
             await asyncio.sleep(every_s / 5 * self._rng.uniform(0.9, 1.1))
@@ -208,7 +209,7 @@ class LinkProbe:
         if rtt_s is not None and asyncio.get_running_loop().time() >= self._throughput_due_s.get(site, 0.0):
             self._to_probe.setdefault(site, rtt_s)
             if self._prober is None or self._prober.done():
-                self._prober = asyncio.create_task(self._probe_all())
+                self._prober = begin(self._probe_all(), "probing links")
 
     async def _ping(self, site: SiteId, stub: data_pb2_grpc.ProbeStub) -> float | None:
         """Seconds; None: lost. A connection that is down is no loss, it raises."""

@@ -16,17 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from diana.adapters.staging.beside import Beside
 from diana.adapters.staging.blobs import Blobs
 from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import PAGE, Catalogue
-from diana.adapters.staging.client import ChannelFor, Fetcher, LocalFault, Observe
+from diana.adapters.staging.client import Away, ChannelFor, Fetcher, LocalFault, Observe
 from diana.adapters.staging.database import CatalogueFault
 from diana.adapters.staging.holdings import Content, Holdings, Reader
 from diana.adapters.staging.inputs import Inputs
 from diana.adapters.staging.inspection import files, rows, verify
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
-from diana.adapters.staging.outputs import Outputs
+from diana.adapters.staging.outputs import Lacking, Outputs
 from diana.adapters.staging.produced import keep_outputs, register_outputs
 from diana.adapters.staging.refs import dataset_name, parse_ref
 from diana.adapters.staging.registration import Tell, register
@@ -36,15 +39,20 @@ from diana.adapters.staging.service import DataService, Identify
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.url_inputs import UrlInputs, is_url_ref, without_urls
 from diana.adapters.staging.urls import Urls
+from diana.adapters.tasks import begin
 from diana.engine.effects import Gather, LookUp, RegisterOutputs, StageIn
-from diana.engine.events import LookedUp, StageDone
+from diana.engine.events import LookedUp, OutputsInCatalogue, StageDone
 from diana.errors import DianaError, UsageError
 from diana.model.data import Checked, DataFile, Dataset, HeldDataset
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.model.urls import DEFAULT_ALLOWED
 from diana.ports import Emit
+
+AWAY_S = 2.0
+"""Between two looks for a machine that has what is needed."""
 
 _log = logging.getLogger("diana.staging")
 
@@ -73,7 +81,8 @@ class FileStager:
         self._limits = limits or StagingLimits()
         self._pool = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="diana-data")
         self._catalogue = Catalogue(data.catalogue)
-        self._fetcher = Fetcher(channel_for, observe, self._pool, self._limits)
+        self._observe = observe
+        self._fetcher = Fetcher(channel_for, self._observed, self._pool, self._limits)
         self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
         self._replicas = Replicas(data, self._catalogue, self._cache, self._fetcher, self._pool, self._limits)
         self.holdings = Holdings(data, site, self._catalogue, self._replicas)
@@ -92,6 +101,23 @@ class FileStager:
         self._closing: set[asyncio.Task[None]] = set()
         self._drops: set[asyncio.Task[None]] = set()
         self._looking: set[asyncio.Task[None]] = set()
+
+    def _observed(self, site: SiteId, size_bytes: int, took_s: float) -> None:
+        """The site's other machine is no peer whose link anybody plans with."""
+        beside = self._outputs.beside
+        if beside is None or site != beside.name:
+            self._observe(site, size_bytes, took_s)
+
+    def stand_beside(self, beside: Beside) -> None:
+        """From now on what is not here is looked for on the site's other machine."""
+        beside.use(self._fetcher)
+        self._outputs.beside = beside
+        self.holdings.elsewhere = beside.open
+
+    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+        """All these outputs stand in the group's own folder on this machine, as far as the other one has them.
+        Unreachable says what is lacking, and why."""
+        await self._outputs.complete(group, outputs)
 
     def service(self, identify: Identify) -> DataService:
         """The serving side, for the node's gRPC server."""
@@ -151,7 +177,7 @@ class FileStager:
         )
 
     def _look(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = begin(work, "an answer of the catalogue")
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
@@ -164,6 +190,9 @@ class FileStager:
 
     def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
         async def run() -> None:
+            if not order.to.startswith("/") and (why := await self._completed(order.group, outputs)):
+                self._emit(OutputsInCatalogue(ticket=order.ticket, dataset=None, error=why))
+                return
             self._emit(
                 await register_outputs(
                     order,
@@ -175,7 +204,27 @@ class FileStager:
                 )
             )
 
-        self._look(run())
+        async def answered() -> None:
+            try:
+                await run()
+            except Exception as fault:
+                why = self._why("registering outputs", fault)
+                self._emit(OutputsInCatalogue(ticket=order.ticket, dataset=None, error=why))
+
+        self._look(answered())
+
+    async def _completed(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> str:
+        """Why not all of them stand here; a machine that is away is waited for."""
+        while not self._stopping.is_set():
+            try:
+                await self.complete(group, outputs)
+                return ""
+            except Away as away:
+                _log.info("%s: %s", group, away)
+                await asyncio.sleep(AWAY_S)
+            except DianaError as fault:
+                return str(fault)
+        return "the node stops"
 
     def cancel(self, ticket: int) -> None:
         """Unfinished files vanish; no `StageDone` follows."""
@@ -319,17 +368,28 @@ class FileStager:
         self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]], *, together: bool = False
     ) -> None:
         async def run() -> None:
-            moved, error, final = 0, "", False
+            moved, fault_of = 0, StageDone(ticket=ticket, bytes_moved=0)
             async with self._lanes.turn(lane, together=together), self._orders:
                 try:
                     moved = await work()
                 except Exception as fault:
-                    error, final = self._why(doing, fault), isinstance(fault, _ForGood)
+                    fault_of = self._failed(ticket, doing, fault)
             if self._tickets.pop(ticket, None) is not None:
-                self._emit(StageDone(ticket=ticket, bytes_moved=moved, error=error, final=final))
+                self._emit(msgspec.structs.replace(fault_of, bytes_moved=moved))
 
         if ticket not in self._tickets:
             self._tickets[ticket] = (asyncio.get_running_loop().create_task(run()), lane)
+
+    def _failed(self, ticket: int, doing: str, fault: Exception) -> StageDone:
+        lacking = fault if isinstance(fault, Lacking) else None
+        return StageDone(
+            ticket=ticket,
+            bytes_moved=0,
+            error=self._why(doing, fault),
+            final=isinstance(fault, _ForGood),
+            away=fault.machine if isinstance(fault, Away | Lacking) else "",
+            lacking=lacking.jobs if lacking else IndexSet(),
+        )
 
     def _why(self, doing: str, fault: Exception) -> str:
         """One line; a bug of ours goes to the log as well."""
@@ -351,6 +411,6 @@ class FileStager:
                 except (OSError, DianaError) as fault:
                     _log.warning("%s: could not delete all of it: %s", lane, fault)
 
-        task = asyncio.get_running_loop().create_task(run())
+        task = begin(run(), f"deleting what {lane} left")
         self._drops.add(task)
         task.add_done_callback(self._drops.discard)

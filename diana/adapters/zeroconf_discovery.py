@@ -22,6 +22,7 @@ from zeroconf import Error as ZeroconfError
 from zeroconf import IPVersion, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
+from diana.adapters.tasks import begin, keep_up
 from diana.model.ids import SiteId, site_id
 
 SERVICE = "_diana._tcp.local."
@@ -83,7 +84,7 @@ class ZeroconfDiscovery:
         """Returns when the announcement is on its way. A machine without multicast only loses the hints."""
         if self._enabled:
             await self._open()
-            self._watcher = asyncio.ensure_future(self._watch())
+            self._watcher = keep_up(self._watch, "discovery")
 
     async def stop(self) -> None:
         """Takes the announcement back, so that others need not wait for it to expire."""
@@ -157,7 +158,7 @@ class ZeroconfDiscovery:
         while self._names and len(self._lookups) < LOOKUPS_AT_ONCE:
             name = next(iter(self._names))
             del self._names[name]
-            task = asyncio.ensure_future(self._look_up(zeroconf, name))
+            task = begin(self._look_up(zeroconf, name), "the look at a site found on the network")
             self._lookups.add(task)
             task.add_done_callback(partial(self._looked_up, zeroconf))
 

@@ -51,7 +51,7 @@ def _each(args: argparse.Namespace, act: Callable[[Client, str], tuple[Counts, s
 
 
 def _jobs(count: int) -> str:
-    return f"{count:,} {'job' if count == 1 else 'jobs'}"
+    return output.counted(count, "job")
 
 
 def _cancel(args: argparse.Namespace) -> int:

@@ -160,7 +160,7 @@ class _Teller:
 
 
 def _count(files: int) -> str:
-    return f"{files:,} {'file' if files == 1 else 'files'}"
+    return output.counted(files, "file")
 
 
 COMMANDS = {

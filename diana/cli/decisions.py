@@ -17,8 +17,8 @@ HEARD_NOW_S = 1.0
 NOTICED = 0.05
 """A part of the turnaround that is worth a word."""
 _RUN_FROM = {
-    "here": "{seen} jobs here",
-    "elsewhere": "{seen} jobs elsewhere",
+    "here": "{seen} here",
+    "elsewhere": "{seen} elsewhere",
     "declared": "declared",
     "guess": "a guess",
 }
@@ -57,7 +57,7 @@ def _summary(decision: Decision) -> list[str]:
     if decision.parts:
         lines.append(_end(decision))
         if decision.past_groups:
-            off = f"median {decision.past_error:.0%} over {decision.past_groups:,} groups"
+            off = f"median {decision.past_error:.0%} over {output.counted(decision.past_groups, 'group')}"
             lines.append(f"past error: {off}; eight of ten ended in that range")
         else:
             lines.append("past error: too few groups have run as planned to tell")
@@ -115,8 +115,7 @@ def _show_sites(decision: Decision) -> None:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
         print(output.clean(f"not {cost.site}: {cost.rejected}{near}"))
     for some in decision.reasons:
-        sites = "1 more site" if some.sites == 1 else f"{some.sites:,} more sites"
-        print(output.clean(f"{sites}: {some.reason}"))
+        print(output.clean(f"{output.counted(some.sites, 'more site')}: {some.reason}"))
 
 
 def _paper_terms(cost: SiteCost) -> tuple[str, ...]:
@@ -147,7 +146,7 @@ def _grounds(cost: SiteCost) -> tuple[str, ...]:
         output.milliseconds(cost.rtt_s or -1),
         output.rate(cost.bytes_per_s),
         "now" if cost.age_s < HEARD_NOW_S else f"{output.seconds(cost.age_s)} ago",
-        _RUN_FROM.get(cost.run_from, "").format(seen=f"{cost.runs_seen:,}"),
+        _RUN_FROM.get(cost.run_from, "").format(seen=output.counted(cost.runs_seen, "job")),
     )
 
 

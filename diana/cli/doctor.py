@@ -33,17 +33,10 @@ def _doctor(args: argparse.Namespace) -> int:
 def _ask(data: str) -> DoctorResponse:
     """What the node there says of itself; a standby that does not lead, how it stands."""
     from diana.client import Client
-    from diana.errors import Unreachable
-    from diana.wire.client_messages import CheckResult, DoctorResponse
+    from diana.wire.client_messages import DoctorResponse
 
     with Client(data) as node:
-        try:
-            return DoctorResponse(checks=node.doctor())
-        except Unreachable:
-            info = node.info()
-        if info.durability:
-            raise Unreachable("it does not tell how it stands; try again in some seconds")
-        return DoctorResponse(checks=(CheckResult(name="standby", state="ok", found=info.standing),))
+        return DoctorResponse(checks=node.doctor())
 
 
 def show(found: DoctorResponse) -> None:
@@ -51,7 +44,7 @@ def show(found: DoctorResponse) -> None:
     for row in found.checks:
         print(line(row, width))
     failed, warned = (sum(row.state == state for row in found.checks) for state in ("fail", "warn"))
-    output.heading(f"{len(found.checks)} checks: {failed} failed, {warned} to look at")
+    output.heading(f"{output.counted(len(found.checks), 'check')}: {failed} failed, {warned} to look at")
 
 
 def line(row: CheckResult, width: int = 0) -> str:

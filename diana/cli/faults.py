@@ -15,6 +15,10 @@ from diana.errors import DianaError, UsageError, one_line
 def unknown_verb(verb: str, known: list[str]) -> UsageError:
     if verb.startswith("-"):
         return UsageError(f"{verb}: options come after the verb; see diana --help")
+    from diana.cli.site_admin import ORDERS
+
+    if verb in ORDERS:
+        return UsageError(f"{verb!r} is an order of site; say: diana site {verb}")
     return UsageError(f"{verb!r} is no verb; {nearest(verb, known)}")
 
 
@@ -22,7 +26,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """`did you mean X?`, or where to look."""
     import difflib
 
-    close = difflib.get_close_matches(word, known, 1, 0.6)
+    close = difflib.get_close_matches(word, known, 1, 0.7)
     return f"did you mean {close[0]}?" if close else "see diana --help"
 
 

@@ -92,13 +92,14 @@ def exit_code(status: GroupStatus) -> int:
 
 
 def result_line(status: GroupStatus) -> str:
-    parts = [f"{status.group}: {status.state}", f"{status.done:,} of {status.jobs:,} jobs done"]
+    parts = [f"{status.group}: {status.state}", f"{status.done:,} of {output.counted(status.jobs, 'job')} done"]
     parts += output.fields(status, "failed", "cancelled", "held", "unreachable")
     if status.last_end_s > 0:
         parts.append(f"in {output.seconds(status.last_end_s)}")
-    sites = sum(1 for share in status.shares if share.jobs)
+    # A site may have several parts of the group.
+    sites = len({share.site for share in status.shares if share.jobs})
     if sites:
-        parts.append(f"at {sites} {'site' if sites == 1 else 'sites'}")
+        parts.append(f"at {output.counted(sites, 'site')}")
     if status.bytes_moved:
         parts.append(f"{output.size(status.bytes_moved)} moved")
     why = status.note or (f"why: diana logs --failed {status.group}" if status.failed else "")
@@ -194,9 +195,8 @@ def _fetch(args: argparse.Namespace) -> int:
         output.print_json({"folder": os.path.abspath(folder), "files": [str(path) for path in paths]})
         return 0
     moved = sum(path.stat().st_size for path in paths)
-    files = f"{len(paths):,} {'file' if len(paths) == 1 else 'files'}"
     fitting = f" that fit {args.pattern}" if args.pattern else ""
-    print(f"{args.group}: {files}{fitting} in {folder}, {output.size(moved)}")
+    print(f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}")
     return 0
 
 

@@ -99,7 +99,7 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="",
         metavar="NAME",
-        help="of the new site; a machine has its own, or what was invited",
+        help="of the new site or user; a machine is called as its host unless one is given here or with the invitation",
     )
     add_data(parser)
     parser.add_argument(
@@ -153,7 +153,7 @@ def _join(args: argparse.Namespace) -> int:
         also = ", one of its signers" if made.signer else ""
         print(
             f"site {made.site} of {made.vo}{also}, joined through {made.inviter}: made in {made.folder}, "
-            f"{config.settings.slots} slots, at {config.listen}"
+            f"{output.counted(config.settings.slots, 'slot')}, at {config.listen}"
         )
     else:
         what = "standby" if made.kind == "standby" else "member"
@@ -167,7 +167,8 @@ COMMANDS = {
         _invite_options,
         _invite,
         "The token is shown once and kept nowhere. It opens the VO for one newcomer; after that, or when its time is\n"
-        "over, it is worth nothing. For operators of the node.",
+        "over, it is worth nothing. Another site and a user are invited at a site that is a signer (the first three\n"
+        "are), machines at their own site. For operators of the node.",
         """
 diana invite
 diana invite --site beta --for 10m
@@ -180,12 +181,17 @@ diana invite --withdraw c867505a3b06f88c
     "join": Command(
         _join_options,
         _join,
-        "Fetches the VO's trust and a certificate from the site that invited, makes the data directory and writes its\n"
-        "site.toml. Whatever is wrong, nothing is left behind.",
+        "Fetches the VO's trust and a certificate from the site that invited. The token says as what:\n"
+        "  a site or machine: makes its data directory (~/.diana, unless DIANA_DATA or --data names another) with its\n"
+        "  keys and site.toml; then start its node with: diana node. One that is there, of a site that lost its\n"
+        "  certificate and was invited with --again, gets a new certificate and keeps the rest.\n"
+        "  a user: makes a folder with a private key (./NAME-credential, or --out); use it with: --credential FOLDER.\n"
+        "Whatever is wrong, nothing is left behind.",
         """
 diana join TOKEN beta
 diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
-diana join TOKEN --out ann-credential
+diana join TOKEN m2
+diana join TOKEN ann --out ann-credential
 """,
     ),
 }

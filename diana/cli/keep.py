@@ -46,7 +46,7 @@ def _tell(args: argparse.Namespace, folder: Path, files: int, size_bytes: int, w
     if args.json:
         output.print_json({"folder": str(folder), "files": files, "bytes": size_bytes})
     else:
-        print(f"{files:,} files, {output.size(size_bytes)} {what} {folder}")
+        print(f"{output.counted(files, 'file')}, {output.size(size_bytes)} {what} {folder}")
 
 
 COMMANDS = {

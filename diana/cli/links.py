@@ -41,7 +41,7 @@ def show_links(found: LinkMap) -> None:
         return
     output.print_table(_COLUMNS, [_row(found, row) for row in found.links])
     if found.links_left_out:
-        print(f"and {found.links_left_out:,} more links")
+        print(f"and {output.counted(found.links_left_out, 'more link')}")
 
 
 def _row(found: LinkMap, row: LinkView) -> tuple[object, ...]:

@@ -53,7 +53,11 @@ def _show_status(args: argparse.Namespace, node: Client) -> None:
         output.print_json(StatusResponse(groups=groups))
         return
     if not groups:
-        print("no groups" + (" that are not over" if args.active else ""))
+        info = node.info()
+        # A member machine keeps none: how it is says more. So does one of two that lead a site.
+        none = "no groups" + (" that are not over" if args.active else "")
+        standing = [info.standing] if info.standing else []
+        print("; ".join([none, *standing] if info.durability or not standing else standing))
         return
     output.print_table(
         ("GROUP", "NAME", "STATE", ">JOBS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),

@@ -15,11 +15,10 @@ from diana.errors import UsageError
 def run(args: argparse.Namespace) -> int:
     """One of the orders of `diana site`."""
     wants_name = args.order in ("ban", "unban", "remove-machine")
-    if wants_name != bool(args.name):
-        raise UsageError(
-            f"site {args.order}: {'name whom' if wants_name else 'it is always the site of the node asked; leave'}"
-            f"{'' if wants_name else f' {args.name!r} out'}"
-        )
+    if wants_name and not args.name:
+        raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
+    if args.name and not wants_name:
+        raise UsageError(f"site {args.order}: it is always the site of the node asked; leave {args.name!r} out")
     with client(args) as node:
         text = node.operate(args.order, args.name or "", reason=args.reason or "")
     output.print_json({"text": text}) if args.json else print(text)
@@ -36,12 +35,14 @@ def _policy_options(parser: argparse.ArgumentParser) -> None:
 
 def _policy(args: argparse.Namespace) -> int:
     if (args.order == "set") != (args.file is not None):
-        raise UsageError("policy: want `diana policy show` or `diana policy set FILE`")
+        raise UsageError("policy: say diana policy, or diana policy set FILE; see diana policy --help")
     return _set(args) if args.order == "set" else _show(args)
 
 
 def _set(args: argparse.Namespace) -> int:
     values = _read(args.file)
+    if isinstance(values.get("settings"), dict):
+        raise UsageError(f"{args.file}: the keys stand by themselves there; leave the line [settings] out")
     with client(args) as node:
         text = node.operate("set-policy", values_json=json.dumps(values))
     output.print_json({"text": text}) if args.json else print(text)
@@ -65,13 +66,15 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(found)
         return 0
-    if found.by:
+    values = json.loads(found.values_json) if found.by else {}
+    if values:
         print(f"policy, set by {found.by} on {_day(found.since_wall_s)}:")
-        for key, value in sorted(json.loads(found.values_json).items()):
+        for key, value in sorted(values.items()):
             own = "   (this site has its own)" if key in found.here else ""
             print(f"  {key} = {json.dumps(value)}{own}")
     else:
-        print("no policy was set: every site has its own settings")
+        emptied = f" ({found.by} emptied it on {_day(found.since_wall_s)})" if found.by else ""
+        print(f"no policy stands: every site has its own settings{emptied}")
     for one in found.banned:
         print(f"banned: {one.who}, by {one.by} on {_day(one.since_wall_s)}: {one.reason or 'no reason given'}")
     if found.drained:

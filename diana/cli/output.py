@@ -9,6 +9,7 @@ from typing import Any
 
 from diana.model.durations import between as between
 from diana.model.durations import seconds as seconds
+from diana.model.words import counted as counted
 
 COLOURS = {
     "done": "green",

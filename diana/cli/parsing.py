@@ -88,7 +88,9 @@ def add_node(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the node")
     group.add_argument("--data", metavar="DIR", help="its data directory here (default: DIANA_DATA, else ~/.diana)")
     group.add_argument("--address", metavar="HOST:PORT", help="a node elsewhere, over TLS; wants --credential")
-    group.add_argument("--credential", metavar="DIR", help="a user's credential, made by diana init --user")
+    group.add_argument(
+        "--credential", metavar="DIR", help="a user's credential: the folder diana join made of a user's invitation"
+    )
 
 
 def client(args: argparse.Namespace) -> Client:

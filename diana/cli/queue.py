@@ -34,7 +34,7 @@ def _queue(args: argparse.Namespace) -> int:
 def show_queue(queue: QueueView) -> None:
     output.heading(
         f"{queue.site}, {queue.mode} mode: {_jobs(queue.queued)} queued, {queue.running:,} running in"
-        f" {queue.slots:,} slots, {queue.claimed:,} claimed ahead; T = {queue.total_processors:,},"
+        f" {output.counted(queue.slots, 'slot')}, {queue.claimed:,} claimed ahead; T = {queue.total_processors:,},"
         f" Q = {queue.total_quota:g}"
     )
     for level, bounds in LEVELS.items():
@@ -44,7 +44,7 @@ def show_queue(queue: QueueView) -> None:
         if rows:
             _show_classes(rows)
     if queue.classes_left_out:
-        print(f"and {queue.classes_left_out:,} more classes behind these")
+        print(f"and {output.counted(queue.classes_left_out, 'more class', 'more classes')} behind these")
     if queue.users:
         print()
         _show_users(queue)
@@ -54,7 +54,7 @@ def show_queue(queue: QueueView) -> None:
 
 
 def _jobs(count: int) -> str:
-    return f"{count:,} job" if count == 1 else f"{count:,} jobs"
+    return output.counted(count, "job")
 
 
 def _show_classes(rows: Sequence[QueueClass]) -> None:

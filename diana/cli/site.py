@@ -41,6 +41,11 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
 def _init(args: argparse.Namespace) -> int:
     if (args.site is None) == (args.user is None):
         raise UsageError("init: wants a site's name, or --user NAME; see diana init --help")
+    if args.site and args.out:
+        raise UsageError("init: --out is for a user's credential; name a site's directory with --data")
+    for option in ("vo", "vo_from", "slots", "listen", "peer") if args.user else ():
+        if getattr(args, option) not in (None, []):
+            raise UsageError(f"init: --{option.replace('_', '-')} is for a site; leave it out with --user")
     return _init_site(args) if args.site else _init_user(args)
 
 
@@ -53,7 +58,8 @@ def _init_site(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"site": config.site, "vo": config.vo, "listen": config.listen, "data": str(data)})
         return 0
-    print(f"site {config.site} of {config.vo} made in {data}, {config.settings.slots} slots, at {config.listen}")
+    slots = output.counted(config.settings.slots, "slot")
+    print(f"site {config.site} of {config.vo} made in {data}, {slots}, at {config.listen}")
     if is_loopback(config.listen):
         print("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
     print(f"start its node with: diana node --data {data}")
@@ -112,8 +118,9 @@ def _stop(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({})
     else:
-        running = f"{info.running_jobs:,} running {'job runs' if info.running_jobs == 1 else 'jobs run'} on"
-        print(f"{info.site}: stopping; {running}")
+        running = output.counted(info.running_jobs, "running job runs", "running jobs run")
+        machine = f"{info.machine} of " if info.machine not in ("", "main") else ""
+        print(f"{machine}{info.site}: stopping; {running} on")
     return 0
 
 
@@ -121,8 +128,11 @@ COMMANDS = {
     "init": Command(
         _init_options,
         _init,
-        "The first site makes the VO and its certificate authority; the next ones join it.",
+        "Makes the first site of a VO, and the VO with its certificate authority, in ~/.diana (or DIANA_DATA, or\n"
+        "--data). Further sites come in from their own machines: diana invite here, diana join there; on this machine\n"
+        "--vo-from makes one too.",
         """
+diana init alpha --listen 10.0.0.1:7400
 diana init alpha
 diana init beta --data /srv/beta --vo-from /srv/alpha --listen 127.0.0.1:7401 --peer 127.0.0.1:7400
 diana init --user ann --out ann-credential
@@ -131,7 +141,8 @@ diana init --user ann --out ann-credential
     "node": Command(
         _node_options,
         _node,
-        "Ctrl-C or SIGTERM stops it gracefully; after a crash it goes on where it was.",
+        "Ctrl-C or SIGTERM stops it gracefully; after a crash it goes on where it was. The directory says what it is:\n"
+        "a site's node, a standby's or a member machine's.",
         """
 diana node
 diana node --data /srv/beta --peer 127.0.0.1:7400
@@ -140,7 +151,7 @@ diana node --data /srv/beta --peer 127.0.0.1:7400
     "stop": Command(
         _stop_options,
         _stop,
-        "",
+        "What was accepted is kept, and goes on when the node is started again: diana node.",
         """
 diana stop
 diana stop --data /srv/beta

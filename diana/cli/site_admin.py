@@ -15,6 +15,8 @@ ORDERS = {
 }
 """Order -> module of diana/cli whose `run` carries it out."""
 
+_GOES_WITH = {"reason": ("drain", "ban"), "force": ("promote",), "remove": ("promote",)}
+
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [options] ORDER [NAME]"
@@ -22,6 +24,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         nargs="?",
+        metavar="NAME",
         help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it;"
         " of run-as: check or install",
     )
@@ -39,6 +42,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     if args.order == "promote" and args.force and args.remove:
         raise UsageError("site promote: --force is for a standby, --remove for the leader; give one of them")
+    if args.order == "promote" and args.name:
+        raise UsageError(
+            f"site promote: a site has one standby; leave {args.name!r} out, --data says which node is asked"
+        )
+    for option, orders in _GOES_WITH.items():
+        if getattr(args, option) and args.order not in orders:
+            raise UsageError(f"site {args.order}: --{option} goes with {' and '.join(orders)}; leave it out")
     code: int = import_module(f"diana.cli.{ORDERS[args.order]}").run(args)
     return code
 

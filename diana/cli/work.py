@@ -155,7 +155,7 @@ def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
         if parsable:
             print(one.group, flush=True)
             continue
-        jobs = f"{one.jobs:,} {'job' if one.jobs == 1 else 'jobs'} accepted"
+        jobs = f"{output.counted(one.jobs, 'job')} accepted"
         after = f", waits for {', '.join(one.after)}" if one.after else ""
         name = f" {one.name}:" if len(accepted.groups) > 1 else ""
         print(f"{one.group}:{name} {jobs}{after}", flush=True)
@@ -185,7 +185,7 @@ def _plan(args: argparse.Namespace) -> int:
             print(f"{one.name}: waits for {', '.join(one.waits_for)}; planned when that is done")
         elif one.decision is not None:
             if one.name:
-                print(f"{one.name}: {one.jobs:,} {'job' if one.jobs == 1 else 'jobs'}")
+                print(f"{one.name}: {output.counted(one.jobs, 'job')}")
             show_decision(one.decision)
     return 0
 

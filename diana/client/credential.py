@@ -31,7 +31,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 def load_credential(folder: StrPath | None, address: str | None) -> Credential:
     """`folder` holds user.pem, user.key, vo.pem and credential.toml; `address` (host:port) overrides its own."""
     if folder is None:
-        raise UsageError(f"address {address}: a remote node wants a credential; name its folder")
+        raise UsageError(f"address {address}: a remote node wants a credential; name its folder with --credential")
     base = os.fspath(folder)
     name = os.path.join(base, "credential.toml")
     try:
@@ -62,5 +62,6 @@ def _read(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise UsageError(
-            f"credential {path}: {error.strerror}; name the folder `diana init` made for the user"
+            f"credential {path}: {error.strerror}; name the folder diana join made for the user;"
+            " an operator invites: diana invite --user NAME"
         ) from None

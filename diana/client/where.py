@@ -30,7 +30,8 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
         )
     if not os.path.exists(os.path.join(data, "site.toml")):
         return Unreachable(
-            f"no site in {data}; make one with: diana init NAME --data {data}, or name another with --data"
+            f"no site in {data}; make one with: diana init NAME --data {data}, or diana join;"
+            " or name another with --data"
         )
     return Unreachable(f"no node answers at {data}; start one with: diana node --data {data}")
 

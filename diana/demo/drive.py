@@ -21,6 +21,7 @@ from diana.demo.job import Sample, make_samples, write_job
 from diana.demo.show import Progress
 from diana.demo.sums import Tally, spread
 from diana.errors import DianaError
+from diana.model.words import counted
 from diana.wire.client_messages import Decision, GroupStatus
 
 MOST_S = 600.0
@@ -84,16 +85,17 @@ def _clear(grid: Grid, folder: Path, keep_logs: bool) -> None:
 def _run(grid: Grid, folder: Path, jobs: int, progress: Progress) -> dict[str, Any]:
     grid.folder.mkdir()
     grid.start()
-    progress.tell(f"{len(grid.sites)} nodes started, {', '.join(f'{s.name} {s.slots} slots' for s in grid.sites)}")
+    having = ", ".join(f"{site.name} {counted(site.slots, 'slot')}" for site in grid.sites)
+    progress.tell(f"{counted(len(grid.sites), 'node')} started, {having}")
     samples = make_samples(folder / "input", [site.name for site in grid.sites], jobs)
-    progress.tell(f"{jobs} files of {EVENTS_PER_FILE:,} events made, a dataset for each site")
+    progress.tell(f"{counted(jobs, 'file')} of {EVENTS_PER_FILE:,} events made, a dataset for each site")
     grid.wait_until_met(progress.tell)
     _register(grid, samples)
     progress.tell(f"datasets registered where they live: {', '.join(sample.name for sample in samples)}")
     job = write_job(folder, samples, folder / "outputs")
     client = grid.client(grid.home)
     group = client.submit(job).group
-    progress.tell(f"submitted {job.name} at {grid.home.name}: group {group}, {jobs} jobs")
+    progress.tell(f"submitted {job.name} at {grid.home.name}: group {group}, {counted(jobs, 'job')}")
     status = _follow(client, group, progress)
     return _result(client, grid.home.name, status, samples, folder)
 
@@ -152,7 +154,7 @@ def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample
     if "counts" in merged:
         from diana.demo.plot import draw
 
-        note = f"{status.done} jobs at {len(result['sites'])} sites in {status.last_end_s:.1f} s"
+        note = f"{counted(status.done, 'job')} at {counted(len(result['sites']), 'site')} in {status.last_end_s:.1f} s"
         draw(folder / "histogram.png", merged["low"], merged["high"], merged["counts"], result["sites"], note)
     return result
 
@@ -205,7 +207,7 @@ def _report(result: dict[str, Any], folder: Path, progress: Progress) -> None:
     moved = result["bytes_moved"] / 1e6
     verdict = "equals" if result["histogram_matches"] else "DIFFERS from"
     progress.line(
-        f"{result['done']} of {result['jobs']} jobs done, {moved:.1f} MB moved;"
+        f"{result['done']} of {counted(result['jobs'], 'job')} done, {moved:.1f} MB moved;"
         f" the merged histogram {verdict} the one computed directly ({result['pairs_in_histogram']:,} pairs)"
     )
     if result["note"] and not _good(result):

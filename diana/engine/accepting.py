@@ -14,6 +14,7 @@ from diana.engine.records import GroupSubmitted
 from diana.engine.state import Group
 from diana.model.ids import GroupId, group_id
 from diana.model.spec import GroupSpec, encode_spec
+from diana.model.words import counted
 from diana.policy import limits
 
 MANY_PEERS = 64
@@ -40,7 +41,9 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
             return Refusal(code="usage", text=taken)
     if event.jobs + load.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
-        return Refusal(code="retry", text=f"{core.site} holds its limit of {limit} jobs; try later", retry_after_s=30.0)
+        return Refusal(
+            code="retry", text=f"{core.site} holds its limit of {counted(limit, 'job')}; try later", retry_after_s=30.0
+        )
     return _user_refused(core, event.principal.name, event.jobs)
 
 

@@ -24,6 +24,7 @@ from diana.engine.view import View
 from diana.engine.workers import Workers
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 from diana.model.urls import DEFAULT_ALLOWED
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ class Context:
         """Ticket -> what to do when the stager has looked."""
         self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
         """Ticket -> which outputs come from where."""
+        self.outputs_at: dict[FactsKey, tuple[str, IndexSet]] = {}
+        """Outputs this site has collected and cannot gather: the machine they lie on, which is away, and whose they
+        are."""
         self.registrations: dict[int, GroupId] = {}
         """Ticket -> whose outputs are being registered as a dataset."""
         self.dependents: dict[GroupId, list[GroupId]] = {}

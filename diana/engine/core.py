@@ -34,11 +34,12 @@ from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.context import Context
-from diana.engine.membership import learning
+from diana.engine.membership import learning, spreading
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.engine.timers import TimerKey
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.urls import DEFAULT_ALLOWED
+from diana.model.views import Invitations
 
 if TYPE_CHECKING:
     from diana.engine.surroundings import Journal, Keyring
@@ -173,6 +174,11 @@ class Engine:
                 queries.on_peer_down(core, event.site)
             case ev.SayStatement():
                 ledger.say(core, event)
+            case ev.NameSite():
+                ledger.name_site(core, event)
+            case ev.NoteInvitation():
+                core.persist(records.InvitationNoted(invitation=event.invitation))
+                core.reply(fx.Reply(event.request, Invitations(core.state.invitations)))
             case ev.DrainSite():
                 draining.drain(core, event)
             case ev.RegisterAsked():
@@ -261,6 +267,8 @@ class Engine:
         match key:
             case ("summary",):
                 gossip.tell_all(core)
+            case ("news",):
+                spreading.hurry(core)
             case ("contacts",):
                 learning.save_contacts(core)
             case ("links",):

@@ -11,14 +11,17 @@ from diana.policy.authorise import Action, authorise
 
 
 def drain(core: Context, event: DrainSite) -> None:
+    """Answered with a count of 0 where it was so already."""
     why = authorise(event.principal, Action.DRAIN)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
         return
-    reason = (event.reason or "drained") if event.on else ""
-    if reason != core.state.drained:
+    # Said again without a reason, the one given before stands.
+    reason = (event.reason or core.state.drained or "drained") if event.on else ""
+    changes = reason != core.state.drained
+    if changes:
         core.persist(DrainChanged(on=event.on, reason=reason))
         # Groups that waited for room may fit again, and others should hear of it now.
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
         core.after(("summary",), 0.0)
-    core.reply(Reply(event.request, Ok(count=1)))
+    core.reply(Reply(event.request, Ok(count=int(changes))))

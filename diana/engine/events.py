@@ -11,6 +11,7 @@ from diana.model.data import DataFile, Dataset
 from diana.model.facts import Facts
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.invitation import Invitation
 from diana.model.principal import Principal
 from diana.model.register import Register
 from diana.model.settings import Settings
@@ -179,6 +180,28 @@ class SayStatement(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
 
 
+class NameSite(msgspec.Struct, frozen=True, kw_only=True):
+    """An inviter asks whether a name of a site is free, or has given it out. Answered by `Reply(Named | Refusal)`."""
+
+    request: int
+    name: SiteId
+    give: bool
+    """Keep it in the VO's ledger, before the answer; False: only look."""
+    again: bool = False
+    """An operator gives it to the site that had it."""
+    signer: bool = False
+    """It becomes a signer."""
+    wall_s: float
+
+
+class NoteInvitation(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation was given out, used or withdrawn, as an operator or its bearer may. Answered by
+    `Reply(Invitations)`, durable."""
+
+    request: int
+    invitation: Invitation
+
+
 class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
     """An operator has the site take no new work, or again. Answered by `Reply(Ok | Refusal)`."""
 
@@ -275,6 +298,10 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     final: bool = False
     """With `error`: trying again would not help."""
+    away: str = ""
+    """With `error`: the machine of the source's site on which it lies, and which is not in touch."""
+    lacking: IndexSet = IndexSet()
+    """With `error`, of outputs this very site has collected: the jobs whose outputs are not on this machine."""
 
 
 class OutputsInCatalogue(msgspec.Struct, frozen=True, kw_only=True):
@@ -318,6 +345,8 @@ Event = (
     | Received
     | RegisterAsked
     | SayStatement
+    | NameSite
+    | NoteInvitation
     | DrainSite
     | LinkMeasured
     | LrmReady

@@ -23,6 +23,7 @@ from diana.engine.state import (
 from diana.model.decision import Decision
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.invitation import noted
 from diana.model.link import MOST_LINKS, LinkHistory
 
 SKIPPED_GROUPS = 1_000_000
@@ -45,6 +46,8 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.ledger[record.signed.statement.about] = record.signed
         case r.DrainChanged():
             state.drained = (record.reason or "drained") if record.on else ""
+        case r.InvitationNoted():
+            state.invitations = noted(state.invitations, record.invitation)
         case r.RegisterChanged():
             state.registers[record.site] = record.register
         case r.DatasetAdded():
@@ -231,7 +234,7 @@ def _jobs_retried(group: Group, indices: IndexSet) -> None:
             subgroup.indices = subgroup.indices - again
             subgroup.cancelling, subgroup.holding = subgroup.cancelling - again, subgroup.holding - again
             subgroup.superseded = subgroup.superseded | again
-    for kind in (group.failed, group.cancelled, group.held):
+    for kind in (group.done, group.failed, group.cancelled, group.held):
         kind.discard_set(indices)
     group.retried = group.retried | indices
     group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))

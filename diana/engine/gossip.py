@@ -19,6 +19,7 @@ __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up",
 def begin(core: Context, address: str) -> None:
     """At start. `address`: where this site is reached; empty: it can only dial out."""
     core.members.address, core.members.incarnation = address, core.state.generation
+    spreading.refill(core)
     active.begin(core)
     core.after(("summary",), 0.0)
 
@@ -40,6 +41,7 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     suspicion.alive_again(core, peer)
     active.met(core, site)
     core.roster.touch(hello.site)
+    peer.loose_said = peer.loose
     core.send(site, summary(core, links.told_always(core), loose=peer.loose))
     handover.resend_all(core, site)
     custody.say_again(core, site)
@@ -155,7 +157,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         release=__version__,
         protocol=1,
         named_at=members.named_at,
-        left=left,
+        left=left or members.leaving,
         loose=loose,
         known=members.alive,
         members=members.marks,

@@ -13,21 +13,24 @@ from diana import errors
 from diana.engine import handover
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply, TrustChanged
-from diana.engine.events import SayStatement
+from diana.engine.events import NameSite, SayStatement
 from diana.engine.messages import LedgerNews
 from diana.engine.records import StatementKept
 from diana.engine.state import Step
 from diana.model import ledger as said
 from diana.model.ids import SiteId
-from diana.model.ledger import POLICY, Signed, Statement
+from diana.model.ledger import NAMED, POLICY, Signed, Statement
 from diana.model.settings import Settings
-from diana.model.views import BannedView, LedgerView, Ok
+from diana.model.views import BannedView, LedgerView, Named, Ok
+from diana.policy import naming
 from diana.policy.authorise import Action, authorise
 
 MOST_STATEMENTS = 4096
 """About so many things; more are not kept."""
 MOST_BY_SIGNER = 1024
 """Of them by one signer, so that none can fill the ledger and so keep a ban of itself out of it."""
+MOST_KEPT_PAGES = 1024
+"""Pages of names, which are counted apart: they keep no ban out."""
 MOST_IN_MESSAGE = 64
 ASK_EVERY_S = 2.0
 """A peer whose digest differs is told what is known here at most this often."""
@@ -49,13 +52,15 @@ def say(core: Context, event: SayStatement) -> None:
     if event.kind == "lift" and (before is None or before.statement.kind != "revoke"):
         core.reply(Reply(event.request, Refusal(code="usage", text=f"{event.about} is not banned")))
         return
-    if before is None and (full := _full(core, core.site)):
+    if before is None and (full := _full(core, core.site, event.about)):
         core.reply(Reply(event.request, Refusal(code="usage", text=full)))
         return
+    bans_again = event.kind == "revoke" and before is not None and before.statement.kind == "revoke"
     statement = Statement(
         kind=event.kind,
         about=event.about,
-        reason=event.reason,
+        # Said again without a reason, the one given before stands.
+        reason=event.reason or (before.statement.reason if before is not None and bans_again else ""),
         values=event.values,
         wall_s=event.wall_s,
         signer=core.site,
@@ -87,11 +92,35 @@ def _said_again(core: Context, statement: Statement) -> list[Signed]:
     if statement.kind != "revoke" or kind not in ("site", "signer"):
         return []
     old = [one.statement for _, one in sorted(core.state.ledger.items())]
-    return [
-        _signed(core, msgspec.structs.replace(one, signer=core.site))
+    again = [
+        msgspec.structs.replace(one, signer=core.site)
         for one in old
-        if one.signer == name and one.about != statement.about
+        if one.signer == name and one.about != statement.about and one.kind != "named"
     ]
+    names, made = naming.orphaned(core.state.ledger, name)
+    again += naming.additions(core.state.ledger, core.site, names, made, wall_s=statement.wall_s)
+    return [_signed(core, one) for one in again]
+
+
+def name_site(core: Context, event: NameSite) -> None:
+    """A name is looked at, or is given out: that is durable before the answer, and told to all that are linked."""
+    kept, name = core.state.ledger, event.name
+    by = naming.given_by(kept, name)
+    taken = f"given out by {', '.join(by)}" if by else ""
+    if not event.give:
+        taken = taken or (f"site {name} is known" if name == core.site or name in core.view.peers else "")
+    elif core.site in by or event.again:
+        taken = ""
+    if event.give and not taken:
+        made = {name} if event.signer and name not in naming.signers(kept) else set()
+        try:
+            for page in naming.additions(kept, core.site, made if by else {name}, made, wall_s=event.wall_s):
+                _keep(core, _signed(core, page), None)
+        except (errors.UsageError, ValueError) as error:
+            core.reply(Reply(event.request, Refusal(code="usage", text=str(error))))
+            return
+    banned = {who.partition(":")[2] for who, _, _ in revoked(core) if who.startswith(("site:", "signer:"))}
+    core.reply(Reply(event.request, Named(taken=taken, signers=naming.signers(kept, banned))))
 
 
 def _keep(core: Context, signed: Signed, source: SiteId | None) -> None:
@@ -99,7 +128,8 @@ def _keep(core: Context, signed: Signed, source: SiteId | None) -> None:
     for site in sorted(core.members.linked):
         if site != source:
             core.send(site, LedgerNews(statements=(signed,)))
-    apply(core, signed.statement)
+    if signed.statement.kind != "named":
+        apply(core, signed.statement)
 
 
 def apply(core: Context, statement: Statement | None = None) -> None:
@@ -204,9 +234,11 @@ def _heard(core: Context, sender: SiteId, signed: Signed) -> None:
         core.warn(f"{sender} sent a statement that is none: {error}")
         return
     before = core.state.ledger.get(statement.about)
-    if before is not None and not signed.after(before):
+    outdone = before is not None and not signed.after(before)
+    own_page = statement.kind == "named" and statement.signer == core.site
+    if outdone and not (own_page and before is not None and not before.after(signed)):
         return
-    if before is None and (full := _full(core, statement.signer)):
+    if before is None and (full := _full(core, statement.signer, statement.about)):
         core.warn(f"a statement about {statement.about} by {statement.signer} is not kept: {full}")
         return
     why = core.keyring.check_statement(
@@ -215,14 +247,25 @@ def _heard(core: Context, sender: SiteId, signed: Signed) -> None:
     if why:
         core.warn(f"{sender} sent a statement about {statement.about}: {why}")
         return
-    _keep(core, signed, sender)
+    if not outdone or before is None:
+        _keep(core, signed, sender)
+        return
+    # This journal is an older copy, or another, than the one in which these names were kept.
+    try:
+        _keep(core, _signed(core, naming.united(before.statement, statement)), None)
+    except (errors.UsageError, ValueError) as error:
+        core.warn(f"names given out here before are not told again: {error}")
 
 
-def _full(core: Context, signer: SiteId) -> str:
+def _full(core: Context, signer: SiteId, about: str) -> str:
     """Why the ledger takes nothing about anything new by this signer; empty: it does."""
-    if len(core.state.ledger) >= MOST_STATEMENTS:
+    words = [one for known, one in core.state.ledger.items() if not known.startswith(NAMED)]
+    if about.startswith(NAMED):
+        pages = len(core.state.ledger) - len(words)
+        return f"the ledger holds {pages:,} pages of names" if pages >= MOST_KEPT_PAGES else ""
+    if len(words) >= MOST_STATEMENTS:
         return f"the ledger holds {MOST_STATEMENTS:,} statements"
-    by_it = sum(one.statement.signer == signer for one in core.state.ledger.values())
+    by_it = sum(one.statement.signer == signer for one in words)
     return f"{MOST_BY_SIGNER:,} statements by {signer} stand" if by_it >= MOST_BY_SIGNER else ""
 
 

@@ -12,6 +12,7 @@ from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
 from diana.engine.workers import Want
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
+from diana.model.words import counted
 from diana.policy import limits
 
 MOST_LOOKED_AT = 512
@@ -161,7 +162,11 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         return found
     free = max(0, settings.max_queued_jobs - queued_jobs(core))
     if asked.jobs > free:
-        found.append(Obstacle(f"holds its limit of {settings.max_queued_jobs} jobs", f"jobs <= {free}" if free else ""))
+        found.append(
+            Obstacle(
+                f"holds its limit of {counted(settings.max_queued_jobs, 'job')}", f"jobs <= {free}" if free else ""
+            )
+        )
     waiting = queued_of(core, asked.owner) if settings.user_max_queued else 0
     why = limits.queued(settings, asked.jobs, waiting)
     if why:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine import datasets, execution
+from diana.engine import datasets, execution, outputs
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
@@ -60,6 +60,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
         _end_what_was_given_up(core, name, stray)
     if stray:
         core.emit(ForgetRuns(tuple(stray)))
+    outputs.machine_back(core, name)
     _told_queues(core)
 
 
@@ -139,7 +140,8 @@ def remove(core: Context, event: MachineRemoved) -> None:
             f"machine {name} was removed by the operator while it ran; look at its log, then rerun or give up the job"
         )
         execution.give_up(core, core.state.custodies[key], indices, error)
-    core.reply(Reply(event.request, Ok(sum(map(len, held.values())))))
+    lost = outputs.machine_lost(core, name)
+    core.reply(Reply(event.request, Ok(lost + sum(map(len, held.values())))))
     _told_queues(core)
 
 

@@ -7,10 +7,11 @@ from diana.engine.context import Context
 from diana.engine.effects import CancelStage, DropOutputs, Gather
 from diana.engine.events import StageDone
 from diana.engine.messages import ResultAck
-from diana.engine.records import OutputsGathered, facts_key
+from diana.engine.records import JobsRetried, OutputsGathered, facts_key
 from diana.engine.state import Group
 from diana.model.facts import FactsKey
 from diana.model.ids import SiteId, SubgroupId, group_of
+from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
 
 GIVE_UP_AFTER = 40
@@ -85,7 +86,14 @@ def on_gathered(core: Context, event: StageDone) -> None:
     if group is None or key not in group.gathers:
         return
     timer = _timer(key)
-    if event.error and (core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
+    core.outputs_at.pop(key, None)
+    if event.error and event.away and source == core.site and machine_gone(core, event.away):
+        core.settle(timer)
+        _lost(core, group, key, event.lacking, event.away)
+        return
+    if event.error and (event.away or core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
+        if event.away and source == core.site:
+            core.outputs_at[key] = (event.away, event.lacking)
         core.waiting_notes[group.group] = event.error
         core.back_off(timer)
         core.notify(group.group)
@@ -109,6 +117,51 @@ def on_gathered(core: Context, event: StageDone) -> None:
         core.emit(DropOutputs(key))
     else:
         core.send(source, ResultAck(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, outputs_taken=True))
+    core.to_check.add(group.group)
+    core.notify(group.group)
+
+
+def machine_gone(core: Context, machine: str) -> bool:
+    """An operator gave it up."""
+    known = core.state.machines.get(machine)
+    return known is not None and known.gone
+
+
+def machine_back(core: Context, machine: str) -> None:
+    """What lies there can be had now."""
+    for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
+        del core.outputs_at[key]
+        core.settle(_timer(key))
+        gather_again(core, key.subgroup, str(key.epoch), str(key.batch))
+
+
+def machine_lost(core: Context, machine: str) -> int:
+    """What lay there only will never come; gives the jobs concerned."""
+    count = 0
+    for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
+        _, jobs = core.outputs_at.pop(key)
+        core.settle(_timer(key))
+        group = core.state.groups.get(key.group)
+        if group is not None and key in group.gathers:
+            count += len(jobs)
+            _lost(core, group, key, jobs, machine)
+    return count
+
+
+def _lost(core: Context, group: Group, key: FactsKey, jobs: IndexSet, machine: str) -> None:
+    """`on_crash` says whether the jobs may run again; else their outputs are given up."""
+    part = group.subgroups[key.subgroup]
+    again = group.done.within(jobs & part.indices)
+    if group.spec.on_crash == "rerun" and again:
+        core.persist(JobsRetried(group=group.group, indices=again))
+        core.waiting_notes.pop(group.group, None)
+        core.to_place.add(group.group)
+        core.count("jobs_retried", len(again))
+        begin(core, group, key, part.site)
+    else:
+        why = f"outputs of {len(jobs):,} jobs were on machine {machine}, which was removed; submit these jobs again"
+        core.persist(OutputsGathered(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=0, error=why))
+        core.count("batches_not_gathered")
     core.to_check.add(group.group)
     core.notify(group.group)
 

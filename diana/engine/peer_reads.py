@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diana.engine import reads
 from diana.engine.context import Context
+from diana.engine.membership import twins
 from diana.model.ids import SiteId
 from diana.model.peers import MachineStanding, Peers, PeerStanding
 
@@ -13,6 +14,7 @@ def peers(core: Context) -> Peers:
     return Peers(
         tuple(_peer(core, site) for site in sorted(core.view.peers)),
         tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
+        tuple((site, note) for site in sorted(core.members.twins) if (note := twins.note(core, site))),
     )
 
 

@@ -15,6 +15,7 @@ from diana.engine.state import Custody, CustodyKey
 from diana.model.ids import SubgroupId
 from diana.model.principal import Principal, Role
 from diana.model.queue import QueueClass, QueueUser, QueueView, Waiting, unranked
+from diana.model.words import counted
 from diana.policy import limits, priority
 from diana.policy.forecast import Spread
 from diana.policy.rising import demand_of, rise
@@ -229,5 +230,5 @@ def _blocked(core: Context, custody: Custody, one: Standing) -> str:
     if custody.max_parallel and len(custody.running) >= custody.max_parallel:
         return f"max_parallel: {custody.max_parallel} of the group run here"
     if not limits.startable(settings, load.running_of(core).get(custody.owner, 0)):
-        return f"the site runs at most {settings.user_max_running} jobs of one user"
+        return f"the site runs at most {counted(settings.user_max_running, 'job')} of one user"
     return ""

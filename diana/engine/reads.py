@@ -7,7 +7,7 @@ from diana.engine import dependencies, ledger, link_reads, load, machines, peer_
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
-from diana.engine.fold import group_ids
+from diana.engine.membership import twins
 from diana.engine.messages import Summary
 from diana.engine.state import Group, Step, Subgroup
 from diana.engine.view import PeerView
@@ -58,9 +58,11 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         return Refusal(code="denied", text=why)
     match event.what:
         case "groups":
-            mine = [core.state.groups[g] for g in group_ids(core.state)]
-            seen = event.principal.role is Role.OPERATOR
-            return views.Groups(tuple(group_view(core, g) for g in mine if seen or g.owner == event.principal.name))
+            # Others' groups cost a look each, no more: whoever asks does not pay for a flood of them.
+            seen, name = event.principal.role is Role.OPERATOR, event.principal.name
+            mine = [key for key, group in core.state.groups.items() if seen or group.owner == name]
+            mine.sort(key=lambda key: int(key.rpartition("-")[2]))
+            return views.Groups(tuple(group_view(core, core.state.groups[key]) for key in mine))
         case "sites":
             return views.Sites((_home(core), *(peer_view(core, s) for s in sorted(core.view.peers))))
         case "links" | "paths":
@@ -269,7 +271,7 @@ def _home(core: Context) -> views.SiteView:
         bytes_per_s=-1.0,
         release=__version__,
         datasets=tuple(sorted(core.state.datasets)),
-        note=f"drained: {core.state.drained}" if core.state.drained else "",
+        note=twins.note(core, core.site) or (f"drained: {core.state.drained}" if core.state.drained else ""),
         machines=machines.count(core),
     )
 
@@ -277,6 +279,8 @@ def _home(core: Context) -> views.SiteView:
 def _note(core: Context, site: SiteId, told: Summary | None) -> str:
     if site in core.banned:
         return f"banned: {ledger.why_banned(core, site)}"
+    if two := twins.note(core, site):
+        return two
     return f"drained: {told.drained}" if told and told.drained else ""
 
 

@@ -18,6 +18,7 @@ from diana.model.decision import Decision
 from diana.model.facts import FactsKey
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.invitation import Invitation
 from diana.model.ledger import Signed
 from diana.model.link import LinkSamples
 from diana.model.register import Register
@@ -167,8 +168,7 @@ class HoldingChanged(_Record, frozen=True, kw_only=True):
 
 
 class JobsRetried(_Record, frozen=True, kw_only=True):
-    """O: jobs that ended otherwise than done are unplaced again; their old results count no more. Index `jobs`: the
-    merge."""
+    """O: ended otherwise than done, or outputs lost: unplaced again, old results count no more. Index `jobs`: merge."""
 
     group: GroupId
     indices: IndexSet
@@ -363,6 +363,10 @@ class DrainChanged(_Record, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class InvitationNoted(_Record, frozen=True, kw_only=True):
+    invitation: Invitation
+
+
 class ContactsLearned(_Record, frozen=True, kw_only=True):
     """Where sites are reached, so that a restart finds the VO again whoever else is gone; some of many sites."""
 
@@ -412,6 +416,7 @@ Record = (
     | ContactsLearned
     | StatementKept
     | DrainChanged
+    | InvitationNoted
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -18,6 +18,7 @@ from diana.model.facts import FactsKey
 from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.invitation import Invitation
 from diana.model.ledger import Signed
 from diana.model.link import LinkHistory
 from diana.model.register import Register
@@ -341,6 +342,8 @@ class SiteState(msgspec.Struct, kw_only=True):
     """Of the sites this one is the witness of (`witness.py`)."""
     ledger: dict[str, Signed] = {}
     """What the VO's signers said, by what it is about: the newest."""
+    invitations: dict[str, Invitation] = {}
+    """That this site gave out, by their ids."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
 

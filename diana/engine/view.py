@@ -25,9 +25,11 @@ class PeerView:
     __slots__ = (
         "_book",
         "doubted",
+        "held_s",
         "hello",
         "last_heard_s",
         "loose",
+        "loose_said",
         "loose_there",
         "site",
         "state",
@@ -50,8 +52,12 @@ class PeerView:
         """Its stream fell, or never came, and nobody has heard of it since."""
         self.loose = False
         """Its stream, if any, is not held from here."""
+        self.held_s = 0.0
+        """Since when it is held from here; silence before that means nothing."""
+        self.loose_said = False
+        """What the other end was told of that last; who is not told that a stream was let go waits in vain."""
         self.loose_there = True
-        """Nor from there."""
+        """Nor is it held from there."""
         self.summary: Summary | None = None
         self.summary_s = 0.0
         """When that was said, as far as is known."""

@@ -27,8 +27,6 @@ class DataDir:
         self.control = root / "control"
         """0750, with `diana.sock` 0660."""
         self.socket = self.control / "diana.sock"
-        self.invitations = root / "invitations.json"
-        """0600: the invitations this site gave out, without their secrets."""
         self.signers = root / "signers.json"
         """0600: the sites that can sign for the VO, as far as this one was told."""
         self.spawner = root / "spawner"

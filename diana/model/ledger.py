@@ -1,7 +1,8 @@
-"""What the signers of a VO have decided for all of it: who is trusted no more, who is again, and the VO's policy.
+"""What the signers of a VO have decided for all of it: who is trusted no more, who is again, the VO's policy, and which
+names of sites were given out.
 
 A statement is bytes that a signer signed; it is kept and passed on as those bytes, so that every site checks the very
-same. Of two about the same thing the later one counts.
+same. Of two about the same thing the later one counts; of two pages of names the one that has more.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ from typing import Any, Literal
 import msgspec
 
 from diana.model.identity import NOBODY, parse_uri
-from diana.model.ids import SiteId
+from diana.model.ids import SiteId, site_id
 from diana.model.settings import Settings
 
 FORM = "diana-ledger-1"
 """Begins each statement, so that a signature means nothing elsewhere."""
 POLICY = "policy"
 """What a policy statement is about."""
+NAMED = "named:"
+"""Begins what a page of names is about, `named:SIGNER/NUMBER`: only that signer says it."""
+MOST_PAGES = 128
+"""Of one signer."""
+MOST_ON_PAGE = 1024
 MOST_BYTES = 64 << 10
-"""Of a policy; a statement about somebody has `MOST_WORD_BYTES`, since thousands of them stand."""
+"""Of a policy or a page of names; a statement about somebody has `MOST_WORD_BYTES`, since thousands of them stand."""
 MOST_WORD_BYTES = 4 << 10
 MOST_REASON = 300
 MOST_AHEAD_S = 86_400.0
@@ -70,15 +76,45 @@ def checked_entry(text: str) -> str:
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     form: str = FORM
-    kind: Literal["revoke", "lift", "policy"]
+    kind: Literal["revoke", "lift", "policy", "named"]
     about: str
-    """`site:NAME`, `signer:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; `policy` for the policy."""
+    """`site:NAME`, `signer:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; `policy` for the policy,
+    `named:SIGNER/NUMBER` for a page of names."""
     reason: str = ""
     values: dict[str, Any] = {}
-    """Of a policy: settings by name, of `POLICY_KEYS`."""
+    """Of a policy: settings by name, of `POLICY_KEYS`. Of a page: `names` given out, and `signers` among them."""
     wall_s: float
     """When, seconds since 1970: never before the one it replaces."""
     signer: SiteId
+
+
+def page_about(signer: str, number: int) -> str:
+    return f"{NAMED}{signer}/{number}"
+
+
+def names_in(page: Statement) -> frozenset[str]:
+    """Names of sites that were given out."""
+    return frozenset(page.values["names"])
+
+
+def signers_in(page: Statement) -> frozenset[str]:
+    """Of those, the sites that were made signers."""
+    return frozenset(page.values["signers"])
+
+
+def _check_page(said: Statement) -> None:
+    """ValueError for a page that is none."""
+    signer, _, number = said.about.removeprefix(NAMED).rpartition("/")
+    good = signer == said.signer and number.isascii() and number.isdecimal() and int(number) < MOST_PAGES
+    if not good or said.about != page_about(signer, int(number)) or said.values.keys() != {"names", "signers"}:
+        raise ValueError("a page of names of another form")
+    for rows in said.values.values():
+        if not isinstance(rows, list) or len(rows) > MOST_ON_PAGE or not all(isinstance(one, str) for one in rows):
+            raise ValueError("a page of names of another form")
+        if rows != sorted({site_id(one) for one in rows}):
+            raise ValueError("a page whose names are not in order")
+    if not signers_in(said) <= names_in(said):
+        raise ValueError("a page of names that makes others signers")
 
 
 def of_itself(about: str, signer: str) -> bool:
@@ -112,6 +148,8 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
             raise ValueError("a statement of another form")
         if said.kind == "policy":
             under(Settings(), said.values)
+        elif said.kind == "named":
+            _check_page(said)
         elif checked_entry(said.about) != said.about or said.values or len(self.payload) > MOST_WORD_BYTES:
             raise ValueError("a statement of another form")
         if of_itself(said.about, said.signer):
@@ -121,8 +159,11 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return said
 
     def after(self, other: Signed) -> bool:
-        """Whether it replaces `other`, which is about the same: a total order."""
+        """Whether it replaces `other`, which is about the same: a total order; but for pages of names, of which only
+        one that has all of the other replaces it, so that an older copy of a signer's journal loses no name."""
         mine, its = self.statement, other.statement
+        if mine.kind == its.kind == "named" and mine.values != its.values:
+            return names_in(mine) >= names_in(its) and signers_in(mine) >= signers_in(its)
         return (mine.wall_s, mine.signer, self.payload) > (its.wall_s, its.signer, other.payload)
 
 
@@ -156,4 +197,5 @@ def under(own: Settings, values: dict[str, Any]) -> Settings:
     try:
         return msgspec.convert(whole, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+        said, at, key = str(error).rpartition(" - at `$.")
+        raise ValueError(f"{key.rstrip('`')}: {said[:1].lower()}{said[1:]}" if at else str(error)) from None

@@ -50,3 +50,5 @@ class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
 class Peers(msgspec.Struct, frozen=True):
     peers: tuple[PeerStanding, ...]
     machines: tuple[MachineStanding, ...]
+    twins: tuple[tuple[SiteId, str], ...] = ()
+    """Sites whose name two nodes show, this one's too, and where these are."""

@@ -1,6 +1,6 @@
 """Who leads a site that has two replicas of its journal: the one value its witness keeps.
 
-Changed by compare-and-set only, and every change raises the term by one, so that a term is a version too (PROMISES
+Changed by compare-and-set only, and every change raises the term, so that a term is a version too (PROMISES
 section 2, "Standby"). The witness, the replicas and the simulator all use `changed`, so there is one rule.
 """
 
@@ -66,10 +66,7 @@ def in_order(*copies: Copy) -> tuple[Copy, ...]:
 
 
 def changed(now: Register | None, expect_term: int, wish: Register) -> Register | None:
-    """Compare-and-set: `wish` if the register still has the expected term and `wish` is the next one, else `now`. The
-    first one of all may begin with any term (a site that had another witness before keeps its terms rising)."""
-    if term_of(now) != expect_term:
-        return now
-    if now is not None and wish.term != expect_term + 1:
-        return now
-    return wish
+    """Compare-and-set: `wish` if the register still has the expected term and `wish` a higher one, else `now`. Mostly
+    that is the next one; where the witness lost its register or was restored to an older one, terms rise on from what
+    the replicas know."""
+    return wish if term_of(now) == expect_term < wish.term else now

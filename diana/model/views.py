@@ -9,6 +9,7 @@ import msgspec
 from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.invitation import Invitation
 from diana.model.link import LinkMap
 from diana.model.peers import Peers
 from diana.model.queue import QueueView, Waiting
@@ -188,6 +189,21 @@ class LedgerView(msgspec.Struct, frozen=True, kw_only=True):
     drained: str = ""
 
 
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """How a name of a site stands."""
+
+    taken: str = ""
+    """Who has it or gave it out; empty: it is free, or is given to the asker now."""
+    signers: tuple[str, ...] = ()
+    """Sites of the VO that are signers, by the word of signers."""
+
+
+class Invitations(msgspec.Struct, frozen=True):
+    """That this site gave out, by their ids."""
+
+    known: dict[str, Invitation]
+
+
 class Ok(msgspec.Struct, frozen=True):
     """Done. `count`: jobs concerned, where that means something."""
 
@@ -196,4 +212,18 @@ class Ok(msgspec.Struct, frozen=True):
     """Hold: jobs that had started already, and run on."""
 
 
-Answer = Groups | GroupView | Explanation | Sites | Datasets | Info | LinkMap | QueueView | Ok | LedgerView | Peers
+Answer = (
+    Groups
+    | GroupView
+    | Explanation
+    | Sites
+    | Datasets
+    | Info
+    | LinkMap
+    | QueueView
+    | Ok
+    | LedgerView
+    | Peers
+    | Named
+    | Invitations
+)

@@ -4,11 +4,13 @@ the boot generation is durable before anyone hears of it."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import msgspec
 
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
+from diana.adapters.heap import give_back
 from diana.adapters.lrm.local import LocalLrm
 from diana.engine import datasets
 from diana.engine import events as ev
@@ -25,7 +28,7 @@ from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.node.clock import SiteClock
-from diana.node.config import SiteConfig, limits_of, load_config
+from diana.node.config import SiteConfig, limits_of, load_config, want_keys
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from diana.node.runner import Runner
 
 ROOM_EVERY_S = 10.0
+SETTLED_LOOKS = 3
+"""So many times that later, what starting needed is no longer in use."""
 AUDIT_HEAD = "audit_head"
 """In the store: what the newest line of the audit trail is."""
 
@@ -51,6 +56,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
     config = _with(load_config(paths.config), overrides or {})
+    want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
         _log_to(paths.node_log)
@@ -97,6 +103,9 @@ async def _serve(
     async with AsyncExitStack() as stack:
         node = _Node(opened, config, overrides, lead)
         await node.start(stack)
+        # Modules and classes stay: no collection has to look at them again, while callers wait.
+        gc.collect()
+        gc.freeze()
         print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
         _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
         code = await node.serve()
@@ -123,6 +132,7 @@ class _Node:
 
     async def start(self, stack: AsyncExitStack) -> None:
         from diana.adapters.keyring import FileKeyring
+        from diana.node.choosing_witness import ChoosingWitness, witness_among
         from diana.node.enrol.wiring import Enrolling
         from diana.node.ground import Ground, attach_witness, note_blobs
         from diana.node.linking import Links, told_address
@@ -138,6 +148,7 @@ class _Node:
         ground = Ground(
             stack,
             paths,
+            config.site,
             config.listen,
             keyring,
             self.lead,
@@ -166,7 +177,9 @@ class _Node:
             term=self.term(),
         )
         release = Release(config.site, paths, thread)
-        release.trust = lambda rows: keyring.set_revoked(frozenset(r[0] for r in rows), {r[0]: r[1] for r in rows})
+        release.trust = lambda rows: keyring.set_revoked(
+            frozenset(who for who, _, _ in rows), {who: s for who, s, _ in rows}, {who: why for who, _, why in rows}
+        )
         self.runner = Runner(engine, thread, clock, release, journal.records, self.pair)
         stack.push_async_callback(self.runner.close)
         hello = Hello(
@@ -193,13 +206,15 @@ class _Node:
         attach_witness(server, config, self.runner)
         if self.pair is None:
             self._pairing(server)
-        else:
+        elif self.lead is not None:
             await note_blobs(engine, self.stager)
             self.pair.taken_up, self.pair.hold = self._term_rose, self.runner.hold
             # It may have risen since the engine was started: a hand-over ends the other's stream at once.
             self._term_rose(self.term())
             # Nobody hears of this boot before it is on both disks.
-            await self.pair.open(self.runner.seq)
+            await self.lead.open(self.runner.seq)
+            choosing = ChoosingWitness(config.vo, paths, self.pair, lambda: witness_among(config, self._dialled()))
+            choosing.begin(stack)
         await self._clients(stack, server, port)
 
     def term(self) -> int:
@@ -232,10 +247,11 @@ class _Node:
             self.again = True
             self._stop.set()
 
-        def peers() -> dict[SiteId, str]:
-            return {site: hello.data_address for site, hello in self.transport.peers().items()}
+        Pairing(self.config, self.paths, self.address, self._dialled, paired).attach(server)
 
-        Pairing(self.config, self.paths, self.address, peers, paired).attach(server)
+    def _dialled(self) -> dict[SiteId, str]:
+        """Linked sites and where they are, empty where they can only dial out."""
+        return {site: hello.data_address for site, hello in self.transport.peers().items()}
 
     async def _adapters(self, stack: AsyncExitStack, server: Any, links: Links, release: Any, clock: SiteClock) -> None:
         from diana.adapters.grpc_server import peer_identity
@@ -268,6 +284,14 @@ class _Node:
             allowed_urls=config.staging.urls,
         )
         stack.push_async_callback(self.stager.close)
+        if self.pair is not None:
+            from diana.node.elsewhere import beside
+            from diana.node.merging import Merging
+
+            self.stager.stand_beside(beside(self.pair, runner.given_up))
+            merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s)
+            release.merges = merging
+            stack.push_async_callback(merging.stop)
 
         def reader(context: Any) -> Reader:
             kind, name, _ = peer_identity(context)
@@ -318,9 +342,11 @@ class _Node:
             port=port,
             transport=self.transport,
             door=self.runner,
+            known=self.runner.invitations(),
             keyring=self.keyring,
             note=self.audit.note,
             machines=self._leaders,
+            standby=lambda: self.pair.pair.other if self.pair else "",
         )
         api = Api(
             door=self.runner,
@@ -356,14 +382,18 @@ class _Node:
         running = asyncio.create_task(self.runner.run())
         watching = asyncio.create_task(self._watch_room())
         stopping = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        fault = watching.exception() if watching.done() else None
         watching.cancel()
         if not running.done():
             self.runner.emit_own(ev.Leaving())
             await self.runner.drain()
             running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+        if fault is not None:
+            _log.critical("%s", fault)
+            return _report(fault)
         if running.cancelled():
             return AGAIN if self.again else 0
         return _report(running.exception())
@@ -372,7 +402,9 @@ class _Node:
         """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room. The
         newest line of the audit trail is kept apart from it."""
         told, head = "", self.audit.head()
-        while True:
+        for look in count():
+            if look == SETTLED_LOOKS:
+                await asyncio.to_thread(give_back)
             if self.audit.head() != head:
                 head = self.audit.head()
                 await self.thread.call(self.store.set_meta, AUDIT_HEAD, head)

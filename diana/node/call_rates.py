@@ -9,6 +9,15 @@ from diana.model.principal import Principal, Role
 CALLS_PER_S = 200.0
 BURST = 1000.0
 """Calls a user who was quiet may make at once: a script that submits a thousand groups is not slowed."""
+GAP_S = 0.001
+AT_ONCE = 4
+"""Calls of one user begin so far apart, but for a few: less than one call takes, so that a script notices nothing."""
+REFUSED_AFTER_S = 0.2
+REFUSED_GAP_S = 0.025
+MOST_REFUSED_AFTER_S = 5.0
+"""A call too many is refused so late, the more of them the later: refusing costs work too."""
+ROWS_PER_CALL = 20
+"""An answer of more costs as much as several calls."""
 MOST_USERS = 10_000
 BYTES_PER_S = float(64 << 20)
 BURST_BYTES = float(256 << 20)
@@ -72,6 +81,12 @@ class CallRates:
             self._forget(now_s)
         self._left[caller.name] = (now_s, left - 1.0)
 
+    def charge(self, caller: Principal, calls: float) -> None:
+        """For one that cost as much as so many more; what is owed of it is paid back before the next."""
+        if caller.role is not Role.OPERATOR and caller.name in self._left:
+            then_s, left = self._left[caller.name]
+            self._left[caller.name] = (then_s, max(left - calls, -self._burst))
+
     def _forget(self, now_s: float) -> None:
         """Those whose bucket is full again need not be remembered; if that is nobody, the oldest half goes."""
         full_s = self._burst / self._rate
@@ -79,3 +94,28 @@ class CallRates:
         if len(self._left) >= MOST_USERS:
             newest = sorted(self._left.items(), key=lambda item: (-item[1][0], item[0]))[: MOST_USERS // 2]
             self._left = dict(newest)
+
+
+class Pace:
+    """When each of a user's calls begins: those that come at once are spread, so that another's is through between any
+    two. Whoever calls again and again on many connections would else call on all of them at the same moment, for ever.
+    """
+
+    def __init__(self, gap_s: float, at_once: int = 1, most_s: float = MOST_WAIT_S) -> None:
+        """`at_once` begin without a wait, the others `gap_s` apart, none later than `most_s`."""
+        self._gap_s = gap_s
+        self._ahead_s = gap_s * (at_once - 1)
+        self._most_s = most_s
+        self._next_s: dict[str, float] = {}
+
+    def wait_s(self, caller: Principal, now_s: float) -> float:
+        """Seconds until this call is to begin."""
+        if caller.role is Role.OPERATOR:
+            return 0.0
+        due_s = max(now_s, self._next_s.get(caller.name, now_s))
+        if caller.name not in self._next_s and len(self._next_s) >= MOST_USERS:
+            self._next_s = {name: next_s for name, next_s in self._next_s.items() if next_s > now_s}
+            if len(self._next_s) >= MOST_USERS:
+                self._next_s.clear()
+        self._next_s[caller.name] = min(due_s, now_s + self._most_s) + self._gap_s
+        return min(max(0.0, due_s - self._ahead_s - now_s), self._most_s)

@@ -91,9 +91,11 @@ class ClientService:
     def caller(self, context: Context) -> Principal:
         identity = peer_identity(context)
         if identity.kind == "site":
-            raise Denied(f"site {identity.name} is no user: call with a user credential (diana init --user)")
+            raise Denied(f"site {identity.name} is no user: call with a user's credential, from diana invite --user")
         if identity.kind != "user":
-            raise Denied("the caller showed no certificate of a user of the VO; use a credential made by diana init")
+            raise Denied(
+                "the caller showed no certificate of a user of the VO; use a credential, from diana invite --user"
+            )
         return self._users.of_certificate(identity.name, identity.vo)
 
 

@@ -97,15 +97,33 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"{account}@{self.vo}" if account else ""
 
 
-def load_config(path: Path) -> SiteConfig:
-    """Read and check. `path` lies in the data directory, whose `keys` are looked for."""
+def load_config(path: Path, *, keys: bool = True) -> SiteConfig:
+    """Read and check. `path` lies in the data directory, whose `keys` a node that others can reach must have; unless
+    `keys` is false, for who is to mend just that."""
     config = parse_config(_text(path), str(path))
-    if not is_loopback(config.listen) and not has_keys(DataDir(path.parent)):
-        raise errors.UsageError(
-            f"{path}:listen: {config.listen} can be reached by others, but {path.parent / 'keys'} holds no site keys; "
-            f'run `diana init`, or set listen = "{DEFAULT_LISTEN}"'
-        )
+    if keys and not is_loopback(config.listen):
+        want_keys(config, DataDir(path.parent))
     return config
+
+
+def want_keys(config: SiteConfig, paths: DataDir) -> None:
+    """UsageError naming the first file of this machine's keys that is not there, and the two ways to have it again."""
+    kind = "member" if config.role == "member" else "site"
+    for file in (paths.keys / f"{kind}.key", paths.keys / f"{kind}.pem", paths.keys / "vo.pem"):
+        if not file.is_file():
+            raise errors.UsageError(f"{file}: no such file; {way_back(config, paths.root)}")
+
+
+def way_back(config: SiteConfig, root: Path) -> str:
+    """What to do where this machine's keys or certificate are lost."""
+    return f"put its keys back from a backup made with --keys; or {come_in_anew(config, root)}"
+
+
+def come_in_anew(config: SiteConfig, root: Path) -> str:
+    """What gives this machine a new certificate, its directory as it is."""
+    who = f"--site {config.site}" if config.role == "site" else f"--{config.role} {config.machine}"
+    where = "another site of the VO that is a signer" if config.role == "site" else config.site
+    return f"at {where}: diana invite {who} --again, then here: diana join TOKEN --data {root}"
 
 
 def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
@@ -163,10 +181,6 @@ def limits_of(staging: Staging) -> StagingLimits:
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
 
 
-def has_keys(paths: DataDir) -> bool:
-    return all((paths.keys / name).is_file() for name in ("site.key", "site.pem", "vo.pem"))
-
-
 def host_port(address: str) -> tuple[str, int]:
     """`127.0.0.1:7400`, `[::1]:7400`, `host:7400` -> its parts. ValueError otherwise."""
     host, colon, port = address.rpartition(":")
@@ -195,7 +209,9 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise errors.UsageError(f"{path}: no such file; run `diana init` or name the node's data directory") from None
+        raise errors.UsageError(
+            f"{path}: no such file; make a site with diana init, or name the node's data directory with --data"
+        ) from None
     except UnicodeDecodeError as error:
         raise errors.UsageError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except OSError as error:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -119,6 +119,10 @@ class Inviter(Protocol):
 class Insight(Protocol):
     def describe(self, found: Peers) -> PeersResponse:
         """The engine's view of sites and machines, with what the node's links add."""
+        ...
+
+    def notes(self) -> Mapping[str, str]:
+        """By site what was noticed between sites: two nodes of one name, who refuses whom."""
         ...
 
     async def examine(self, found: Peers) -> tuple[CheckResult, ...]:

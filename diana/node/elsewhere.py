@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from diana.adapters.staging.beside import Beside
 from diana.model.ids import SiteId
 from diana.node.config import SiteConfig
 
@@ -25,6 +26,12 @@ ChannelFor = Callable[[SiteId], "grpc.aio.Channel | None"]
 def other_machine(pair: Replication) -> SiteId:
     """What the adapters call the other machine."""
     return SiteId(f"{pair.site}.{pair.pair.other}")
+
+
+def beside(pair: Replication, given_up: Callable[[str], bool]) -> Beside:
+    """For the stager. `given_up`: whether the operator said that this machine will not be back."""
+    machine = pair.pair.other
+    return Beside(SiteId(pair.site), other_machine(pair), machine, lambda: given_up(machine))
 
 
 class Elsewhere:

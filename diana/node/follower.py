@@ -12,14 +12,16 @@ import random
 import signal
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.tasks import keep_up
 from diana.errors import DianaError
 from diana.model.layout import DataDir
 from diana.node.config import SiteConfig
@@ -28,13 +30,18 @@ from diana.replica import messages as ms
 if TYPE_CHECKING:
     from diana.adapters.replica_link import DurableFile, ReplicaLink
     from diana.node.api import Api
+    from diana.node.control import ControlServer
     from diana.node.doorway import Doorway
-    from diana.node.replication import Pair, Replication
+    from diana.node.pair import Pair
+    from diana.node.replication import Replication
     from diana.node.store_thread import StoreThread
 
 RESTORED = "restored_from"
 MINTED_FOR = "minted_for"
 """Meta: the forced term for which the journal got a db_uuid of its own."""
+
+CALLS_END_S = 0.2
+"""For calls under way when this machine stops to follow."""
 
 STOP_S = 3.0
 """For the spawner of a standby that is stopped."""
@@ -45,10 +52,26 @@ _log = logging.getLogger("diana.standby")
 class Leadership:
     """What a leader's composition is given of the follower it was."""
 
-    def __init__(self, replication: Replication, door: Doorway, port: int) -> None:
+    def __init__(
+        self,
+        replication: Replication,
+        door: Doorway,
+        port: int,
+        waiting: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        """`waiting`: while it is entered, the control socket tells what this machine waits for before it serves."""
         self.replication = replication
         self.door = door
         self.port = port
+        self._waiting = waiting
+
+    async def open(self, seq: int) -> None:
+        """Until the site may be served, the records up to `seq` being where they must be."""
+        from diana.node.pair import now_s
+
+        if not self.replication.replica.may_act(now_s(), seq):
+            async with self._waiting():
+                await self.replication.open(seq)
 
 
 Lead = Callable[[Leadership], Awaitable[int]]
@@ -81,7 +104,7 @@ class _Follower:
         self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], stack: AsyncExitStack
     ) -> None:
         from diana.adapters.replica_link import DurableFile
-        from diana.node.replication import Pair
+        from diana.node.pair import Pair
 
         self._opened = opened
         self._overrides = overrides
@@ -100,6 +123,7 @@ class _Follower:
         from diana.adapters.sqlite_store import SqliteStore
         from diana.node.doorway import Doorway
         from diana.node.following import Following
+        from diana.node.pair import recognised
         from diana.node.store_thread import StoreThread
 
         config, paths, stack = self._config, self._paths, self._stack
@@ -137,7 +161,7 @@ class _Follower:
         door.behind(server)
         await server.start()
         running = asyncio.create_task(replication.run())
-        dialling = asyncio.create_task(self._link.dial(self._others))
+        dialling = keep_up(partial(self._link.dial, self._others), "dialling the other machine")
         stack.push_async_callback(_ended, running, dialling)
         print(f"diana {__version__}: site {config.site} follows on {config.machine} at {self._address}", flush=True)
         _log.info("diana %s: %s of %s follows, data in %s", __version__, config.machine, config.site, paths.root)
@@ -145,14 +169,14 @@ class _Follower:
         following.start()
         won: ms.Lead | None = None
         try:
-            won = await self._follow(replication, running)
+            won = await self._follow(replication, running, following.room)
         finally:
             # Its spawner is the leader's own from here on.
             await following.end(stop_spawner=won is None)
         if won is None:
             return 0
         mint(thread, won, replication)
-        return await self._led(asyncio.ensure_future(lead(Leadership(replication, door, port))), running)
+        return await self._led(asyncio.ensure_future(lead(Leadership(replication, door, port, self._waiting))), running)
 
     async def _led(self, code: asyncio.Future[int], running: asyncio.Task[None]) -> int:
         # A leader that waits for its standby before it serves does not hear signals itself yet.
@@ -186,14 +210,16 @@ class _Follower:
     # --- parts --------------------------------------------------------------------------------------------
 
     def _says(self) -> str:
+        from diana.node.standby_api import who_leads
+
         replication, config = self._replication, self._config
         if replication is None:
-            return f"{config.site}'s {config.machine} has not met the site's other machine yet"
-        leader = replication.replica.leads()
-        if leader in ("", config.machine):
-            return f"{config.site} has no RootGrid just now; {config.machine} is its standby; try again in some seconds"
-        where = replication.other_address or ", ".join(self._others())
-        return f"{config.site}'s RootGrid is {leader} at {where}; this is its standby"
+            where = ", ".join(self._others())
+            return (
+                f"{config.machine} of {config.site} has not met the site's other machine yet; start that one's node, "
+                f"which was at {where}; diana doctor --data {self._paths.root} says what is between"
+            )
+        return who_leads(replication, self._paths.root, replication.other_address or ", ".join(self._others()))
 
     def _leader(self) -> str:
         """host:port of who leads; empty: this machine knows nobody."""
@@ -216,6 +242,7 @@ class _Follower:
             hello=ears.hello,
             ears=ears,
             rng=random.Random(),
+            other=lambda: self._replication.pair.other if self._replication else "",
         )
         ears.use(link)
         return link
@@ -248,18 +275,21 @@ class _Follower:
         """A new standby: until it has met the machine it stands by; None: it was stopped first."""
         first = _Introduction(self._config.machine, self._address)
         link = self._linked(first)
-        dialling = asyncio.create_task(link.dial(self._others))
+        control = self._control(None)
+        await control.start()
+        dialling = keep_up(partial(link.dial, self._others), "dialling the other machine")
         stopping = asyncio.create_task(self._stop.wait())
         either: tuple[asyncio.Future[Any], ...] = (first.met, stopping)
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         await _ended(dialling, stopping)
+        await control.stop(CALLS_END_S)
         if not first.met.done():
             return None
         self._file.write(first.met.result())
         return first.met.result()
 
-    async def _follow(self, replication: Replication, running: asyncio.Task[None]) -> ms.Lead | None:
-        """Until this machine is to lead; None: it was stopped."""
+    def _control(self, replication: Replication | None) -> ControlServer:
+        """Not started. None: for a machine that has not met the other one."""
         from diana.node.control import ControlServer
         from diana.node.standby_api import StandbyApi
         from diana.node.users import Users
@@ -267,17 +297,33 @@ class _Follower:
         config = self._config
         users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
         api = StandbyApi(config, self._paths, self._address, replication, self._says, self._stop.set)
-        control = ControlServer(self._paths.socket, cast("Api", api), users)
+        return ControlServer(self._paths.socket, cast("Api", api), users)
+
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[None]:
+        control = self._control(self._replication)
+        await control.start()
+        try:
+            yield
+        finally:
+            await control.stop(CALLS_END_S)
+
+    async def _follow(
+        self, replication: Replication, running: asyncio.Task[None], room: asyncio.Task[None]
+    ) -> ms.Lead | None:
+        """Until this machine is to lead; None: it was stopped."""
+        control = self._control(replication)
         await control.start()
         stopping = asyncio.create_task(self._stop.wait())
         try:
-            any_of: tuple[asyncio.Future[Any], ...] = (running, stopping, replication.leading)
+            any_of: tuple[asyncio.Future[Any], ...] = (running, stopping, replication.leading, room)
             await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            await control.stop(0.2)
-        if running.done():
-            running.result()
+            await control.stop(CALLS_END_S)
+        for task in (running, room):
+            if task.done():
+                task.result()
         return replication.leading.result() if replication.leading.done() and not self._stop.is_set() else None
 
 
@@ -302,7 +348,7 @@ class _Introduction:
         )
 
     def other_up(self, hello: Any) -> None:
-        from diana.node.replication import Pair
+        from diana.node.pair import Pair
 
         if not self.met.done():
             self.met.set_result(Pair(other=hello.machine, saved=ms.Saved(), witness=hello.witness))
@@ -312,26 +358,6 @@ class _Introduction:
 
     def other_gone(self) -> None:
         """It is dialled again by the machine that follows."""
-
-
-def recognised(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
-    """What the disk holds, made consistent. A journal that was replicated beside a `replica.json` that does not know,
-    or the other way round, is another disk than the one the register counts on: it begins anew."""
-    import msgspec
-
-    from diana.node.replication import REPLICATED
-
-    store, saved = thread.store, pair.saved
-    fresh = saved.founder and saved.term == 0 and saved.register is None
-    forgot = saved == ms.Saved()
-    if forgot or not store.meta(REPLICATED):
-        if not fresh:
-            store.set_meta("replica_uuid", uuid.uuid4().hex)
-            if saved.founder:
-                pair = msgspec.structs.replace(pair, saved=msgspec.structs.replace(saved, founder=False))
-                file.write(pair)
-        store.set_meta(REPLICATED, "1")
-    return pair
 
 
 def mint(thread: StoreThread, won: ms.Lead, replication: Replication) -> None:

@@ -17,11 +17,13 @@ import grpc
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.keyring import FileKeyring
+from diana.adapters.tasks import begin
 from diana.engine import records
 from diana.engine.state import SiteState, decode_state
 from diana.errors import DianaError
 from diana.model.ledger import Statement
 from diana.node.config import SiteConfig
+from diana.node.follower_uploads import FollowerUploads
 from diana.node.member import MemberNode
 from diana.node.subgrid import of_this_site
 from diana.ports import Batch, Journal
@@ -36,8 +38,8 @@ _KEPT = records.StatementKept.__name__.encode()
 FOR_LEADING = (
     *(f"diana.adapters.{name}" for name in ("link_probe", "stager", "staging.service", "zeroconf_discovery")),
     *(f"diana.node.{name}" for name in ("api", "audit", "client_service", "control", "door", "elsewhere")),
-    *(f"diana.node.{name}" for name in ("enrol.wiring", "ground", "insight", "linking", "release", "runner")),
-    *(f"diana.node.{name}" for name in ("subgrid", "trusting", "users")),
+    *(f"diana.node.{name}" for name in ("enrol.wiring", "ground", "insight", "linking", "merging", "release")),
+    *(f"diana.node.{name}" for name in ("runner", "subgrid", "trusting", "users")),
 )
 """What a leader's composition imports when it is made."""
 
@@ -77,8 +79,12 @@ class Following:
             renewed=keyring.reload_keys,
         )
         self._revoked = Revoked(keyring, replication.thread)
-        replication.stored = self._revoked.heard
+        self._uploads = FollowerUploads(opened.paths, replication.thread)
+        replication.journal.stored = self._heard
+        replication.journal.fetching = self._uploads.needed
         self._tasks: list[asyncio.Task[None]] = []
+        self.room: asyncio.Task[None]
+        """Ends with a fault only: this machine cannot go on."""
 
     def serve(self, door: Doorway) -> None:
         """What this machine answers until it leads."""
@@ -96,6 +102,10 @@ class Following:
         serve_data: Any = data_pb2_grpc.add_DataServicer_to_server
         serve_data(self._member.stager.service(reader), collected)
         door.meanwhile(_attach_handler(self._refuse))
+
+    def _heard(self, batch: Batch | None) -> None:
+        self._revoked.heard(batch)
+        self._uploads.heard(batch)
 
     async def _refuse(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         """A member came to the machine that follows: it hears who leads."""
@@ -118,15 +128,18 @@ class Following:
         yield subgrid_pb2.SubGridFrame(messages=protocol.pack([answer]))
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._attach()), asyncio.create_task(self._member.watch_room())]
+        self.room = begin(self._member.watch_room(), "watching the room on the disk")
+        self._tasks = [begin(self._attach(), "having this machine run jobs"), self.room]
         self._revoked.start()
+        self._uploads.start()
 
     async def _attach(self) -> None:
         await asyncio.to_thread(load_for_leading)
         try:
             await self._member.start()
         except (DianaError, OSError) as error:
-            _log.error("this machine's spawner cannot be used: %s", error)
+            _log.error("this machine's spawner cannot be used yet: %s", error)
+            await self._member.attach()
 
     def reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
@@ -142,9 +155,11 @@ class Following:
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
-            with suppress(asyncio.CancelledError):
+            # What failed stands in the log.
+            with suppress(asyncio.CancelledError, Exception):
                 await task
         await self._revoked.stop()
+        await self._uploads.stop()
         await self._member.stop(stop_spawner=stop_spawner)
 
 
@@ -161,7 +176,7 @@ class Revoked:
         """Read what stands in the journal so far."""
         if self._reading is not None:
             self._reading.cancel()
-        self._reading = asyncio.create_task(self._read())
+        self._reading = begin(self._read(), "reading whom the VO revoked")
 
     async def stop(self) -> None:
         if self._reading is not None:

@@ -10,13 +10,17 @@ from diana.adapters.keyring import FileKeyring
 from diana.adapters.replica_link import WitnessService
 from diana.adapters.sqlite_store import SqliteStore
 from diana.engine.core import Engine
+from diana.errors import UsageError
 from diana.model.layout import DataDir
 from diana.model.spec import decode_spec
 from diana.node.config import SiteConfig
 from diana.node.door import ClientStager, EngineDoor
+from diana.node.follower import pair_file
+from diana.node.pair import REPLICATED
 from diana.node.pairing import witness_of
 from diana.node.store_thread import StoreThread
 from diana.node.uploads import blobs_in
+from diana.ports import Store
 
 if TYPE_CHECKING:
     from diana.node.follower import Leadership
@@ -30,6 +34,7 @@ class Ground:
         self,
         stack: AsyncExitStack,
         paths: DataDir,
+        site: str,
         listen: str,
         keyring: FileKeyring,
         lead: Leadership | None,
@@ -45,8 +50,20 @@ class Ground:
         stack.push_async_callback(self.server.stop, 2.0)
         store = SqliteStore(paths.journal)
         stack.callback(store.close)
+        refuse_alone(store, paths, site)
         self.thread = StoreThread(store)
         stack.callback(self.thread.close)
+
+
+def refuse_alone(store: Store, paths: DataDir, site: str) -> None:
+    """UsageError where another machine keeps this journal as well: this one no longer knows what it promised, and that
+    one may lead by now."""
+    if store.meta(REPLICATED):
+        raise UsageError(
+            f"{pair_file(paths)}: missing, and another machine of {site} may lead it by now; where one does, write "
+            'role = "standby" and root = ["HOST:PORT"] of it into site.toml; where none ever will, move this node '
+            "with diana backup and diana restore"
+        )
 
 
 def attach_witness(server: Any, config: SiteConfig, door: EngineDoor) -> None:

@@ -13,6 +13,7 @@ from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.model.peers import MachineStanding, Peers, PeerStanding
 from diana.node.config import SiteConfig
+from diana.node.doctor.names import both, by_reason, told_apart
 from diana.wire.client_messages import CheckResult, Count, MachineRow, PeerRow, PeersResponse
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ class Insight:
     def describe(self, found: Peers) -> PeersResponse:
         """The engine's view with what this side adds to it."""
         counters = msgspec.structs.asdict(self._links.transport.counters)
+        notes = self.notes()
         return PeersResponse(
             site=self._config.site,
-            peers=tuple(map(self._peer, found.peers)),
+            peers=tuple(self._peer(row, notes.get(row.site, "")) for row in found.peers),
             machines=self._machines(found),
             counts=tuple(Count(what=what, count=counters[name]) for name, what in _COUNTS.items()),
             witness=self._pair.pair.witness.partition("@")[0] if self._pair else "",
@@ -75,20 +77,39 @@ class Insight:
             self.describe(found),
             channel_for=lambda site: links.channel_for(SiteId(site)),
             distrusted=self._distrust_site(self._config.site),
+            twins=links.transport.noticed.twins(),
+            rumoured=found.twins,
+            refusals=self._refusals(),
             announced=links.discovery.announced,
             discovery_problem=links.discovery.problem,
             wall_s=self._wall_s,
         )
         return tuple(rows)
 
-    def _peer(self, row: PeerStanding) -> PeerRow:
+    def notes(self) -> dict[str, str]:
+        """What was noticed of sites, this one included, and the engine does not know; only where there is something."""
+        refusals, own = self._refusals(), self._config.site
+        found = {site: f"refuses us: {why}" for site, why in refusals.items()}
+        if refusals:
+            told = (f"by {', '.join(by)}: {why}" for why, by in by_reason(refusals).items())
+            found[own] = f"refused: {'; '.join(told)}"
+        for site, twin in self._links.transport.noticed.twins().items():
+            found[site] = f"two nodes: {told_apart(own, site, twin)}; stop one of them"
+        return found
+
+    def _refusals(self) -> dict[str, str]:
+        """A machine that follows refuses, and its site is linked all the same."""
+        transport = self._links.transport
+        return {site: why for site, why in transport.noticed.refusals().items() if transport.link(SiteId(site)) is None}
+
+    def _peer(self, row: PeerStanding, more: str) -> PeerRow:
         reach = self._links.transport.reach
         link = self._links.transport.links().get(row.site)
         held = {(True, True): "both", (True, False): "here", (False, True): "there"}
         return PeerRow(
             site=row.site,
             state=row.state,
-            note=row.note,
+            note=both(row.note, more),
             age_s=row.age_s,
             summary_age_s=row.summary_age_s,
             address=row.address,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
@@ -64,7 +63,7 @@ class Intake:
         self._limit = limit_bytes
         self._bytes = 0
         self._count = 0
-        self._waiting: asyncio.Event = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
         self.closed = ""
         """Why nothing is taken from outside just now."""
 
@@ -85,36 +84,53 @@ class Intake:
         self._count += 1
         self._held_bytes[lane] = self._held_bytes.get(lane, 0) + size
         self._lanes.setdefault(lane, deque()).append((event, size))
-        self._waiting.set()
+        self._wake()
 
     def __len__(self) -> int:
         return self._count
 
     def take(self, most: int) -> list[ev.Event]:
         out: list[ev.Event] = []
-        while self._lanes and len(out) < most:
-            # Whose turn it is goes to the end of the row, if anything of it is left.
-            lane = next(iter(self._lanes))
-            events = self._lanes.pop(lane)
-            for _ in range(min(OWN_TURN if lane == OWN else 1, len(events), most - len(out))):
-                event, size = events.popleft()
-                self._bytes -= size
-                self._held_bytes[lane] -= size
-                out.append(event)
-            if events:
-                self._lanes[lane] = events
-            else:
-                del self._held_bytes[lane]
-        self._count -= len(out)
+        while len(out) < most and (events := self.take_turn(most - len(out))):
+            out += events
+        return out
+
+    def take_turn(self, most: int) -> list[ev.Event]:
+        """Of the lane whose turn it is; none if nothing waits."""
         if not self._lanes:
-            self._waiting.clear()
+            return []
+        # It goes to the end of the row, if anything of it is left.
+        lane = next(iter(self._lanes))
+        events = self._lanes.pop(lane)
+        out: list[ev.Event] = []
+        for _ in range(min(OWN_TURN if lane == OWN else 1, len(events), most)):
+            event, size = events.popleft()
+            self._bytes -= size
+            self._held_bytes[lane] -= size
+            out.append(event)
+        if events:
+            self._lanes[lane] = events
+        else:
+            del self._held_bytes[lane]
+        self._count -= len(out)
         return out
 
     async def wait(self, timeout_s: float | None) -> None:
-        """Until there is an event, or the time is over."""
+        """Until there is an event, or the time is over; one caller at a time. A bare future, because this happens for
+        each event: an idle node spent a tenth of its Python on anything more."""
         if self._lanes:
             return
-        # Not wait_for: before Python 3.12 it loses a cancellation that meets an event, and the node would never stop.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._waiting.wait()
+        loop = asyncio.get_running_loop()
+        assert self._waiter is None
+        self._waiter = loop.create_future()
+        timer = None if timeout_s is None else loop.call_later(timeout_s, self._wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

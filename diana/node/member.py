@@ -18,12 +18,14 @@ import msgspec
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.tasks import begin, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId, SubgroupId
 from diana.node.config import SiteConfig, limits_of, load_config
 from diana.node.running_as import accounts_of
 
 ROOM_EVERY_S = 10.0
+CONTROL_GRACE_S = 0.2
 
 _log = logging.getLogger("diana.node")
 
@@ -35,10 +37,13 @@ async def serve_member(opened: OpenDataDir, config: SiteConfig, overrides: Mappi
         f"diana {__version__}: machine {config.machine} of site {config.site}, data in {opened.paths.root}", flush=True
     )
     _log.info("diana %s: machine %s of site %s of %s", __version__, config.machine, config.site, config.vo)
+    control = node.control()
     try:
+        await control.start()
         await node.start()
         await node.serve()
     finally:
+        await control.stop(CONTROL_GRACE_S)
         await node.stop()
     _log.info("machine %s stops; jobs that run, run on", config.machine)
     return 0
@@ -142,12 +147,28 @@ class MemberNode:
     def _data_channel(self, site: SiteId) -> Any:
         return self.dialler.data_channel if site == self.config.site else None
 
+    def control(self) -> Any:
+        """The server of its control socket, not started."""
+        from diana.node.control import ControlServer
+        from diana.node.member_api import MemberApi
+        from diana.node.users import Users
+
+        config = self.config
+        users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
+        api: Any = MemberApi(config, self.paths, self.dialler, self.member, boot_s, self._stop.set)
+        return ControlServer(self.paths.socket, api, users)
+
     # --- life ------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """DianaError where there is no spawner; `attach` may follow all the same, and one is tried to be had."""
         await self.local.connect()
-        self._dialling = asyncio.create_task(self.dialler.run())
-        self._renewing = asyncio.create_task(self._renewal().run())
+        await self.attach()
+
+    async def attach(self) -> None:
+        """Find who leads, and serve it from now on."""
+        self._dialling = begin(self.dialler.run(), "attaching to the RootGrid")
+        self._renewing = keep_up(self._renewal().run, "renewing this machine's certificate")
         if self.config.zeroconf:
             from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
 
@@ -184,7 +205,7 @@ class MemberNode:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
-        watching = asyncio.create_task(self.watch_room())
+        watching = begin(self.watch_room(), "watching the room on the disk")
         stopping = asyncio.create_task(self._stop.wait())
         try:
             assert self._dialling is not None

@@ -17,6 +17,7 @@ from diana.errors import DianaError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.model.register import Register
+from diana.node.choosing_witness import witness_among
 from diana.node.config import SiteConfig
 from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
@@ -73,7 +74,7 @@ class Pairing:
     def other_up(self, hello: Any) -> None:
         from diana.adapters.replica_link import DurableFile
         from diana.node.follower import pair_file
-        from diana.node.replication import Pair
+        from diana.node.pair import Pair
         from diana.replica.messages import Saved
 
         if self._done:
@@ -93,11 +94,7 @@ class Pairing:
         """It will dial again."""
 
     def _witness(self) -> str:
-        """SITE@ADDRESS: the site the operator named, else the first one linked that can be dialled."""
-        peers = self._peers()
-        if self._config.witness:
-            return f"{self._config.witness}@{peers.get(SiteId(self._config.witness), '')}"
-        return next((f"{site}@{peers[site]}" for site in sorted(peers) if peers[site]), "")
+        return witness_among(self._config, self._peers())
 
 
 def witness_of(door: EngineDoor) -> Callable[[SiteId, int, Register | None], Any]:

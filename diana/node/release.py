@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 
@@ -26,6 +26,21 @@ KEPT_CHUNKS = 256
 """Facts just written that are likely to be sent or gathered now, kept so that they need not be read back."""
 
 _log = logging.getLogger("diana.node")
+
+Passage = Callable[[], Awaitable[None]]
+"""Returns when an effect may leave, at that very moment. Of a site with a standby."""
+
+
+class Merges(Protocol):
+    """Where two machines keep the journal: a merge command's inputs may have to be brought from the other one."""
+
+    def begin(self, order: fx.Start, start: Callable[[], None], passage: Passage | None) -> None:
+        """`start` it when they are here and it may leave."""
+        ...
+
+    def kill(self, order: fx.Kill) -> bool:
+        """Whether that concerned one that was not started yet."""
+        ...
 
 
 class _Watch:
@@ -52,6 +67,7 @@ class Release:
         self.stager: Stager | None = None
         self.heed: Callable[[fx.StageIn | fx.DropSubgroup], None] | None = None
         """Told before the stager: what the site's other machines have to know of its inputs."""
+        self.merges: Merges | None = None
         self.trust: Callable[[tuple[tuple[str, float, str], ...]], None] | None = None
         """Told whom the VO has revoked: the keyring's to refuse."""
         self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
@@ -81,12 +97,18 @@ class Release:
 
     # --- effects -----------------------------------------------------------------------------------
 
-    async def all(self, effects: list[fx.Effect]) -> None:
-        """In order; their records are durable."""
+    async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
+        """In order; their records are durable. Each waits for the passage just before it leaves."""
         for effect in effects:
+            if self.merges is not None and isinstance(effect, fx.Start) and effect.directory:
+                self.merges.begin(effect, partial(self._to_lrm, effect), passage)
+                continue
             if isinstance(effect, fx.SendResult | fx.Gather | fx.DropOutputs):
-                await self._with_facts(effect)
-            elif isinstance(effect, fx.DropGroup):
+                await self._with_facts(effect, passage)
+                continue
+            if passage is not None and not isinstance(effect, fx.Persist | fx.KeepFacts):
+                await passage()
+            if isinstance(effect, fx.DropGroup):
                 await self._store.call(self._store.store.drop_group, effect.group)
                 self._to_stager(effect)
             else:
@@ -141,7 +163,8 @@ class Release:
                     effect = msgspec.structs.replace(effect, directory=folder)
                 self.lrm.start(effect)
             case fx.Kill():
-                self.lrm.kill(effect)
+                if self.merges is None or not self.merges.kill(effect):
+                    self.lrm.kill(effect)
             case fx.ForgetRuns(runs):
                 self.lrm.forget(runs)
 
@@ -162,10 +185,12 @@ class Release:
             case fx.DropGroup(group):
                 self.stager.drop_group(group)
 
-    async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs) -> None:
+    async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs, passage: Passage | None) -> None:
         facts = self._chunks.get(effect.key)
         if facts is None:
             facts = await asyncio.to_thread(self._store.store.facts_chunk, effect.key)
+        if passage is not None:
+            await passage()
         if isinstance(effect, fx.SendResult):
             key = effect.key
             result = ms.Result(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any, NoReturn, assert_never
 
@@ -17,76 +16,23 @@ import msgspec
 from diana import __version__
 from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, WitnessClient
 from diana.adapters.replica_link.link import VERSION
-from diana.errors import DianaError, StoreFailed, Unreachable
+from diana.errors import DianaError
 from diana.model.layout import DataDir
-from diana.model.register import Copy
-from diana.node.seed import Compaction, Seeding
-from diana.node.shelf import Shelf, fill, packed, unpacked
+from diana.model.register import Copy, Register
+from diana.node.follower_journal import FollowerJournal
+from diana.node.pair import Pair, Said, SeedOver, SeedReady, decode, encode, log_of, now_s
+from diana.node.shelf import Shelf, fill, packed
 from diana.node.starting_anew import again
 from diana.node.store_thread import StoreThread
-from diana.node.uploads import blobs_of
 from diana.ports import Batch, Store
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
 from diana.replica.settings import ReplicaSettings
 from diana.wire.pb import replica_pb2
 
-REPLICATED = "replicated"
-"""Meta of a journal that two machines keep: the term of its last forced takeover, or 0."""
-
 ANSWERED_S = 0.3
-BLOBS_S = 10.0
-"""For so long uploads are asked for again before the stream is ended: a leader waits for them as long as it stands."""
-OWN_META = ("audit_head",)
-"""Of the machine, not of the journal: a seed does not replace it."""
-NOT_TAKEN = {"restored_from": ""}
-"""What the leader's next start is to do is the leader's alone: as it may stand in a seed, it would be done twice."""
 
 _log = logging.getLogger("diana.standby")
-
-
-class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """`replica.json`."""
-
-    other: str
-    """The other machine."""
-    saved: ms.Saved
-    witness: str = ""
-    """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""
-    address: str = ""
-    """host:port of the other machine, as it told last."""
-    lacks: tuple[str, ...] = ()
-    """Uploads that groups in this journal read and that did not come with them: until they are here this copy counts
-    for nothing."""
-
-
-class SeedReady(msgspec.Struct, frozen=True, tag=True):
-    """Leader to follower: fetch a copy of the whole journal."""
-
-    term: int
-    to: str
-
-
-class SeedOver(msgspec.Struct, frozen=True, tag=True):
-    """Follower to leader: that has ended, well or not."""
-
-    to: str
-
-
-Said = ms.Beat | ms.Append | ms.Ack | ms.Refused | ms.HandedOver | SeedReady | SeedOver
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Said).decode
-
-
-def now_s() -> float:
-    """A clock that goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def log_of(store: Store) -> ms.Log:
-    end = store.log_end()
-    starts = tuple(ms.TermStart(start.first_seq, start.term) for start in end.starts)
-    return ms.Log(end.seq, starts[-ms.MOST_STARTS :], len(starts) > ms.MOST_STARTS, store.meta("db_uuid"))
 
 
 class Replication:
@@ -111,9 +57,7 @@ class Replication:
         self.site, self.machine, self.address = site, machine, address
         self.thread = thread
         self.pair = pair
-        self._paths = paths
         self._file = file
-        self._reopen = reopen
         store = thread.store
         witness, _, where = pair.witness.partition("@")
         self.witness = WitnessClient(
@@ -131,20 +75,21 @@ class Replication:
         )
         self.leading: asyncio.Future[ms.Lead] = asyncio.get_running_loop().create_future()
         self.other_address = ""
+        self.other_witness = ""
+        """Of the other machine, as it told on this stream."""
+        self.offered = ""
+        """The witness that the other machine is told to take up."""
         self.taken_up: Callable[[int], None] = lambda term: None
         """Told of each term after the first in which this machine leads."""
         self.hold: Callable[[bool], None] = lambda on: None
-        self.stored: Callable[[Batch | None], None] = lambda batch: None
-        """Told what was added to a follower's journal; None: it is another one as a whole."""
         self.deposed: Callable[[str], None] = step_down
         self._link: ReplicaLink | None = None
-        self._fetcher = Fetcher(site, vo, paths)
+        self.journal = FollowerJournal(self, paths, Fetcher(site, vo, paths), reopen)
+        """While this machine follows."""
         self._released = asyncio.Event()
         self._shelf = Shelf(log.last, lambda after: self.tell(ms.Holds(after)))
-        self._entries: asyncio.Queue[ms.Append] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._one_seed = asyncio.Lock()
         self._streams = 0
         self._answers: dict[int, asyncio.Future[str]] = {}
         self._failed: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
@@ -157,7 +102,7 @@ class Replication:
 
     async def run(self) -> None:
         """Until cancelled, or until the store fails (raised)."""
-        writing = asyncio.ensure_future(self._write())
+        writing = asyncio.ensure_future(self.journal.run())
         try:
             self.tell(ms.Tick())
             both: tuple[asyncio.Future[Any], ...] = (writing, self._failed)
@@ -180,7 +125,7 @@ class Replication:
             machine=self.machine,
             release=__version__,
             address=self.address,
-            witness=self.pair.witness,
+            witness=self.pair.witness or self.offered,
         )
 
     async def operate(self, make: Callable[[int], ms.ForceTakeover | ms.Promote | ms.RemoveStandby]) -> str:
@@ -215,6 +160,7 @@ class Replication:
         """Until what rests on the records up to `seq` may leave, at this very moment. One waits at a time."""
         while not self.replica.may_act(now_s(), seq):
             self._released.clear()
+            self.tell(ms.Tick())  # A lease that ran out unnoticed would not be said anew.
             await self._released.wait()
 
     def others(self) -> tuple[str, ...]:
@@ -227,6 +173,23 @@ class Replication:
         return self._link is not None and self._link.up
 
     @property
+    def in_step(self) -> bool:
+        """This machine leads for sure: the other follows it now, and is in sync."""
+        return self.replica.durability == 2 and self.replica.may_act(now_s(), 0)
+
+    def offer_witness(self, witness: str) -> None:
+        """Have the other machine take it up, which asks for a new stream."""
+        self.offered = witness
+        if self._link is not None:
+            self._link.drop()
+
+    def begin_anew_with(self, witness: str, register: Register) -> None:
+        """That witness keeps `register`, by which this machine leads."""
+        saved = msgspec.structs.replace(self.pair.saved, term=register.term, led=register.term, register=register)
+        self.save_pair(msgspec.structs.replace(self.pair, witness=witness, saved=saved))
+        self.deposed(f"its witness is {witness} from now on")
+
+    @property
     def durability(self) -> int:
         return self.replica.durability
 
@@ -235,10 +198,11 @@ class Replication:
     def other_up(self, hello: Any) -> None:
         self.other_address = hello.address
         if hello.address and hello.address != self.pair.address:
-            self._save_pair(msgspec.structs.replace(self.pair, address=hello.address))
-        if hello.witness and not self.pair.witness and not self.pair.saved.founder:
-            # The machine that took up a standby chose the witness; with it this machine begins anew.
-            self._save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
+            self.save_pair(msgspec.structs.replace(self.pair, address=hello.address))
+        self.other_witness = hello.witness
+        if hello.witness and not self.pair.witness and self._led_by_the_other():
+            # The machine that leads chose the witness; with it this machine begins anew.
+            self.save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
             self.deposed(f"its witness is {hello.witness}")
         self._streams += 1
         if self.pair.lacks and not self.leading.done():
@@ -246,15 +210,16 @@ class Replication:
         else:
             self.tell(ms.LinkUp())
 
+    def _led_by_the_other(self) -> bool:
+        """By what this machine knows itself."""
+        saved = self.pair.saved
+        if saved.register is None:
+            return not saved.founder
+        return not self.leading.done() and saved.register.leader != self.machine
+
     async def _make_whole(self, stream: int) -> None:
         """Nothing is acknowledged on this stream before what is lacking is here."""
-        while stream == self._streams and self.pair.lacks and not self.leading.done():
-            try:
-                await self._fetcher.blobs(self.other_address, self.pair.lacks)
-                self._save_pair(msgspec.structs.replace(self.pair, lacks=()))
-            except Unreachable as error:
-                _log.info("%s", error)
-                await asyncio.sleep(0.2)
+        await self.journal.make_whole(stream)
         if stream == self._streams:
             self.tell(ms.LinkUp())
 
@@ -264,13 +229,13 @@ class Replication:
 
     def other_said(self, payload: bytes) -> None:
         try:
-            said = _decode(payload)
+            said = decode(payload)
         except msgspec.MsgspecError as error:
             _log.error("ignored what %s said: %s", self.pair.other, error)
             return
         match said:
             case SeedReady():
-                self._begin(self._seeded(said))
+                self._begin(self.journal.seed(said, self._streams))
             case SeedOver():
                 self.tell(ms.SeedEnded())
             case _:
@@ -286,6 +251,8 @@ class Replication:
                 self._do(effect)
             if any(isinstance(effect, ms.Lead) for effect in effects):
                 self.tell(ms.Holds(self._shelf.after))
+            if (after := self.journal.dropped()) is not None:
+                self.tell(ms.Dropped(after))
         except Exception as error:
             if not self._failed.done():
                 self._failed.set_exception(error)
@@ -300,16 +267,16 @@ class Replication:
     def _do(self, effect: ms.Effect) -> None:
         match effect:
             case ms.SaveState(saved):
-                self._save_pair(msgspec.structs.replace(self.pair, saved=saved))
+                self.save_pair(msgspec.structs.replace(self.pair, saved=saved))
             case ms.Say(message):
-                self._say(message)
+                self.say(message)
             case ms.Ship():
                 self._ship(effect)
             case ms.Store(entry):
-                self._entries.put_nowait(entry)
+                self.journal.keep(entry)
             case ms.Seed(term, to):
                 _log.info("%s is given a copy of the whole journal", to.machine)
-                self._say(SeedReady(term, to.replica_uuid))
+                self.say(SeedReady(term, to.replica_uuid))
             case ms.AskWitness():
                 self._begin(self._ask(effect))
             case ms.ReleaseUpTo():
@@ -337,17 +304,29 @@ class Replication:
             case _:
                 assert_never(effect)
 
-    def _save_pair(self, pair: Pair) -> None:
+    def save_pair(self, pair: Pair) -> None:
+        """Durable on return; StoreFailed."""
         self._file.write(pair)
         self.pair = pair
 
-    def _say(self, message: Said) -> None:
+    def say(self, message: Said) -> None:
+        """To the other machine, at best effort."""
         if self._link is not None:
-            self._link.say(_encode(message))
+            self._link.say(encode(message))
+
+    def end_stream(self) -> None:
+        """What was not acknowledged on it never will be."""
+        if self._link is not None:
+            self._link.drop()
+        self.other_gone()
+
+    def follows_on(self, stream: int) -> bool:
+        """Whether that stream still stands and this machine was not told to lead."""
+        return stream == self._streams and not self.leading.done()
 
     def _ship(self, order: ms.Ship) -> None:
         for kept in self._shelf.between(order.after, order.up_to):
-            self._say(
+            self.say(
                 ms.Append(
                     term=order.term,
                     to=order.to,
@@ -377,70 +356,6 @@ class Replication:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and not self._failed.done():
             self._failed.set_exception(error)
-
-    # --- the follower's journal --------------------------------------------------------------------------
-
-    async def _write(self) -> None:
-        async with Compaction(self.thread, self.site) as compacted:
-            while True:
-                entry = await self._entries.get()
-                batch = unpacked(entry.payload, entry.of_term)
-                await self._bring_blobs(batch)
-                seq = await self.thread.call(self.thread.store.commit, batch)
-                if seq != entry.seq:
-                    raise StoreFailed(f"{self._paths.journal}: record {seq}, the leader has {entry.seq}; see the log")
-                self.tell(ms.Fsynced(seq))
-                self.stored(batch)
-                await compacted.grown(batch)
-
-    async def _bring_blobs(self, batch: Batch) -> None:
-        """What clients uploaded for the groups in it: it must be here before the group counts as kept here."""
-        wanted, until_s = blobs_of(batch), now_s() + BLOBS_S
-        while wanted and self.other_address:
-            try:
-                await self._fetcher.blobs(self.other_address, wanted)
-                return
-            except Unreachable as error:
-                _log.info("%s", error)
-                if self._link is None or not self._link.up or now_s() > until_s:
-                    # The entry must not hold up a takeover, nor count for the leader without them.
-                    lacks = sorted({*self.pair.lacks, *wanted})
-                    self._save_pair(msgspec.structs.replace(self.pair, lacks=tuple(lacks)))
-                    if self._link is not None:
-                        self._link.drop()
-                    self.other_gone()
-                    return
-                await asyncio.sleep(0.2)
-
-    async def _seeded(self, ready: SeedReady) -> None:
-        """Fetch the leader's journal and put it in the place of this one, if it is still wanted then."""
-        async with self._one_seed:
-            await self._seed(ready)
-
-    async def _seed(self, ready: SeedReady) -> None:
-        try:
-            if not self.replica.may_seed(ready.term) or ready.to != self.replica.me.replica_uuid:
-                return
-            kept = {**NOT_TAKEN, **{key: self.thread.store.meta(key) for key in OWN_META}}
-            seeding = Seeding(self._paths, ready.term, kept)
-            try:
-                await self._fetcher.seed(self.other_address, seeding.path)
-                await self._fetcher.blobs(self.other_address, await self._fetcher.names(self.other_address))
-                replica_uuid = await asyncio.to_thread(seeding.prepare)
-                # From here to the end nothing else may happen to the machine.
-                if self.replica.may_seed(ready.term):
-                    self.thread.store.close()
-                    seeding.install()
-                    self.thread.store = self._reopen()
-                    _log.info("the journal is a copy of %s's now", self.pair.other)
-                    self.tell(ms.Seeded(replica_uuid, log_of(self.thread.store)))
-                    self.stored(None)
-            finally:
-                seeding.path.unlink(missing_ok=True)
-        except Unreachable as error:
-            _log.info("%s", error)
-        finally:
-            self._say(SeedOver(ready.to))
 
 
 def step_down(reason: str) -> NoReturn:

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import records
+from diana.engine import outputs, records
 from diana.engine.core import Engine
+from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.invitation import Invitation
 from diana.node.clock import SiteClock
 from diana.node.door import GroupWatch, ReplyBody
 from diana.node.intake import Intake
-from diana.node.release import Release
+from diana.node.release import Passage, Release
 from diana.node.store_thread import StoreThread
 from diana.ports import Batch, Store
 
 MOST_EVENTS = 512
 """Handled before their records are committed."""
+MOST_HANDLING_S = 0.01
+"""Spent on that: who is answered next does not wait for all who came before."""
 MOST_BATCHES = 4
 """Handled batches that wait for the disk."""
 MOST_GATED = 64
@@ -118,6 +124,22 @@ class Runner:
         known = self._engine.core.state.machines.get(machine)
         return known.identity if known is not None else ""
 
+    def invitations(self) -> dict[str, Invitation]:
+        """That this site gave out."""
+        return self._engine.core.state.invitations
+
+    def given_up(self, machine: str) -> bool:
+        """An operator removed that machine of the site."""
+        return outputs.machine_gone(self._engine.core, machine)
+
+    def outputs_of(self, group: GroupId) -> Iterator[OutputFile]:
+        """Those that count, by name and content; from the store. Blocks, in whatever thread."""
+        parts = self._engine.core.state.groups[group].subgroups
+        old = {part: subgroup.superseded for part, subgroup in parts.copy().items()}
+        for key, facts in self._store.store.facts(group):
+            gone = old.get(key.subgroup, IndexSet())
+            yield from (output for output in facts.outputs if output.index not in gone)
+
     def now_s(self) -> float:
         return self._clock.now_s()
 
@@ -200,10 +222,7 @@ class Runner:
                 await self._intake.wait(wait_s)
             now = self._clock.now_s()
             effects: list[fx.Effect] = []
-            waiting = self._intake.take(MOST_EVENTS)
-            if deadline is not None and deadline <= now:
-                waiting.append(ev.Tick())
-            for event in waiting:
+            for event in self._next_events(deadline is not None and deadline <= now):
                 try:
                     effects += engine.handle(event, now)
                 except Exception:
@@ -216,6 +235,18 @@ class Runner:
                 await self._turns.put(turn)
             # Fairness: the adapters and clients get their turn even under endless events.
             await asyncio.sleep(0)
+
+    def _next_events(self, due: bool) -> Iterator[ev.Event]:
+        """Those of one turn, as far as time allows. `due`: the engine waits for a Tick."""
+        clock = asyncio.get_running_loop().time
+        until_s, taken = clock() + MOST_HANDLING_S, 0
+        if due:
+            yield ev.Tick()
+        while taken < MOST_EVENTS and (events := self._intake.take_turn(MOST_EVENTS - taken)):
+            yield from events
+            taken += len(events)
+            if clock() > until_s:
+                return
 
     def _count(self, turn: _Turn) -> None:
         """The state right now is that of the records up to this turn: the moment a snapshot can be taken."""
@@ -237,12 +268,11 @@ class Runner:
                 await self._gated.put((turns, self._seq))
 
     async def _pass(self, gate: Gate) -> None:
-        """What rests on a transaction leaves once the gate is open for it."""
+        """What rests on a transaction leaves while the gate is open for it: each effect asks anew, for reading what it
+        sends may take longer than a lease."""
         while True:
             turns, seq = await self._gated.get()
-            for turn in turns:
-                await gate.open(seq)
-                await self._leave([turn], seq)
+            await self._leave(turns, seq, partial(gate.open, seq))
 
     async def _commit(self, turns: list[_Turn]) -> None:
         stored = tuple(r for turn in turns for r in turn.records)
@@ -256,9 +286,9 @@ class Runner:
                 self._gate.written(self._seq)
         self._committed += len(turns)
 
-    async def _leave(self, turns: list[_Turn], seq: int) -> None:
+    async def _leave(self, turns: list[_Turn], seq: int, passage: Passage | None = None) -> None:
         for turn in turns:
-            await self._release.all(turn.effects)
+            await self._release.all(turn.effects, passage)
         self._released += len(turns)
         snapshot = turns[-1].snapshot
         if snapshot is not None:

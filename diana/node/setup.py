@@ -23,6 +23,9 @@ from diana.node.config import DEFAULT_LISTEN, SiteConfig, load_config, parse_con
 from diana.node.config_text import config_text, write_config
 from diana.node.enrol.signers import SignerBook
 
+_HARMLESS = frozenset({"lost+found"})
+"""What lies in a new file system."""
+
 
 def init_site(
     data: Path,
@@ -120,6 +123,15 @@ def refuse_initialised(paths: DataDir) -> None:
             raise errors.UsageError(f"{paths.root}: initialised already ({path.name} is there); name another directory")
     if paths.root.exists() and not paths.root.is_dir():
         raise errors.UsageError(f"{paths.root}: not a directory; name another")
+    try:
+        foreign = min((path.name for path in paths.root.glob("*") if path.name not in _HARMLESS), default="")
+    except OSError:
+        # Whoever cannot look into it cannot write there either, and is told so.
+        return
+    if foreign:
+        raise errors.UsageError(
+            f"{paths.root}: not empty ({foreign} is there) and no site's; name a new directory with --data"
+        )
 
 
 def _refuse_clashes(site: str, listen: str, vo_from: Path | None, peers: Sequence[str]) -> None:

@@ -11,8 +11,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Protocol
 
+from diana.adapters.tasks import keep_up
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
 from diana.node.audit import Audit
@@ -71,7 +73,7 @@ def watch_links(
     """From now until the stack closes, no stream to a revoked site is made or kept, in whichever list it stands.
     `distrust_site` says why a site is revoked, or nothing."""
     transport.reach.refuses = distrust_site
-    task = asyncio.create_task(_watch(transport, distrust_site, every_s))
+    task = keep_up(partial(_watch, transport, distrust_site, every_s), "closing streams to revoked sites")
     stack.push_async_callback(_end, task)
 
 

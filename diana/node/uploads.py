@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from diana.engine import records
+from diana.model.ids import GroupId
 from diana.model.spec import GroupSpec, decode_spec
 from diana.ports import Batch
+
+_SUBMITTED = records.GroupSubmitted.__name__.encode()
 
 
 def blobs_of(batch: Batch) -> list[str]:
     """Hashes of uploaded content that the groups submitted in a transaction read."""
-    found: set[str] = set()
-    for stored in batch.records:
-        record = records.decode(stored)
-        if isinstance(record, records.GroupSubmitted):
-            found.update(blobs_in(decode_spec(record.spec), [ref for ref, _ in record.refs]))
-    return sorted(found)
+    return sorted({name for names in submitted_in(batch.records).values() for name in names})
+
+
+def submitted_in(stored: Iterable[bytes]) -> dict[GroupId, list[str]]:
+    """Of encoded records: the groups submitted that read uploads, and which. One that does not even contain the kind's
+    name is not decoded."""
+    found: dict[GroupId, list[str]] = {}
+    for one in stored:
+        if _SUBMITTED in one and isinstance(record := records.decode(one), records.GroupSubmitted):
+            wanted = blobs_in(decode_spec(record.spec), [ref for ref, _ in record.refs])
+            if wanted:
+                found[record.group] = wanted
+    return found
 
 
 def blobs_in(spec: GroupSpec, refs: list[str]) -> list[str]:

@@ -113,7 +113,8 @@ def authorise(principal: Principal, action: Action, owner: str | None = None) ->
     scope = TABLE[principal.role].get(action)
     who = f"{principal.role} {principal.name}".strip()
     if scope is None:
-        return f"{who} may not {action}"
+        operators = principal.role is Role.USER and action in TABLE[Role.OPERATOR]
+        return f"{who} may not {action}{'; an operator of the site may' if operators else ''}"
     if scope is Scope.OWN and (not principal.name or owner != principal.name):
         return f"{who} may not {action} what belongs to {owner or 'nobody'}"
     return ""

@@ -23,5 +23,5 @@ def may_be_signed(caller: Identity, wanted: Identity, proven: bool = False) -> s
 
 
 def becomes_signer(kind: str, signers: int) -> bool:
-    """`signers`: how many there are."""
+    """`signers`: how many there are, by the word of signers."""
     return kind == "site" and signers < WANTED_SIGNERS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from diana.model.settings import Settings
+from diana.model.words import counted
 
 UNLIMITED = sys.maxsize
 
@@ -16,7 +17,8 @@ def queued(settings: Settings, jobs: int, waiting: int) -> str:
     if not limit or jobs <= room:
         return ""
     allowed = f"1 to {room} more" if room else "none more"
-    return f"queues at most {limit} jobs per user, {waiting} wait: takes {allowed}, not {jobs}"
+    wait = f"{waiting} {'waits' if waiting == 1 else 'wait'}"
+    return f"queues at most {counted(limit, 'job')} per user, {wait}: takes {allowed}, not {jobs}"
 
 
 def startable(settings: Settings, running: int) -> int:

@@ -41,6 +41,8 @@ CONFIRMATIONS = 3
 """With so many others of the same opinion a suspicion is as short as it gets."""
 SHORTEST = 0.4
 """Of the unconfirmed time."""
+SEEKERS = 8
+"""So many sites call one that was lost."""
 MOST_HEALTH = 8
 """How much slower than asked a site may find itself; Lifeguard's local health multiplier."""
 
@@ -57,6 +59,13 @@ def suspicion_s(base_s: float, sites: int, confirmations: int, health: int) -> f
 def repeats(sites: int) -> int:
     """How often a site passes one piece of news on; SWIM, section 4.1: a small multiple of log n."""
     return 2 * ceil(log2(sites + 2))
+
+
+def tries(away: int, others: int, seed: int) -> int:
+    """How many of the lost sites one of `others` calls now, so that about `SEEKERS` call each of them, whatever n is: a
+    site that returns is not met by everybody at once."""
+    share = away * SEEKERS / max(1, others)
+    return int(share) + (_mixed(seed) % 1_000_000 < (share % 1.0) * 1_000_000)
 
 
 def score(home: str, site: str) -> int:

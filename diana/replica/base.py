@@ -38,6 +38,8 @@ class Base:
         "both",
         "early",
         "effects",
+        "expect",
+        "fallen",
         "force",
         "fsynced",
         "grant_term",
@@ -96,7 +98,9 @@ class Base:
         self.unsure = False
         """A change was asked for and may yet come to pass, or has."""
         self.pending: Register | None = None
-        """The change asked for in this term."""
+        """The change asked for in this term,"""
+        self.expect = 0
+        """and, of a candidate, the term the register had then."""
         self.next_ask_s = now
         # Follower
         self.verified = 0
@@ -112,6 +116,8 @@ class Base:
         self.peer_term = -1
         """What the other, as a follower, said on this link that it promised."""
         # Leader
+        self.fallen = -1
+        """Where the witness has an older register than this leader, that one's term (0: it has none); else -1."""
         self.both = False
         """What is done needs both disks and a lease."""
         self.peer: Copy | None = None

@@ -63,6 +63,13 @@ class Following(Base):
         elif entry.seq > log.last:
             self._ack(None, 0)
 
+    def dropped(self, after: int) -> None:
+        """As after a crash: what was not written is not there."""
+        assert after >= self.fsynced, "what is durable is not dropped"
+        self.log = self.log.cut(after)
+        self.verified = min(self.verified, after)
+        self.stored()
+
     def stored(self) -> None:
         """More is on this disk."""
         if self.role == "follower" and self.verified:
@@ -141,18 +148,21 @@ class Following(Base):
             self.force = self._not_forced()
             self._ask_for(register, forced=register is not None and register.forced)
         elif self.force and self._may_force():
-            if register is None:
-                # A witness that lost what it kept, or another in its place, begins anew with what is asked for now.
-                self.register = None
             self._ask_for(register, forced=True)
 
     def _may_take(self, register: Register | None) -> bool:
         """Only a copy recorded in sync, with no lease out, and for no term below its promise."""
         if register is None:
-            return self.saved.founder
+            return self.saved.founder and self.saved.register is None
+        if self._outdated(register):
+            return False
         if not (self._waited() or self._returns(register)) or self.term > register.term + 1:
             return False
         return self._in_sync(register) and (self.witness or self._agreed(register))
+
+    def _outdated(self, register: Register | None) -> bool:
+        """Whether the witness lost what it kept, or was restored: who is in sync is not known from it."""
+        return term_of(register) < term_of(self.register)
 
     def _in_sync(self, register: Register) -> bool:
         return register.counts(self.me)
@@ -180,16 +190,19 @@ class Following(Base):
     def _ask_for(self, register: Register | None, forced: bool) -> None:
         """Promise the next term, durably, then ask for it. A leader that returns keeps its standby, one that takes over
         stands alone."""
-        stays = register is not None and self._in_sync(register) and register.leader == self.me.machine
+        outdated = self._outdated(register)
+        stays = register is not None and self._in_sync(register) and register.leader == self.me.machine and not outdated
         in_sync = register.in_sync if register is not None and stays else in_order(self.me)
-        term = term_of(register) + 1 if register is not None else self.term + 1
+        term = term_of(register) + 1
+        if outdated or self.term > term:
+            term = max(self.term, term_of(self.register)) + 1
         if self.force and not self.witness:
             term = (max(term, self.term) // FORCED_TERMS + 1) * FORCED_TERMS
         wish = Register(term, self.me.machine, in_sync, forced)
         self._promise(term, by_force=bool(self.force))
         self.role = "candidate"
         self.verified = 0
-        self.pending = wish
+        self.pending, self.expect = wish, term_of(register)
         self._ask_again()
 
     def _promise(self, term: int, by_force: bool) -> None:
@@ -205,10 +218,14 @@ class Following(Base):
             self.save(msgspec.structs.replace(self.saved, register=wish))
             self.said(wish)
             return
-        self.ask(wish.term - 1 if self.register is not None else 0, wish)
+        self.ask(self.expect, wish)
 
     def candidate_read(self, register: Register | None) -> None:
         """Won, lost, or not yet known."""
+        if term_of(register) < self.expect:
+            # The witness lost what it kept: this question will not be answered. The promise stands.
+            self.role, self.pending, self.unsure = "follower", None, False
+            return
         if register is None or register.term < self.term:
             return
         self.know(register)

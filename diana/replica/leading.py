@@ -58,7 +58,7 @@ class Leading(Base):
         self.peer = register.other(self.me.machine)
         self.both = self.peer is not None
         self.peer_fsynced = 0
-        self.pending, self.unsure = None, False
+        self.pending, self.unsure, self.fallen = None, False, -1
 
     def _rise(self, register: Register) -> None:
         """Another register of this leader: it goes on under its term."""
@@ -79,6 +79,9 @@ class Leading(Base):
         """The witness's word to a leader."""
         if term_of(register) <= self.term or register is None:
             self.unsure = self.pending is not None
+            self.fallen = term_of(register) if term_of(register) < self.term else -1
+            if self.fallen >= 0:
+                self.next_ask_s = min(self.next_ask_s, self.now + self.settings.ask_every_s)
             return
         self.know(register)
         if register.leader == self.me.machine and register.counts(self.me):
@@ -89,6 +92,15 @@ class Leading(Base):
             self.step_down(f"handed over to {self.other}")
         else:
             self.step_down(f"{register.leader} leads in term {register.term}")
+
+    def _makes_again(self) -> bool:
+        """Whether to make the register anew that the witness lost, or has an older one of. Terms rise, so that one is
+        no later leader's unless its own was lost as well; against that stands the lease: while it does, no other
+        replica asked for a term."""
+        return self.witness and self.fallen >= 0 and not self.handed and self._lease_stands()
+
+    def _lease_stands(self) -> bool:
+        return self._leased(self.now)
 
     # --- what may leave --------------------------------------------------------------------------------
 
@@ -304,7 +316,9 @@ class Leading(Base):
             self._beat()
         if self.now >= self.next_ask_s:
             wish = self.pending
-            if wish is None:
+            if self._makes_again() and self.register is not None:
+                self.ask(self.fallen, msgspec.structs.replace(self.register, term=self.term + 1))
+            elif wish is None:
                 self.ask(0, None)
             else:
                 self.ask(self.term, wish)

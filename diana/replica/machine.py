@@ -123,6 +123,8 @@ class Replica(Leading, Following):
                 self.seed_ended()
             case ms.Seeded():
                 self.seeded(event.replica_uuid, event.log)
+            case ms.Dropped():
+                self.dropped(event.after)
             case ms.ForceTakeover() | ms.Promote() | ms.RemoveStandby():
                 self._operator(event, leads)
             case _:

@@ -55,6 +55,11 @@ class Log(msgspec.Struct, frozen=True):
                 return start.term
         return -1 if self.forgotten and seq > 0 else 0
 
+    def cut(self, last: int) -> Log:
+        """Without what comes after the entry that ends at `last`."""
+        starts = tuple(start for start in self.starts if start.seq <= last)
+        return Log(min(self.last, last), starts, self.forgotten, self.history)
+
     def grown(self, first: int, last: int, term: int) -> Log:
         """With one more entry that covers first..last."""
         starts, forgotten = self.starts, self.forgotten
@@ -231,6 +236,13 @@ class Seeded(msgspec.Struct, frozen=True):
     log: Log
 
 
+class Dropped(msgspec.Struct, frozen=True):
+    """Follower: of what `Store` asked for, nothing after the entry that ends at `after` was written or will be. That
+    one may still be under way."""
+
+    after: int
+
+
 class ForceTakeover(msgspec.Struct, frozen=True):
     """An operator: lead, though not recorded in sync; the other is stopped. Answered."""
 
@@ -262,6 +274,7 @@ Event = (
     | Minted
     | SeedEnded
     | Seeded
+    | Dropped
     | ForceTakeover
     | Promote
     | RemoveStandby

@@ -338,7 +338,7 @@ class Site(_Message, frozen=True):
     release: str = ""
     datasets: tuple[str, ...] = ()
     note: str = ""
-    """Why it takes no work: drained or banned, and the reason."""
+    """Why it takes no work, drained or banned, or what is wrong with it: refused, two nodes; and the reason."""
     machines: int = 0
     """Of the site; 0: it has not said."""
 

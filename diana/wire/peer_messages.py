@@ -10,7 +10,7 @@ class PeerRow(_Message, frozen=True):
     state: str = ""
     """alive, suspect, unreachable, lost, left or banned."""
     note: str = ""
-    """Why it is banned or takes no work."""
+    """Why it is banned or takes no work, that it refuses us, or that two nodes have its name."""
     age_s: float = 0.0
     summary_age_s: float = 0.0
     """Negative: no summary of it came."""

@@ -65,21 +65,22 @@ class Credentials(NamedTuple):
 
 def load_credentials(keys: Path, name: str = "site") -> Credentials:
     """`NAME.key`, `NAME.pem` and `vo.pem` below `keys`. UsageError names the file that cannot be used."""
+    mend = f"put it back from a backup, or see: diana doctor --data {keys.parent}"
     texts = []
     for file in (keys / f"{name}.key", keys / f"{name}.pem", keys / "vo.pem"):
         try:
             texts.append(file.read_bytes())
         except OSError as error:
-            raise UsageError(f"{file}: {error.strerror}; make the keys with diana init") from None
+            raise UsageError(f"{file}: {error.strerror}; {mend}") from None
     out = Credentials(*texts)
     try:
         named = out.identity()
     except ValueError:
-        raise UsageError(f"{keys / name}.pem: not a PEM certificate; make the keys with diana init") from None
+        raise UsageError(f"{keys / name}.pem: not a PEM certificate; {mend}") from None
     if named == NOBODY:
-        raise UsageError(f"{keys / name}.pem: names neither a site nor a user of a VO; make the keys with diana init")
+        raise UsageError(f"{keys / name}.pem: names neither a site nor a user of a VO; {mend}")
     if not _belong(out):
-        raise UsageError(f"{keys / name}.key: not the key of {name}.pem; restore both from a backup")
+        raise UsageError(f"{keys / name}.key: not the key of {name}.pem; {mend}")
     return out
 
 

@@ -191,6 +191,16 @@ def test_forgetting_names_the_outputs_that_are_needed_no_more() -> None:
     assert book.forget([run(1)]) == [(PART, 1, outputs[1])]
 
 
+def test_a_machine_that_led_keeps_outputs_that_nobody_else_has() -> None:
+    """Ends it told while it led: who leads now may forget them before their outputs were asked for."""
+    book = EndBook()
+    outputs = [OutputFile(index, f"o{index}", 1, "0" * 64) for index in range(2)]
+    (kept,) = book.add(JobsEnded(subgroup=PART, epoch=1, facts=facts(2, outputs=outputs)))
+    assert book.forget([run(0)], delivered=True) == []
+    kept.delivered = True
+    assert book.forget([run(1)], delivered=True) == [(PART, 1, outputs[1])]
+
+
 def test_a_large_batch_travels_in_pieces_that_fit_a_message() -> None:
     outputs = [OutputFile(index, f"o{index}-{n}", 1, "0" * 64) for index in range(4000) for n in range(4)]
     pieces = EndBook().add(JobsEnded(subgroup=PART, epoch=1, facts=facts(4000, outputs=outputs)))

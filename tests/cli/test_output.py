@@ -99,6 +99,17 @@ def test_the_result_line_says_what_became_of_the_group() -> None:
     assert exit_code(status(state="done", done=10)) == 0
 
 
+def test_a_site_with_several_parts_of_a_group_counts_once() -> None:
+    parts = tuple(SiteShare(site=site, jobs=jobs) for site, jobs in (("alpha", 4), ("beta", 3), ("beta", 3), ("c", 0)))
+    assert "at 2 sites" in result_line(status(state="done", done=10, shares=parts))
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 slots"), (1, "1 slot"), (2, "2 slots"), (1200, "1,200 slots")])
+def test_one_is_singular(count: int, text: str) -> None:
+    assert output.counted(count, "slot") == text
+    assert output.counted(count, "class", "classes") == text.replace("slots", "classes").replace("slot", "class")
+
+
 def test_progress_shows_done_failed_and_what_goes_on() -> None:
     line = progress_line(status(state="running", done=5, failed=1, running=4))
     assert line == "alpha-1 [##########xx........] 5/10 running, failed 1, running 4"

@@ -173,3 +173,14 @@ def test_a_directory_without_a_store_and_a_damaged_store_are_told(data: DataDir,
     with pytest.raises(UsageError):
         back_up(data.root, tmp_path / "copy")
     assert not (tmp_path / "copy").exists() and not (tmp_path / "copy.part").exists()
+
+
+def test_what_two_machines_kept_is_restored_as_the_journal_of_one(data: DataDir, tmp_path: Path) -> None:
+    store = SqliteStore(data.journal)
+    store.set_meta("replicated", "1")
+    store.close()
+    back_up(data.root, tmp_path / "copy")
+    restore(tmp_path / "copy", tmp_path / "b")
+    restored = SqliteStore(DataDir(tmp_path / "b").journal)
+    assert restored.meta("replicated") == "" and restored.meta("restored_from")
+    restored.close()

@@ -138,7 +138,8 @@ def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         load_config(tmp_path / "site.toml")
     assert str(caught.value) == (
-        f"{tmp_path / 'site.toml'}: no such file; run `diana init` or name the node's data directory"
+        f"{tmp_path / 'site.toml'}: no such file; "
+        "make a site with diana init, or name the node's data directory with --data"
     )
 
 
@@ -155,8 +156,9 @@ def test_without_keys_anything_but_loopback_is_refused(tmp_path: Path, listen: s
     with pytest.raises(UsageError) as caught:
         load_config(path)
     assert str(caught.value) == (
-        f"{path}:listen: {listen} can be reached by others, but {tmp_path / 'keys'} holds no site keys; "
-        'run `diana init`, or set listen = "127.0.0.1:7400"'
+        f"{tmp_path / 'keys' / 'site.key'}: no such file; put its keys back from a backup made with --keys; or at "
+        "another site of the VO that is a signer: diana invite --site alpha --again, then here: diana join TOKEN "
+        f"--data {tmp_path}"
     )
     (tmp_path / "keys").mkdir()
     for name in ("site.key", "site.pem", "vo.pem"):

@@ -43,11 +43,13 @@ class Ears:
         self.up = False
 
 
-def link(keys: Path, machine: str, ears: Ears, *, version: int = VERSION) -> ReplicaLink:
+def link(keys: Path, machine: str, ears: Ears, *, version: int = VERSION, other: str = "") -> ReplicaLink:
     def hello() -> Any:
         return replica_pb2.ReplicaHello(version=version, machine=machine, release="test", address="127.0.0.1:1")
 
-    return ReplicaLink(site="alpha", vo=VO, keys=keys, hello=hello, ears=ears, rng=random.Random(1))
+    return ReplicaLink(
+        site="alpha", vo=VO, keys=keys, hello=hello, ears=ears, rng=random.Random(1), other=lambda: other
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,17 @@ async def test_a_machine_of_the_same_name_or_another_version_is_refused(
     async with serving(keys("alpha"), main) as address, dialling(other, address):
         await asyncio.sleep(0.5)
         assert not here.hellos and not there.hellos
+
+
+async def test_a_third_machine_gets_no_stream_and_the_one_that_stands_goes_on(keys: Callable[[str], Path]) -> None:
+    here, there, third = Ears(), Ears(), Ears()
+    main = link(keys("alpha"), "main", here, other="spare")
+    spare, more = link(keys("alpha-spare"), "spare", there), link(keys("alpha-more"), "more", third)
+    async with serving(keys("alpha"), main) as address, dialling(spare, address):
+        await soon(lambda: main.up and spare.up)
+        async with dialling(more, address):
+            await asyncio.sleep(0.5)
+        assert len(here.hellos) == 1 and here.up and not third.up
 
 
 async def test_another_site_gets_neither_stream_nor_journal_nor_blobs(

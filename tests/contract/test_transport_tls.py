@@ -333,7 +333,7 @@ async def test_an_address_this_machine_does_not_have_is_one_line(network: GrpcNe
 
 
 async def test_missing_keys_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"site\.key: No such file.*diana init"):
+    with pytest.raises(UsageError, match=r"site\.key: No such file.*put it back from a backup, or see: diana doctor"):
         make_server("127.0.0.1:0", tmp_path)
 
 

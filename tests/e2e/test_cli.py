@@ -62,7 +62,7 @@ def test_a_swept_command_runs_once_per_value_and_its_logs_come_back(alpha: Site)
 
 def test_the_exit_code_is_the_groups_result(alpha: Site) -> None:
     group = submitted(alpha, "--", "false", code=1)
-    assert diana(alpha, "wait", group, code=1).startswith(f"{group}: failed, 0 of 1 jobs done")
+    assert diana(alpha, "wait", group, code=1).startswith(f"{group}: failed, 0 of 1 job done")
     ended = as_json(alpha, "wait", group, code=1)
     assert (ended["state"], ended["failed"], ended["final"]) == ("failed", 1, True)
 

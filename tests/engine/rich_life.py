@@ -9,6 +9,7 @@ from diana.engine import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.invitation import Invitation
 from diana.model.register import Copy, Register
 from diana.model.settings import Settings
 from tests.engine.bench import Grid
@@ -118,6 +119,14 @@ def _decided_by_operators(grid: Grid) -> None:
     alpha = grid["alpha"]
     for on in (True, False):
         alpha.handle(ev.DrainSite(request=91, principal=OPERATOR, on=on, reason="power"))
+    alpha.handle(
+        ev.NoteInvitation(
+            request=93,
+            invitation=Invitation(
+                id="i1", kind="site", name="", certificate="PEM", made_by="ann@vo", expires_wall_s=9.0, noted_wall_s=1.0
+            ),
+        )
+    )
     alpha.handle(
         ev.SayStatement(request=92, principal=OPERATOR, kind="revoke", about="user:eve@vo", reason="left", wall_s=1.0)
     )

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.membership import learning, suspicion
+from diana.engine.membership.sizes import message_bytes
 from diana.engine.membership.table import MOST_LEAP
 from diana.model.ids import SiteId
 from diana.policy.membership import State
-from tests.engine.gossiping import BETA, FAR, HOME, Node, entry
+from tests.engine.gossiping import BETA, FAR, HOME, Node, entry, hello
 
 # --- what stands ---------------------------------------------------------------------------------------
 
@@ -227,3 +228,53 @@ def test_stopping_says_goodbye_and_nothing_after_it() -> None:
     node.effects.clear()
     node.wait(10.0)
     assert not node.sent(ms.Summary)
+
+
+def test_a_stream_that_stands_after_the_goodbye_does_not_take_it_back() -> None:
+    node = Node()
+    node.up("beta")
+    node.handle(ev.Leaving())
+    node.effects.clear()
+    node.handle(ev.PeerUp(hello("gamma")))
+    assert [m.left for m in node.sent(ms.Summary, "gamma")] == [True]
+
+
+def test_news_of_a_site_does_not_wait_for_the_next_turn() -> None:
+    node = crowded()
+    node.wait(0.7)
+    node.effects.clear()
+    node.told("t0", entry("new"))
+    node.rumour("t0", "s3", (1, 1), State.SUSPECT)
+    node.wait(0.25)
+    heard = {"new": 0, "s3": 0}
+    for message in node.sent(ms.Gossip):
+        heard["new"] += any(one.site == "new" for one in message.entries)
+        heard["s3"] += any(one.site == "s3" for one in message.rumours)
+    assert min(heard.values()) >= node.engine.core.state.settings.gossip_peers
+    node.wait(0.01)
+    assert not node.engine.core.members.serving
+
+
+def test_what_answers_weigh_is_bounded_per_turn_but_a_suspicion_is_always_refuted() -> None:
+    node = crowded()
+    node.told("t0", *(entry(f"s{n}", 1, 9) for n in range(40)))
+    node.effects.clear()
+    asks = ms.Gossip(asks=tuple(SiteId(f"s{n}") for n in range(40)))
+    for _ in range(20):
+        node.hears("t1", asks)
+    weight = sum(message_bytes(one) for one in node.sent(ms.Gossip, "t1"))
+    settings = node.engine.core.state.settings
+    assert 0 < weight < (settings.gossip_peers + 1) * settings.gossip_bytes
+    node.effects.clear()
+    node.rumour("t1", "s5", (1, 2), State.SUSPECT)
+    assert [one.site for message in node.sent(ms.Gossip, "t1") for one in message.entries] == ["s5"]
+
+
+def crowded() -> Node:
+    """It has streams to eight sites and knows forty more."""
+    node = Node()
+    for n in range(8):
+        node.up(f"t{n}")
+    node.told("t0", *(entry(f"s{n}") for n in range(40)))
+    node.wait(8.0, *(f"t{n}" for n in range(8)))
+    return node

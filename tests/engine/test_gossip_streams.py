@@ -7,9 +7,10 @@ import msgspec
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records as r
-from diana.engine.membership import spreading
+from diana.engine.membership import active, spreading, suspicion
+from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.policy.membership import State
+from diana.policy.membership import SEEKERS, State, tries
 from tests.engine.builders import ALICE, spec
 from tests.engine.gossiping import HOME, Node, entry
 
@@ -118,8 +119,43 @@ def test_a_chosen_site_that_is_lost_is_replaced_and_a_few_lost_ones_are_tried() 
     node.wait(1.0, "beta")
     now = [site for _, site in node.engine.core.members.chosen]
     assert len(now) == 8 and not set(now) & set(chosen[:4])
-    kept = {site for site, order in node.contacts().items() if order.keep}
-    assert len(kept & set(chosen[:4])) == 2
+    tried: list[set[str]] = []
+    for _ in range(12):
+        tried.append({site for site, order in node.contacts().items() if order.keep} & set(chosen[:4]))
+        node.wait(8.0, "beta")
+    assert max(map(len, tried)) <= 2
+    # Each lost site is called by about eight of the seventy, so that it is not met by all when it returns.
+    assert 1 <= sum(map(bool, tried)) < len(tried)
+
+
+def test_whoever_lets_a_stream_go_says_so_once_and_silence_before_it_is_held_again_means_nothing() -> None:
+    node = Node()
+    node.up("beta")
+    node.told("beta", *(entry(f"s{n:03}") for n in range(60)))
+    names = [f"t{n}" for n in range(20)]
+    for name in names:
+        node.up(name)
+    node.wait(8.0, "beta", *names)
+    core = node.engine.core
+    site = next(name for name in names if SiteId(name) in core.members.kept)
+    names.remove(site)
+    active._release(core, SiteId(site))
+    core.members.detours[SiteId(site)] = float("inf")
+    node.hears(site, msgspec.structs.replace(node.told_of(site), counter=50, loose=True))
+    node.effects.clear()
+    node.wait(30.0, "beta", *names)
+    assert [told.loose for told in node.sent(ms.Summary, site)] == [True]
+    assert not node.peer(site).tied and node.state(site) is State.ALIVE
+    active._hold(core, SiteId(site))
+    suspicion.look(core)
+    assert node.peer(site).tied and node.state(site) is State.ALIVE
+
+
+def test_each_lost_site_is_called_by_a_few_whatever_the_number_of_sites() -> None:
+    for others in (20, 300, 5000):
+        calls = sum(tries(1, others, seed) for seed in range(others))
+        assert SEEKERS / 3 < calls < 3 * SEEKERS
+    assert tries(3000, 3000, 1) == SEEKERS
 
 
 def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:

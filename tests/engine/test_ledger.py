@@ -17,6 +17,7 @@ from diana.model.ids import SiteId
 from diana.model.ledger import Signed, Statement, payload_of
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
+from diana.model.views import Ok
 from diana.sim.keyring import SimKeyring
 
 OPERATOR = Principal(Role.OPERATOR, "root@vo")
@@ -238,6 +239,25 @@ def test_a_drained_site_says_so_in_its_summary_and_quotes_and_after_a_restart() 
     assert again.core.state.drained == "power cut"
     again.handle(ev.DrainSite(request=1, principal=OPERATOR, on=False), 6.0)
     assert gossip.summary(again.core).accepting
+
+
+def test_an_order_said_again_without_a_reason_keeps_the_reason_given_before() -> None:
+    alpha = Site("alpha")
+
+    def drained(reason: str, on: bool = True) -> int:
+        done = alpha.engine.handle(ev.DrainSite(request=1, principal=OPERATOR, on=on, reason=reason), 1.0)
+        [count] = [e.body.count for e in done if isinstance(e, fx.Reply) and isinstance(e.body, Ok)]
+        return count
+
+    assert [drained(""), drained("power cut"), drained("")] == [1, 1, 0]
+    assert alpha.engine.core.state.drained == "power cut"
+    assert [drained("", on=False), drained("", on=False)] == [1, 0]
+    alpha.say("revoke", "site:eve", reason="stolen")
+    alpha.say("revoke", "site:eve")
+    assert ledger.why_banned(alpha.engine.core, SiteId("eve")) == "stolen"
+    alpha.say("lift", "site:eve")
+    alpha.say("revoke", "site:eve")
+    assert ledger.why_banned(alpha.engine.core, SiteId("eve")) == "no reason given"
 
 
 def test_a_statement_that_cannot_be_read_is_a_value_error_and_no_fault() -> None:

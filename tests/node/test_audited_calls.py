@@ -21,7 +21,7 @@ from diana.wire import client_messages as cm
 class Door:
     async def request(self, make: Any) -> Ok:
         make(1)
-        return Ok()
+        return Ok(count=1)
 
 
 def served(tmp_path: Path) -> tuple[Api, Path]:

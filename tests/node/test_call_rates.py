@@ -7,7 +7,7 @@ import pytest
 from diana.errors import Overloaded
 from diana.model.principal import Principal, Role
 from diana.node import call_rates
-from diana.node.call_rates import ByteRates, CallRates
+from diana.node.call_rates import ByteRates, CallRates, Pace
 
 ANN = Principal(Role.USER, "ann@vo")
 BOB = Principal(Role.USER, "bob@vo")
@@ -54,3 +54,35 @@ def test_uploads_are_slowed_to_the_rate_and_refused_far_beyond_it_while_others_g
         rates.take(ANN, 10_000, 2.0)
     assert refused.value.retry_after_s > 30
     assert rates.take(Principal(Role.OPERATOR, "op@vo"), 10**9, 2.0) == 0.0
+
+
+def test_calls_that_come_at_once_begin_one_after_the_other_and_others_at_once() -> None:
+    pace = Pace(0.5, at_once=2)
+    assert [pace.wait_s(ANN, 1.0) for _ in range(5)] == [0.0, 0.0, 0.5, 1.0, 1.5]
+    assert pace.wait_s(BOB, 1.0) == 0.0
+    assert [pace.wait_s(ANN, 3.5), pace.wait_s(ANN, 4.5)] == [0.0, 0.0]
+    assert {pace.wait_s(Principal(Role.OPERATOR, "op@vo"), 1.0) for _ in range(9)} == {0.0}
+
+
+def test_no_call_begins_later_than_the_most_however_many_come_and_memory_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_rates, "MOST_USERS", 100)
+    pace = Pace(0.5, most_s=2.0)
+    assert max(pace.wait_s(ANN, 1.0) for _ in range(100)) == 2.0
+    assert pace.wait_s(ANN, 4.0) == 0.0
+    for number in range(1000):
+        pace.wait_s(Principal(Role.USER, f"u{number}@vo"), 0.001 * number)
+    assert len(pace._next_s) <= 100
+
+
+def test_a_call_with_a_long_answer_costs_as_much_as_several_and_is_paid_back_before_the_next() -> None:
+    rates = CallRates(calls_per_s=10, burst=20)
+    rates.take(ANN, 0.0)
+    rates.charge(ANN, 100.0)
+    with pytest.raises(Overloaded) as refused:
+        rates.take(ANN, 0.0)
+    assert refused.value.retry_after_s == pytest.approx(2.1)
+    rates.take(ANN, 2.2)
+    rates.charge(BOB, 100.0)
+    rates.take(BOB, 0.0)

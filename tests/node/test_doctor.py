@@ -37,7 +37,7 @@ def test_a_new_site_has_nothing_failed_and_the_exit_is_good(alpha: DataDir, caps
     assert main(["doctor", "--data", str(alpha.root)]) == 0
     shown = capsys.readouterr().out
     assert " 0 failed" in shown
-    assert f"warn  node         it does not run; diana node --data {alpha.root}" in shown
+    assert f"warn  node         it does not run; start it with: diana node --data {alpha.root}" in shown
     assert "ok    certificate" in shown and "ok    signing" in shown and "ok    multicast" in shown
 
 
@@ -59,8 +59,8 @@ def test_no_directory_and_no_settings_are_one_line_each(tmp_path: Path, capsys: 
 
     assert main(["doctor", "--data", str(tmp_path / "none")]) == 1
     assert capsys.readouterr().out.splitlines()[0] == (
-        f"fail  data  {tmp_path}/none: no such directory; make a site: diana init NAME --data {tmp_path}/none, "
-        "or name another with --data"
+        f"fail  data  {tmp_path}/none: no such directory; make a site with diana init NAME --data {tmp_path}/none "
+        "or diana join, or name another with --data"
     )
     (row,) = checkup(tmp_path, silent).checks
     assert said(row)[:2] == ("fail", f"{tmp_path}/site.toml: no such file")
@@ -105,9 +105,13 @@ def test_an_expired_certificate_says_since_when_and_how_to_come_in_again(tmp_pat
     row = examined(beta, lambda: later)["certificate"]
     assert row.state == "fail" and ", 3.0 days ago" in row.found
     assert row.mend == (
-        "at a site of the VO: diana invite --site beta --again; "
+        "at another site of the VO that is a signer: diana invite --site beta --again, "
         f"then here: diana join TOKEN --data {beta.root}"
-    )  # fmt: skip
+    )
+    (beta.keys / "site.key").unlink()
+    row = examined(beta)["certificate"]
+    assert row.state == "fail" and row.found == f"{beta.keys / 'site.key'}: No such file or directory"
+    assert row.mend.startswith("put its keys back from a backup made with --keys; or at another site of the VO that is")
     # A signer needs nobody.
     assert examined(alpha, lambda: later)["certificate"].mend == (
         f"start the node, it renews its own: diana node --data {alpha.root}"
@@ -120,7 +124,7 @@ def test_a_certificate_that_should_have_been_renewed_is_a_warning(tmp_path: Path
     row = examined(beta, lambda: time.time() + 6 * DAY_S)["certificate"]
     assert row.state == "warn" and row.found == "it holds for 1.0 days more and was not renewed in time"
     assert row.mend.startswith("have a signer in reach (alpha); audit.log says what failed")
-    assert said(examined(beta)["signing"]) == ("ok", "renewed by alpha", "")
+    assert said(examined(beta)["signing"]) == ("ok", "alpha renews its certificate", "")
 
 
 def test_a_certificate_from_the_future_means_the_clock(alpha: DataDir) -> None:
@@ -186,7 +190,7 @@ def trail(paths: DataDir, lines: int = 5) -> str:
 
 def test_a_changed_line_of_the_audit_trail_is_named(alpha: DataDir) -> None:
     trail(alpha)
-    assert said(examined(alpha)["audit"]) == ("ok", "audit.log, whole, of 5 lines", "")
+    assert said(examined(alpha)["audit"]) == ("ok", "audit.log, 5 lines, none changed or missing", "")
     lines = alpha.audit.read_text().splitlines()
     said_there = json.loads(lines[2])
     said_there["who"] = "mallory@vo"

@@ -47,7 +47,7 @@ async def test_a_site_that_answers_is_named_with_its_round_trip(alpha: DataDir, 
 async def test_a_dead_peer_is_a_warning_with_what_to_start(alpha: DataDir) -> None:
     row = (await look(alpha, "127.0.0.1:1", "beta")).row
     assert said(row) == (
-        "warn", "127.0.0.1:1: nothing listens there", "start the node there, or mend the address in peers",
+        "warn", "127.0.0.1:1: nothing listens there", "start the node there, or mend its address in site.toml",
     )  # fmt: skip
     assert row.name == "peer beta"
 

@@ -4,112 +4,24 @@ PROMISES 5.3)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from diana.adapters import certificates
 from diana.errors import Denied, DianaError, Unreachable, UsageError
 from diana.model.identity import Identity
-from diana.node.config import Trust
+from diana.model.ids import SiteId
 from diana.node.enrol import tokens
-from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.renewing import Renewal, renew_before_start
-from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
-from diana.node.enrol.signing import Signing
 from diana.policy.enrolment import may_be_signed
 from diana.wire.client_messages import InviteRequest
 from diana.wire.pb import enrol_pb2
 from diana.wire.renewal import prove
-
-T = TypeVar("T")
-NOW_S = 1_800_000_000.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = NOW_S
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class Desk:
-    """A site's enrolment on files, without a node around it."""
-
-    def __init__(self, folder: Path, site: str = "alpha", *, vo_from: Path | None = None, signer: bool = True) -> None:
-        self.keys = folder / "keys"
-        self.clock = Clock()
-        if vo_from is None:
-            certificates.make_vo("lab", self.keys, site=site, wall_s=NOW_S)
-        elif signer:
-            certificates.make_signer(vo_from, site, self.keys, wall_s=NOW_S)
-        certificates.issue_site(vo_from or self.keys, site, self.keys, wall_s=NOW_S)
-        self.root = (self.keys / "vo.pem").read_bytes()
-        self.book = SignerBook(folder / "signers.json")
-        if signer:
-            self.book.learn({site: "h:1"})
-        self.known: set[str] = {site}
-        self.noted: list[tuple[str, ...]] = []
-        self.path = folder / "invitations.json"
-        self.signing = Signing(
-            keys=self.keys,
-            site=site,
-            trust=Trust(),
-            book=self.book,
-            channel_for=lambda site: None,
-            peers=lambda: iter(()),
-            wall_s=self.clock,
-        )
-        self.site = site
-        self.restart()
-
-    def restart(self) -> None:
-        async def known() -> frozenset[str]:
-            return frozenset(self.known)
-
-        self.enrolment = Enrolment(
-            keys=self.keys,
-            site=self.site,
-            vo="lab",
-            invitations=Invitations(self.path, self.clock),
-            signing=self.signing,
-            addresses=("h:1",),
-            peer_addresses=lambda: ["h:2"],
-            known_sites=known,
-            distrust=self.distrust,
-            note=lambda *words: self.noted.append(words),
-            wall_s=self.clock,
-        )
-
-    def distrust(self, chain: bytes) -> str:
-        try:
-            certificates.verify_chain(chain, self.root, at_s=self.clock())
-        except Denied as error:
-            return str(error)
-        return ""
-
-    def token(self, kind: str = "site", name: str = "", **more: Any) -> tokens.Token:
-        made = run(self.enrolment.invite("ann@lab", InviteRequest(kind=kind, name=name, **more)))
-        return tokens.decode(made.token)
-
-    def join(self, token: tokens.Token, name: str = "", **more: Any) -> enrol_pb2.JoinResponse:
-        request = newcomer(name, **({"wall_s": self.clock()} | more))
-        leaf = certificates.invite_leaf(token.seed, token.vo)[1]
-        return run(self.enrolment.join(leaf, request, "h:9"))
-
-
-def run(doing: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(doing)
-
-
-def newcomer(name: str, **more: Any) -> enrol_pb2.JoinRequest:
-    _, leaf = certificates.new_key_and_request(Identity("site", "whoever", "lab"))
-    _, signer = certificates.new_key_and_request(Identity("signer", "whoever", "lab"))
-    return enrol_pb2.JoinRequest(**({"name": name, "leaf_request": leaf, "signer_request": signer} | more))
+from tests.node.enrolling import NOW_S, Desk, newcomer, run
 
 
 @pytest.fixture
@@ -179,7 +91,7 @@ def test_two_newcomers_with_two_tokens_do_not_get_one_name(desk: Desk) -> None:
     ],
 )
 def test_what_is_refused_changes_nothing_and_is_noted(desk: Desk, change: dict[str, Any], line: str) -> None:
-    desk.known.add("known")
+    run(desk.ask(SiteId("known"), give=True))
     token = desk.token()
     with pytest.raises(DianaError, match=line):
         desk.join(token, **({"name": "beta"} | change))
@@ -218,12 +130,12 @@ def test_who_holds_one_invitation_cannot_speak_for_another(desk: Desk) -> None:
     assert desk.enrolment.invited(own) == ""
 
 
-def test_the_file_of_invitations_holds_no_secret_and_is_the_owners_alone(desk: Desk) -> None:
+def test_what_the_journal_keeps_of_an_invitation_holds_no_secret(desk: Desk) -> None:
     token = desk.token()
-    text = desk.path.read_bytes()
+    text = desk.kept.snapshot or b""
+    assert token.id.encode() in text
     assert token.seed not in text and token.seed.hex().encode() not in text
     assert tokens.encode(token).encode() not in text
-    assert desk.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_machines_get_certificates_below_their_own_site(desk: Desk) -> None:
@@ -233,8 +145,23 @@ def test_machines_get_certificates_below_their_own_site(desk: Desk) -> None:
     standby = desk.join(desk.token("standby", "s1"))
     assert certificates.verify_chain(standby.leaf, standby.root) == ("site", "alpha", "lab")
     for kind, name in (("member", "m7"), ("standby", "m7"), ("member", "s1"), ("member", "main")):
-        with pytest.raises(UsageError, match=r"that name is taken|the site's first"):
+        with pytest.raises(UsageError, match=r"that name is taken|the site's first|has a standby"):
             desk.token(kind, name)
+
+
+def test_a_site_has_one_standby_and_another_only_takes_the_place_of_a_lost_one(desk: Desk) -> None:
+    second = desk.token("standby")
+    desk.join(desk.token("standby", "s1"))
+    for refused in (lambda: desk.join(second, "s2"), lambda: desk.token("standby", "s2", again=True)):
+        with pytest.raises(UsageError, match=r"alpha has a standby, s1,.* diana invite --standby s1 --again") as why:
+            refused()
+        assert "\n" not in str(why.value)
+    assert desk.join(desk.token("standby", "s1", again=True)).name == "s1"
+    # The roles were changed, and the machine that made the site is lost.
+    desk.standby = "main"
+    with pytest.raises(UsageError, match="alpha has a standby, main,"):
+        desk.token("standby", "s1", again=True)
+    assert desk.join(desk.token("standby", "main", again=True)).name == "main"
 
 
 def test_a_site_that_is_no_signer_invites_no_site(tmp_path: Path) -> None:
@@ -359,13 +286,6 @@ def test_a_book_of_signers_only_grows_and_survives(tmp_path: Path) -> None:
     assert len(book.all()) == 64
 
 
-@pytest.mark.parametrize("text", ["{", '{"version": 1, "invitations": 5}', '{"version": 2}', ""])
-def test_a_damaged_file_of_invitations_is_said_with_its_mend(tmp_path: Path, text: str) -> None:
-    (tmp_path / "i.json").write_text(text)
-    with pytest.raises(UsageError, match=r"remove it|newer release"):
-        Invitations(tmp_path / "i.json")
-
-
 def test_a_use_is_not_taken_back_while_another_call_of_the_same_key_got_its_certificate(tmp_path: Path) -> None:
     """Else the bearer of one token brings in any number: one call is made to fail while another succeeds."""
     desk = Desk(tmp_path)
@@ -408,7 +328,7 @@ def test_an_invitation_is_no_way_to_fill_a_disk(tmp_path: Path, field: str) -> N
     words: dict[str, Any] = {"name": "" if field == "suggestion" else "beta"} | {field: "h" * 100_000 + ":1"}
     with pytest.raises(UsageError):
         desk.join(token, **words)
-    assert desk.path.stat().st_size < 5000 and "h" * 1000 not in str(desk.noted[-1])
+    assert len(desk.kept.snapshot or b"") < 5000 and "h" * 1000 not in str(desk.noted[-1])
 
 
 def test_names_of_signers_that_others_invent_keep_no_renewal_away_for_good(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import pytest
 from diana.adapters.replica_link import DurableFile
 from diana.adapters.sqlite_store import SqliteStore
 from diana.model.register import Copy, Register
-from diana.node.follower import recognised
-from diana.node.replication import Pair
+from diana.node.pair import Pair, recognised
 from diana.node.store_thread import StoreThread
 from diana.replica.messages import Saved
 

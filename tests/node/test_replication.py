@@ -12,12 +12,14 @@ import msgspec
 import pytest
 
 from diana.adapters.replica_link import DurableFile
+from diana.adapters.replica_link.seeds import _in_time
 from diana.adapters.sqlite_store import SqliteStore
 from diana.errors import Unreachable
 from diana.model.layout import DataDir
 from diana.model.register import Copy, Register
-from diana.node import replication as module
-from diana.node.replication import Pair, Replication, log_of
+from diana.node import follower_journal
+from diana.node.pair import Pair, Said, log_of, now_s
+from diana.node.replication import Replication
 from diana.node.shelf import packed
 from diana.node.store_thread import StoreThread
 from diana.ports import Batch
@@ -35,7 +37,7 @@ class Stream:
 
     def say(self, payload: bytes) -> None:
         if self.up:
-            self.said.append(msgspec.msgpack.decode(payload, type=module.Said))
+            self.said.append(msgspec.msgpack.decode(payload, type=Said))
 
     def drop(self) -> None:
         self.up = False
@@ -49,8 +51,11 @@ class Uploads:
 
     def __init__(self) -> None:
         self.answers = False
+        self.hangs = False
 
     async def blobs(self, address: str, wanted: Iterable[str]) -> None:
+        if self.hangs:
+            await asyncio.sleep(3600.0)
         if not self.answers:
             raise Unreachable(f"the machine at {address}: no answer")
 
@@ -71,7 +76,7 @@ async def following(folder: Path, uploads: Uploads) -> AsyncIterator[Replication
         reopen=lambda: SqliteStore(folder / "journal.db"),
         witness_addresses=list,
     )
-    one._fetcher = uploads  # type: ignore[assignment]
+    one.journal._fetcher = uploads  # type: ignore[assignment]
     running = asyncio.create_task(one.run())
     try:
         yield one
@@ -102,7 +107,7 @@ async def soon(true: Callable[[], object]) -> None:
 async def test_an_entry_whose_uploads_were_cut_off_counts_only_once_they_are_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "blobs_of", lambda batch: [BLOB])
+    monkeypatch.setattr(follower_journal, "blobs_of", lambda batch: [BLOB])
     uploads = Uploads()
     async with following(tmp_path, uploads) as one:
         me, log = one.replica.me.replica_uuid, log_of(one.thread.store)
@@ -125,3 +130,64 @@ async def test_an_entry_whose_uploads_were_cut_off_counts_only_once_they_are_her
         hear(one, ms.Beat(1, me, 0.0, one.replica.log, Register(1, "main", (LEADER,))))
         await soon(lambda: stream.acknowledged() == 1)
         assert one.pair.lacks == ()
+
+
+@pytest.mark.parametrize("gone", ["the stream ends", "the leader is silent"])
+async def test_uploads_that_hang_do_not_hold_up_a_takeover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    monkeypatch.setattr(follower_journal, "blobs_of", lambda batch: [BLOB])
+    uploads = Uploads()
+    uploads.hangs = True
+    async with following(tmp_path, uploads) as one:
+        stream = await appended(one, b"x")
+        await asyncio.sleep(0.3)
+        assert one.replica.fsynced == 0
+        if gone == "the stream ends":
+            stream.drop()
+        else:
+            one.replica.grant_until_s = now_s()
+        await soon(lambda: one.replica.fsynced == 1)
+        assert one.pair.lacks == (BLOB,) and not stream.up and stream.acknowledged() == 0
+
+
+async def test_a_follower_whose_disk_does_not_keep_up_drops_what_waits_and_can_be_given_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_journal, "blobs_of", lambda batch: [BLOB])
+    uploads = Uploads()
+    uploads.hangs = True
+    async with following(tmp_path, uploads) as one:
+        one.journal._most_bytes = 1000
+        stream = await appended(one, *(bytes(300) for _ in range(10)))
+        assert one.replica.log.last == 1 and not one.replica.may_seed(1)
+        last = [message for message in stream.said if isinstance(message, ms.Ack)][-1]
+        assert (last.fsynced, last.log.last) == (0, 1), "the leader hears how far it is"
+        one.replica.grant_until_s = now_s()
+        await soon(lambda: one.replica.fsynced >= 1)
+        assert one.replica.log.last == 1 and one.replica.may_seed(1)
+
+
+async def test_a_fetch_without_an_answer_ends() -> None:
+    async def silent() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(3600.0)
+
+    came: list[int] = []
+    with pytest.raises(TimeoutError):
+        async for chunk in _in_time(silent(), 0.05):
+            came.append(chunk)
+    assert came == [1]
+
+
+async def appended(one: Replication, *stored: bytes) -> Stream:
+    """A leader that ships transactions of one record each."""
+    me, log = one.replica.me.replica_uuid, log_of(one.thread.store)
+    stream = link_up(one)
+    hear(one, ms.Beat(1, me, 0.0, log, Register(1, "main", (LEADER,))))
+    for seq, record in enumerate(stored, 1):
+        after_term = 1 if seq > 1 else 0
+        batch = Batch(at_s=1.0, records=(record,), term=1)
+        hear(one, ms.Append(1, me, seq - 1, after_term, seq, 1, packed(batch)))
+        await asyncio.sleep(0.02)
+    return stream

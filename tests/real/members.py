@@ -13,7 +13,7 @@ from tests.e2e.grid import Grid, Site, until
 
 
 class Machine(Site):
-    """A member of a site. It answers no client: that it is attached is what its log says."""
+    """A member of a site. It serves no groups: how often it attached is what its log says."""
 
     def attachments(self) -> int:
         return self.paths.node_log.read_text().count("attached to ") if self.paths.node_log.exists() else 0

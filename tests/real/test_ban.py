@@ -20,6 +20,11 @@ def sees(site: Site, other: str) -> bool:
         return any(one.site == other and one.state == "alive" for one in client.sites())
 
 
+def note(site: Site, of: str) -> str:
+    with site.client() as client:
+        return next(one.note for one in client.sites() if one.site == of)
+
+
 def refuses(site: Site, caller: Site) -> bool:
     """Whether a new call with the caller's certificate is turned away."""
     keys = caller.paths.keys
@@ -46,6 +51,12 @@ def test_a_ban_holds_everywhere_within_a_minute_and_a_lift_ends_it(grid: Grid) -
     until(lambda: not any(sees(site, "gamma") for site in others), "no stream to gamma stands", WITHIN_S, 0.2)
     until(lambda: not sees(gamma, "alpha") and not sees(gamma, "beta"), "gamma reaches nobody", WITHIN_S, 0.2)
     assert time.monotonic() - began < WITHIN_S
+    until(lambda: "revoked by the VO (stolen)" in note(gamma, "gamma"), "gamma is told why", WITHIN_S, 0.2)
+    assert note(gamma, "gamma").startswith("refused: by ") and not note(alpha, "alpha")
+    with gamma.client() as client:
+        (row,) = (one for one in client.doctor() if one.name == "trust")
+    assert row.state == "fail" and "revoked by the VO (stolen)" in row.found, row
+    assert "diana site unban gamma" in row.mend, row
     assert sees(alpha, "beta") and sees(beta, "alpha")
     beta.terminate()
     beta.start()
@@ -55,3 +66,4 @@ def test_a_ban_holds_everywhere_within_a_minute_and_a_lift_ends_it(grid: Grid) -
     assert said.returncode == 0, said.stderr
     until(lambda: not any(refuses(site, gamma) for site in others), "gamma is let in", WITHIN_S, 0.2)
     until(lambda: sees(alpha, "gamma") and sees(gamma, "beta"), "gamma is back", WITHIN_S, 0.2)
+    until(lambda: not note(gamma, "gamma"), "gamma is told nothing of it any more", WITHIN_S, 0.2)

@@ -3,15 +3,16 @@ logs, open invitations (SPEC D8, J5; PROMISES section 2 Standby)."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from diana.adapters import certificates
 from diana.client import Client
 from diana.errors import DianaError
+from diana.wire.client_messages import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
-from tests.real.joining import joined_member
+from tests.real.joining import invited
 from tests.real.pairs import add_standby, in_sync, takes_over, user_of
 
 pytestmark = pytest.mark.e2e
@@ -23,7 +24,7 @@ NAMES = {f"out-{index}.txt" for index in range(JOBS)}
 
 def job(starts: Starts, *, to: str = "", on_crash: str = "hold", **more: object) -> dict[str, object]:
     """Each job writes `out-INDEX.txt` and a line into its log."""
-    then = ("sh", "-c", "echo this is $DIANA_INDEX | tee out-$DIANA_INDEX.txt")
+    then = ("sh", "-c", "sleep 0.5; echo this is $DIANA_INDEX | tee out-$DIANA_INDEX.txt")
     made = starts.job(JOBS, then=then, on_crash=on_crash, **more)
     return {**made, "outputs": {"collect": ["out-{index}.txt"], **({"to": to} if to else {})}}
 
@@ -42,23 +43,44 @@ def pair(grid: Grid, *others: str) -> tuple[Site, Site]:
     return main, spare
 
 
-def submitted(grid: Grid, main: Site, spare: Site, made: dict[str, object]) -> tuple[Path, str]:
+def submitted(
+    grid: Grid, main: Site, spare: Site, made: dict[str, object], folder: Path | None = None
+) -> tuple[Path, str]:
+    """All its jobs are done; `folder` is blocked."""
     credential = user_of(grid, main, spare)
     with Client(credential=credential) as client:
         group = client.submit(made).group
+        if folder is not None:
+            block(folder)
         until(lambda: client.status([group])[0].done == JOBS, lambda: f"jobs end\n{grid.story()}", END_S, 0.1)
     return credential, group
 
 
-def blocked(path: Path) -> Path:
-    """A folder's name that is a file's: nothing can be gathered there."""
-    path.touch()
-    return path
+def folder_of(grid: Grid) -> Path:
+    folder = grid.root / "results"
+    folder.mkdir()
+    return folder
 
 
-def opened(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
+def block(folder: Path) -> None:
+    """Before the first job ends: nothing can be gathered there."""
+    folder.rmdir()
+    folder.touch()
+
+
+def unblock(folder: Path) -> None:
+    folder.unlink()
+    folder.mkdir()
+
+
+def ended(client: Client, grid: Grid, group: str) -> GroupStatus:
+    until(
+        lambda: client.status([group])[0].final,
+        lambda: f"{client.status([group])} is final\n{grid.story()}",
+        END_S,
+        0.2,
+    )
+    return client.status([group])[0]
 
 
 def note_says(client: Client, grid: Grid, group: str, words: str) -> None:
@@ -72,16 +94,16 @@ def note_says(client: Client, grid: Grid, group: str, words: str) -> None:
 
 def test_outputs_a_dead_leader_had_collected_come_when_it_is_back(grid: Grid, starts: Starts) -> None:
     main, spare = pair(grid)
-    folder = blocked(grid.root / "results")
-    credential, group = submitted(grid, main, spare, job(starts, to=str(folder)))
+    folder = folder_of(grid)
+    credential, group = submitted(grid, main, spare, job(starts, to=str(folder)), folder)
     main.kill()
-    opened(folder)
+    unblock(folder)
     takes_over(spare)
     with Client(credential=credential) as client:
         note_says(client, grid, group, "on machine main, which is away")
         assert not client.status([group])[0].final
         main.launch()
-        status = client.wait(group, timeout_s=END_S)
+        status = ended(client, grid, group)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
         assert {path.name: path.read_text() for path in folder.iterdir()} == {
             f"out-{index}.txt": f"this is {index}\n" for index in range(JOBS)
@@ -97,18 +119,18 @@ def test_jobs_whose_outputs_lay_on_a_machine_that_was_removed_run_again_or_are_s
     grid: Grid, starts: Starts, on_crash: str
 ) -> None:
     main, spare = pair(grid)
-    folder = blocked(grid.root / "results")
-    credential, group = submitted(grid, main, spare, job(starts, to=str(folder), on_crash=on_crash))
+    folder = folder_of(grid)
+    credential, group = submitted(grid, main, spare, job(starts, to=str(folder), on_crash=on_crash), folder)
     there = {start.index for start in starts.all()}
     assert there == set(range(JOBS))
     main.kill()
-    opened(folder)
+    unblock(folder)
     takes_over(spare)
     with Client(credential=credential) as client:
         note_says(client, grid, group, "on machine main, which is away")
         done = grid.run(spare, "site", "remove-machine", "main", "--data", str(spare.data))
         assert done.returncode == 0, done
-        status = client.wait(group, timeout_s=END_S)
+        status = ended(client, grid, group)
         if on_crash == "rerun":
             assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
             assert {path.name for path in folder.iterdir()} == NAMES
@@ -121,16 +143,17 @@ def test_jobs_whose_outputs_lay_on_a_machine_that_was_removed_run_again_or_are_s
 def test_outputs_for_another_site_come_from_whichever_machine_has_them(grid: Grid, starts: Starts) -> None:
     main, spare = pair(grid, "gamma")
     gamma = grid.sites["gamma"]
-    folder = blocked(grid.root / "results")
+    folder = folder_of(grid)
     with gamma.client() as client:
         group = client.submit(job(starts, to=str(folder))).group
+        block(folder)
         until(lambda: client.status([group])[0].done == JOBS, lambda: f"jobs end\n{grid.story()}", END_S, 0.1)
         main.kill()
-        opened(folder)
+        unblock(folder)
         takes_over(spare)
         note_says(client, grid, group, "on machine main, which is away")
         main.launch()
-        status = client.wait(group, timeout_s=END_S)
+        status = ended(client, grid, group)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
     assert {path.name for path in folder.iterdir()} == NAMES and len(starts.all()) == JOBS
 
@@ -142,8 +165,9 @@ def test_what_a_dead_leader_gathered_is_fetched_from_it_or_said_to_be_on_it(grid
     credential, group = submitted(grid, main, spare, made)
     with Client(credential=credential) as client:
         assert client.wait(group, timeout_s=END_S).state == "done"
-        main.kill()
-        takes_over(spare)
+    main.kill()
+    takes_over(spare)
+    with Client(credential=credential) as client:
         with pytest.raises(DianaError, match="on machine main, which is away"):
             client.fetch(group, grid.root / "early")
         (chunk,) = client.logs(f"{group}.3")
@@ -156,14 +180,45 @@ def test_what_a_dead_leader_gathered_is_fetched_from_it_or_said_to_be_on_it(grid
         assert b"".join(chunk.data for chunk in client.logs(f"{group}.3")) == b"this is 3\n"
 
 
-def test_an_invitation_given_out_before_a_takeover_is_good_after_it(grid: Grid) -> None:
+def test_a_merge_after_a_takeover_waits_for_what_was_gathered_before_it(grid: Grid, starts: Starts) -> None:
     main, spare = pair(grid)
-    tokens = [
-        json.loads(grid.run(main, "invite", "--data", str(main.data), "--json", "--member", name).stdout)["token"]
-        for name in ("m1", "m2")
-    ]
-    joined_member(grid, main, tokens[0], "m1")
+    made = job(starts)
+    made["outputs"] = {"collect": ["out-{index}.txt"], "merge": ["sh", "-c", "sort -k 3n out-*.txt > all.txt"]}
+    credential = user_of(grid, main, spare)
+    with Client(credential=credential) as client:
+        group = client.submit(made).group
+        until(lambda: len(list(main.paths.gathered(group).glob("out-*"))) >= 5, "some are gathered", END_S, 0.02)
     main.kill()
     takes_over(spare)
-    open_now = grid.run(spare, "invite", "--list", "--data", str(spare.data))
-    assert "m2" in open_now.stdout and "m1" not in open_now.stdout, open_now
+    here = spare.paths.gathered(group)
+    assert not (here / "all.txt").exists()
+    main.launch()
+    with Client(credential=credential) as client:
+        status = ended(client, grid, group)
+        assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
+        assert {path.name for path in client.fetch(group, grid.root / "fetched")} == {*NAMES, "all.txt"}
+    assert (here / "all.txt").read_text().splitlines() == [f"this is {index}" for index in range(JOBS)]
+    assert len(starts.all()) == JOBS and not starts.doubled()
+
+
+def test_an_invitation_given_out_before_a_takeover_is_good_after_it_and_only_once(grid: Grid) -> None:
+    main, spare = pair(grid)
+    certificates.make_signer(main.paths.keys, "alpha", spare.paths.keys)
+    tokens = {name: invited(grid, main, "--member", name) for name in ("m1", "m2")}
+    assert joins(grid, spare, tokens["m1"], "m1", "first") == ""
+    main.kill()
+    takes_over(spare)
+    still = grid.run(spare, "invite", "--list", "--data", str(spare.data))
+    assert "m2" in still.stdout and "m1" not in still.stdout, still
+    assert "used already" in joins(grid, spare, tokens["m1"], "m1", "thief")
+    assert joins(grid, spare, tokens["m2"], "m2", "second") == "", grid.story()
+    main.launch()
+    in_sync(spare)
+    spare.kill()
+    takes_over(main)
+    assert "used already" in joins(grid, main, tokens["m2"], "m2", "another")
+
+
+def joins(grid: Grid, site: Site, token: str, name: str, folder: str) -> str:
+    """What it complained about."""
+    return grid.run(site, "join", token, name, "--data", str(grid.root / folder)).stderr

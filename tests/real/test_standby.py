@@ -153,7 +153,7 @@ def test_without_a_witness_only_an_operators_force_replaces_a_dead_leader(grid: 
     time.sleep(9.0)
     assert durability(spare) == 0
     refused = grid.run(spare, "site", "promote", "--data", str(spare.data))
-    assert refused.returncode == 2 and "take over from a dead one with --force" in refused.stderr
+    assert refused.returncode == 2 and "diana site promote --force" in refused.stderr
     done = grid.run(spare, "site", "promote", "--force", "--data", str(spare.data))
     assert (done.returncode, done.stdout) == (0, "spare leads alpha\n"), done
     takes_over(spare)

@@ -120,6 +120,13 @@ class TruncateConflicts(Replica):
         return log.last <= self.log.last
 
 
+class MadeAgainUnleased(Replica):
+    """It makes a register anew that it only thinks is its own term's."""
+
+    def _lease_stands(self) -> bool:
+        return True
+
+
 class NoCompareAndSet(World):
     def witness_hears(self, s: State, question: Question) -> Iterator[tuple[str, State]]:
         now = s.register
@@ -185,6 +192,7 @@ MUTANTS = (
     Mutant("leader_crash_ends_term", LeaderCrashEndsTerm),
     Mutant("truncate_conflicts", TruncateConflicts),
     Mutant("compare_and_set", world=NoCompareAndSet, on={"begins_alone": True}),
+    Mutant("made_again_leased", MadeAgainUnleased, on={"register_losses": 1}),
     Mutant("witness_durable", world=WitnessForgets),
     Mutant("forced_when_other_stopped", world=ForcedWhileTheOtherLives, on={"orders": 2, "begins_alone": True}),
 )

@@ -15,8 +15,15 @@ TAKES_OVER: Story = [
 ]
 LATE: Story = [("0 acknowledges x",)]
 
+TAKEN_OVER_AND_LOST: Story = [("witness loses",), ("0 reads None",), ("time passes",), ("0 ticks",)]
+
 STORIES: dict[str, Story] = {
     "lease": LEASED + ON_BOTH + WAITED + TAKES_OVER + LATE,
+    "made_again_leased": LEASED
+    + WAITED
+    + TAKES_OVER
+    + TAKEN_OVER_AND_LOST
+    + [("records Register(term=2, leader='a'",), ("0 reads Register(term=2, leader='a'",)],
     "granted_outlives_crash": LEASED + ON_BOTH + [("1 crashes",)] + TAKES_OVER + LATE,
     "promise": LEASED
     + ON_BOTH

@@ -125,6 +125,75 @@ def test_a_witness_that_lost_the_register_does_not_stand_in_the_way_of_an_operat
     assert pair.register is not None and pair.register.term > before.term and pair.register.forced
 
 
+@pytest.mark.parametrize("lost", ["it begins anew", "it has an old copy"])
+def test_a_leader_makes_the_register_anew_that_the_witness_lost(lost: str) -> None:
+    pair = both()
+    before = pair.register
+    assert before is not None and before.term > 1
+    pair.register = None if lost == "it begins anew" else Register(1, "b", (Copy("b", "b-disk"),))
+    pair.run(10.0)
+    assert pair.register == Register(before.term + 1, "a", before.in_sync)
+    assert durability(pair, "a") == 2
+    seq = pair.append("a")
+    pair.kill("a")
+    pair.run(9.0)
+    assert durability(pair, "b") == 1 and pair.nodes["b"].log.last == seq
+
+
+def test_a_leader_alone_makes_the_register_anew_and_takes_the_other_back() -> None:
+    pair = both()
+    pair.kill("b")
+    pair.run(10.0)
+    assert durability(pair, "a") == 1
+    pair.register = None
+    pair.run(8.0)
+    assert pair.register is not None and len(pair.register.in_sync) == 1
+    pair.start("b")
+    pair.link()
+    pair.run(5.0)
+    assert durability(pair, "a") == 2
+
+
+def test_neither_founder_nor_follower_believes_a_witness_that_lost_who_is_in_sync() -> None:
+    pair = both()
+    pair.kill("a")
+    pair.run(9.0)
+    assert durability(pair, "b") == 1
+    pair.append("b")  # which a does not have
+    pair.kill("b")
+    for register in (None, Register(1, "a", (Copy("a", "a-disk"),))):
+        pair.register = register
+        pair.start("a")
+        pair.run(20.0)
+        assert durability(pair, "a") == 0
+        pair.kill("a")
+    pair.start("b")
+    pair.run(20.0)
+    assert durability(pair, "b") == 0
+    pair.tell("b", ms.ForceTakeover(1))
+    pair.run(5.0)
+    assert durability(pair, "b") == 1
+
+
+def test_a_candidate_whose_question_was_lost_with_the_register_can_be_forced() -> None:
+    pair = both()
+    pair.kill("a")
+    pair.run(4.0)
+    pair.reachable = False
+    pair.run(4.0)
+    candidate = pair.nodes["b"].replica
+    assert candidate is not None
+    candidate.handle(ms.WitnessSaid(pair.register), pair.now)
+    assert candidate.role == "candidate"
+    pair.register, pair.reachable = None, True
+    pair.run(5.0)
+    assert durability(pair, "b") == 0
+    pair.tell("b", ms.ForceTakeover(1))
+    pair.run(5.0)
+    assert durability(pair, "b") == 1
+    assert pair.nodes["b"].of(ms.Answered) == [ms.Answered(1, "")]
+
+
 def test_an_orderly_hand_over_takes_no_lease_to_wait_for() -> None:
     pair = both()
     pair.tell("a", ms.Promote(7))
@@ -213,12 +282,13 @@ def test_logs_are_compared_by_terms_and_never_across_histories() -> None:
     assert ms.common(one, ms.Log(one.last, one.starts, False, "other")) == 0
 
 
-def test_the_register_changes_by_one_term_and_only_from_the_version_expected() -> None:
+def test_the_register_changes_to_a_higher_term_and_only_from_the_version_expected() -> None:
     me = (Copy("a", "1"),)
     first = Register(4, "a", me)
     assert changed(None, 0, first) == first
     assert changed(first, 3, Register(4, "a", me, True)) == first
-    assert changed(first, 4, Register(6, "a", me)) == first
+    assert changed(first, 4, Register(4, "a", me, True)) == first
+    assert changed(first, 4, Register(6, "a", me)) == Register(6, "a", me)
     assert changed(first, 4, Register(5, "a", me)) == Register(5, "a", me)
 
 

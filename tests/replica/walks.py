@@ -11,8 +11,16 @@ from typing import NamedTuple
 from tests.protocol.standby_rules import HARMS, RULES
 from tests.replica.world import State, World
 
-RARE = ("crashes", "loses its disk", "link is lost", "is to hand over", "is forced")
-SELDOM = ("time passes", "reads", "is seeded")
+RARE = (
+    "crashes",
+    "loses its disk",
+    "loses its register",
+    "drops what waits",
+    "link is lost",
+    "is to hand over",
+    "is forced",
+)
+SELDOM = ("drops what waits", "time passes", "reads", "is seeded")
 
 
 class Found(NamedTuple):

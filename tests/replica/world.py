@@ -69,6 +69,8 @@ class State(NamedTuple):
     register: Register | None
     before: Register | None
     """The register before the last change: an answer may be late."""
+    lost: Register | None
+    """The register as it was when the witness lost it."""
     network: frozenset[Told]
     questions: frozenset[Question]
     copying: frozenset[Copying]
@@ -77,6 +79,7 @@ class State(NamedTuple):
     losses_left: int = 0
     orders_left: int = 0
     cuts_left: int = 0
+    register_losses_left: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Bound:
     orders: int = 0
     """Commands of operators."""
     cuts: int = 1
+    register_losses: int = 0
+    """How often the witness begins anew with nothing."""
     begins_alone: bool = False
     witness: bool = True
     crashes: bool = True
@@ -155,12 +160,14 @@ class World:
             disks=disks,
             register=register,
             before=None,
+            lost=None,
             network=frozenset(),
             questions=frozenset(),
             copying=frozenset(),
             losses_left=self.on.losses,
             orders_left=self.on.orders,
             cuts_left=self.on.cuts,
+            register_losses_left=self.on.register_losses,
         )
         for i in (0, 1):
             state = self.given(state, i, ms.LinkUp())
@@ -183,6 +190,12 @@ class World:
             yield from self.witness_hears(s, question)
         for copying in sorted(s.copying, key=repr):
             yield from self.seeds(s, copying)
+        if s.register_losses_left and s.register is not None:
+            left = s.register_losses_left - 1
+            yield (
+                "the witness loses its register",
+                s._replace(register=None, before=s.register, lost=s.register, register_losses_left=left),
+            )
         yield "a lease's time passes", self.later(s)
 
     def of_replica(self, s: State, i: int) -> Iterator[tuple[str, State]]:
@@ -194,11 +207,14 @@ class World:
             yield from self.leads(s, i, replica)
         if disk.fsynced < len(disk.log):
             yield f"{i} fsyncs", self.fsynced(s, i)
+            if replica.role != "leader":
+                yield f"{i} drops what waits", self.dropped(s, i)
         due = replica.deadline()
         if due is not None and due <= 0:
             yield f"{i} ticks", self.given(s, i, ms.Tick())
         if self.on.witness and self.listens(replica):
-            for register in dict.fromkeys((s.register, s.before)):
+            late = (s.before,) if s.before is not None or s.lost is not None else ()
+            for register in dict.fromkeys((s.register, *late)):
                 yield f"{i} reads {register}", self.given(s, i, ms.WitnessSaid(register))
         if self.on.crashes:
             yield f"{i} crashes", self.restarted(s, i)
@@ -314,6 +330,12 @@ class World:
         s = self.with_machine(self.on_disk(s, i, disk), i, self.born(i, disk))
         return self.given(s, 1 - i, ms.LinkLost())
 
+    def dropped(self, s: State, i: int) -> State:
+        """A follower's disk does not keep up."""
+        disk = s.disks[i]
+        s = self.on_disk(s, i, disk._replace(log=disk.log[: disk.fsynced]))
+        return self.given(s, i, ms.Dropped(disk.fsynced))
+
     def disk_lost(self, s: State, i: int) -> State:
         told = self.given_up(s, 1 - i)
         disk = Disk(ms.Saved(), s.disks[i].uuid + 1)
@@ -342,7 +364,7 @@ class World:
         """Without what can have no effect any more."""
         network = [told for told in s.network if self.can_matter(s, told)]
         kept = frozenset(told for told in network if not any(covers(other, told) for other in network))
-        questions = frozenset(q for q in s.questions if q.expect >= term_of(s.register))
+        questions = frozenset(q for q in s.questions if q.expect >= term_of(s.register) or s.register_losses_left)
         copying = frozenset(c for c in s.copying if c.term >= s.disks[c.to].saved.term)
         return s._replace(network=kept, questions=questions, copying=copying)
 
@@ -364,7 +386,7 @@ class World:
 
     def seen_as(self, s: State) -> model.State:
         replicas = tuple(self.replica_seen_as(s, i) for i in (0, 1))
-        register = s.register
+        register = s.register or s.lost
         assert register is not None
         seen = model.Register(
             register.term,

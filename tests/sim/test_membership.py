@@ -46,6 +46,23 @@ def test_the_table_is_exact_after_a_join_a_loss_a_goodbye_and_a_return() -> None
     assert known_to_all(grid) and not grid.wrong()
 
 
+def test_joins_and_losses_are_known_within_seconds_and_nobody_else_is_suspected() -> None:
+    grid = Members(60, 5)
+    grid.acquaint()
+    grid.run(10.0)
+    new, lost = grid.add(), grid.members[SiteId("s00007")]
+    new.start()
+    assert grid.until(new.site, State.ALIVE, within_s=15.0) < 3.0
+    lost.stop(goodbye=False)
+    assert grid.until(lost.site, State.LOST, within_s=30.0) < 10.0
+    raised = grid.counted("suspicions_raised")
+    lost.start()
+    assert grid.until(lost.site, State.ALIVE, within_s=15.0) < 3.0
+    # Streams are taken up and let go meanwhile: the other end is told, so that it does not take that for silence.
+    grid.run(40.0)
+    assert grid.counted("suspicions_raised") <= raised and not grid.wrong()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_lost_doubled_and_late_messages_make_nobody_lost(seed: int) -> None:
     faults = FaultsSpec(until_s=1e9, loss=0.2, duplicate=0.2, delay=0.3, delay_s=3.0)

@@ -15,7 +15,7 @@ import random
 import re
 import time
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import grpc
 import msgspec
@@ -24,10 +24,13 @@ from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
 from diana.adapters.grpc_transport.streams import Dialled
 from diana.engine.messages import Hello
-from diana.errors import DianaError
+from diana.errors import DianaError, one_line
 from diana.model.ids import SiteId, site_id
 from diana.wire import OLDEST_PROTOCOL, BadMessage
 from diana.wire.tls import Credentials, learn_site, load_credentials, open_channel, why_no_handshake
+
+if TYPE_CHECKING:
+    from diana.adapters.grpc_transport.noticed import Noticed
 
 __all__ = ["Address", "Dialler", "RefusedPeer", "SiteDialler", "check_hello", "reachable"]
 
@@ -68,6 +71,7 @@ class Host(Protocol):
     """What a dialler needs of the transport."""
 
     counters: Counters
+    noticed: Noticed
 
     def hello(self) -> Hello: ...
     def linked(self, site: SiteId) -> bool: ...
@@ -103,6 +107,8 @@ class _Caller:
             try:
                 link = await self._host.greet(Dialled(call, channel), site, way)
             except grpc.aio.AioRpcError as error:
+                if error.code() is grpc.StatusCode.PERMISSION_DENIED:
+                    self._host.noticed.turned_away(site, one_line(error.details() or "it gives no reason"))
                 await self._explain(error, site, way, credentials)
                 raise
             self._said = self._raw = ""

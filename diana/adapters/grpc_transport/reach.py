@@ -16,6 +16,7 @@ import grpc
 from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
 from diana.adapters.grpc_transport.verify import resolved, verify_site
+from diana.adapters.tasks import begin
 from diana.engine.effects import Contact
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
@@ -149,7 +150,7 @@ class Reach:
 
     def _look(self, site: SiteId) -> None:
         if site not in self._looking and len(self._looking) < LOOKS_AT_ONCE and not self._stopped:
-            task = self._looking[site] = asyncio.ensure_future(self._look_at(site))
+            task = self._looking[site] = begin(self._look_at(site), f"the look at {site}")
             task.add_done_callback(lambda _: self._looking.pop(site, None))
 
     async def _look_at(self, site: SiteId) -> None:

@@ -19,18 +19,13 @@ from typing import Any
 import grpc
 
 from diana.adapters.grpc_transport.book import Way
-from diana.adapters.grpc_transport.dialling import (
-    Address,
-    Dialler,
-    RefusedPeer,
-    SiteDialler,
-    check_hello,
-    reachable,
-)
+from diana.adapters.grpc_transport.dialling import Address, Dialler, RefusedPeer, SiteDialler, reachable
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, Link, Stream, envelope, read_hello
+from diana.adapters.grpc_transport.noticed import Noticed
 from diana.adapters.grpc_transport.reach import Reach
 from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
 from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
+from diana.adapters.tasks import begin, keep_up
 from diana.engine.effects import Contact
 from diana.engine.events import Event, PeerDown, PeerUp, Received
 from diana.engine.messages import Hello, Message
@@ -73,6 +68,7 @@ class GrpcTransport:
         """`peers`: static addresses, `host:port` or `site@host:port`. ValueError for one that is neither. `tunnel`:
         the gRPC address by which a neighbour relays to a site, empty where none can."""
         self.counters = Counters()
+        self.noticed = Noticed()
         self._hello = hello
         self._keys = keys
         self._vo = load_credentials(keys).identity().vo
@@ -175,7 +171,7 @@ class GrpcTransport:
     async def start(self) -> None:
         for address in self._static:
             self._dial(address, hint=False)
-        self._spawn(self._tidy())
+        self._tasks.add(keep_up(self._tidy, "closing idle streams"))
 
     def add_address(self, text: str) -> None:
         """A hint that a peer may listen at `host:port` or `site@host:port`. Bad hints are ignored."""
@@ -204,7 +200,7 @@ class GrpcTransport:
         if address in self._dialling or address.site == self._hello.site:
             return
         dialler = Dialler(address, self, self._vo, self._keys, self._rng, hint=hint)
-        task = self._dialling[address] = asyncio.create_task(dialler.run())
+        task = self._dialling[address] = keep_up(dialler.run, f"dialling {address.where}")
         task.add_done_callback(lambda _: self._dialling.pop(address, None))
 
     def _keep_or_not(self, site: SiteId) -> None:
@@ -217,8 +213,8 @@ class GrpcTransport:
     def _have(self, site: SiteId) -> None:
         """Dial the site, by any way, as long as a stream to it is wanted."""
         if site not in self._having and not self._stopped:
-            task = asyncio.create_task(SiteDialler(site, self, self._vo, self._keys, self._rng).run())
-            self._having[site] = task
+            dialler = SiteDialler(site, self, self._vo, self._keys, self._rng)
+            task = self._having[site] = keep_up(dialler.run, f"dialling {site}")
             task.add_done_callback(lambda _: self._had(site))
 
     def _had(self, site: SiteId) -> None:
@@ -276,7 +272,8 @@ class GrpcTransport:
             await stream.write(self._first_envelope(""))
             peer = await read_hello(stream, self._hello)
         linked = self._links.get(site)
-        refusal = self.reach.refuses(site) or check_hello(self._hello, peer, proven=site, linked=linked)
+        check, where = self.noticed.check, "" if way.tunnel else way.where
+        refusal = self.reach.refuses(site) or check(self._hello, peer, proven=site, linked=linked, where=where)
         if refusal:
             raise RefusedPeer(refusal)
         if not way.tunnel:
@@ -316,7 +313,7 @@ class GrpcTransport:
         return bool(idle)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = begin(work, "telling of a stream")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -344,7 +341,8 @@ class GrpcTransport:
                 peer = await read_hello(stream, self._hello)
         except (BadMessage, TimeoutError) as error:
             raise RefusedPeer(str(error) or "no Hello came") from None
-        refusal = check_hello(self._hello, peer, proven=proven.name, linked=self._links.get(SiteId(proven.name)))
+        linked, where = self._links.get(SiteId(proven.name)), host_of(context.peer())
+        refusal = self.noticed.check(self._hello, peer, proven=proven.name, linked=linked, where=where)
         if refusal:
             raise RefusedPeer(refusal)
         try:

@@ -41,7 +41,8 @@ def ensure(data: DataDir) -> socket.socket:
     found = connect(data)
     if found is not None:
         return found
-    data.spawner.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Its folder alone: a data directory that was moved or deleted is not made anew.
+    data.spawner.mkdir(mode=0o700, exist_ok=True)
     _start(data)
     by_s = time.monotonic() + _START_WAIT_S
     while time.monotonic() < by_s:

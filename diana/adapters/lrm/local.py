@@ -35,6 +35,7 @@ from diana.adapters.lrm.spawner.protocol import (
 )
 from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
 from diana.adapters.lrm.wire import Wire
+from diana.adapters.tasks import begin, keep_up
 from diana.engine.effects import Kill, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
@@ -108,7 +109,7 @@ class LocalLrm:
     async def connect(self) -> None:
         """Connected, inventory taken, LrmReady emitted on return. DianaError, or later attempts go on in silence."""
         self._first = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep_up())
+        self._keeper = keep_up(self._keep_up, "the connection to the spawner")
         await self._first
 
     async def close(self, *, stop_spawner: bool = False) -> None:
@@ -203,6 +204,17 @@ class LocalLrm:
             self._spawn_task(self._work_off())
 
     async def _work_off(self) -> None:
+        """What could not be worked off on a fault of ours is dropped with the connection: the engine orders it anew, as
+        the next inventory has none of it."""
+        try:
+            await self._each_waiting()
+        except Exception:
+            _log.critical("orders could not be worked off; the spawner is greeted anew", exc_info=True)
+            self._waiting.clear()
+            if self._wire is not None:
+                self._wire.abort()
+
+    async def _each_waiting(self) -> None:
         """Orders that need the disk, and what came after them, one by one."""
         loop = asyncio.get_running_loop()
         while self._waiting:
@@ -223,6 +235,10 @@ class LocalLrm:
             return self._preparer.prepare(order, self._plans.renderer(order), indices)
         except ValueError as fault:
             return self._preparer.refuse(order, indices, str(fault))
+        except Exception as fault:
+            # Of these jobs alone: others must not wait for them for ever.
+            _log.critical("%s: jobs could not be prepared", order.subgroup, exc_info=True)
+            return self._preparer.refuse(order, indices, f"internal error ({fault!r}); see the node's log")
 
     def _hand_on(self, order: Start, prepared: Prepared) -> None:
         # A run that was not claimed before a new inventory must not be claimed after it: the engine may have
@@ -313,10 +329,10 @@ class LocalLrm:
             try:
                 sock = await loop.run_in_executor(self._making, launch.ensure, self._data)
                 wire = await Wire.over(sock, self._on_message)
-            except (DianaError, OSError) as fault:
+            except Exception as fault:
                 if self._first is not None and not self._first.done():
                     self._first.set_exception(fault if isinstance(fault, DianaError) else DianaError(str(fault)))
-                _log.error("%s", fault)
+                _log.error("%s", fault, exc_info=None if isinstance(fault, DianaError | OSError) else fault)
             else:
                 began_s = loop.time()
                 await self._serve(wire)
@@ -349,6 +365,6 @@ class LocalLrm:
             wire.abort()
 
     def _spawn_task(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+        task = begin(work, "an order or an end of jobs")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

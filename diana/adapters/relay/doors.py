@@ -16,6 +16,7 @@ import grpc
 
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, End, NoWay, SocketEnd, join
 from diana.adapters.relay.offers import Offers
+from diana.adapters.tasks import begin
 from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 
@@ -121,7 +122,7 @@ class Doors:
             return None
         door = self._doors[site] = _Door(path, listening)
         # Who dials meanwhile waits in the socket's backlog.
-        door.opening = asyncio.ensure_future(self._serve(site, door))
+        door.opening = begin(self._serve(site, door), f"the door to {site}")
         return door
 
     async def _serve(self, site: SiteId, door: _Door) -> None:

@@ -7,10 +7,12 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 import grpc
 
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, connect, join
+from diana.adapters.tasks import begin, keep_up
 from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 
@@ -57,7 +59,7 @@ class Offering:
         return tuple(sorted(self._standing))
 
     def start(self) -> None:
-        self._task = asyncio.ensure_future(self._run())
+        self._task = keep_up(self._run, "offering tunnels")
 
     async def stop(self) -> None:
         tasks = [*self._offers.values(), *self._tunnels, *([self._task] if self._task else [])]
@@ -72,7 +74,7 @@ class Offering:
                 self._offers.pop(site).cancel()
             for site in now:
                 if site not in self._offers:
-                    self._offers[site] = asyncio.create_task(self._offer_always(site))
+                    self._offers[site] = keep_up(partial(self._offer_always, site), f"the offer at {site}")
             await self._changed()
 
     async def _offer_always(self, site: SiteId) -> None:
@@ -106,7 +108,7 @@ class Offering:
                     self._standing.add(site)
                     _log.info("%s cannot dial this site: it relays to it from now on", site)
                 if ticket.number and len(self._tunnels) < MOST_TUNNELS:
-                    task = asyncio.create_task(self._answer(stub, ticket))
+                    task = begin(self._answer(stub, ticket), f"a tunnel by way of {site}")
                     self._tunnels.add(task)
                     task.add_done_callback(self._tunnels.discard)
         finally:

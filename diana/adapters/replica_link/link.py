@@ -56,8 +56,10 @@ class ReplicaLink:
         hello: Callable[[], Any],
         ears: Ears,
         rng: random.Random,
+        other: Callable[[], str] = lambda: "",
     ) -> None:
-        """`hello` makes this machine's ReplicaHello."""
+        """`hello` makes this machine's ReplicaHello. `other`: the only machine that is spoken to; empty: any."""
+        self._other = other
         self._site = site
         self._vo = vo
         self._keys = keys
@@ -97,7 +99,9 @@ class ReplicaLink:
         await of_this_site(context, self._site, self._vo)
         first = await anext(requests, None)
         why = self._why_not(first)
-        await context.write(replica_pb2.ReplicaFrame(hello=self._hello()))
+        if not why or not self._is_third(first):
+            # Of version and name the other judges too; a third machine would take a hello for a welcome.
+            await context.write(replica_pb2.ReplicaFrame(hello=self._hello()))
         if why:
             self._refused(why)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, why)
@@ -159,9 +163,17 @@ class ReplicaLink:
                 f"{other.machine} ({other.release[:40]}) speaks version {other.version} of replicas, "
                 f"this machine {own.version}; upgrade both"
             )
+        if self._is_third(first):
+            return (
+                f"{self._site}'s two machines that lead it are {own.machine} and {self._other()}, not {other.machine}; "
+                "a site has one standby"
+            )
         if other.machine == own.machine:
             return f"both machines of {self._site} are called {own.machine}; set another machine in one's site.toml"
         return ""
+
+    def _is_third(self, first: Any) -> bool:
+        return first is not None and self._other() not in ("", first.hello.machine)
 
     def _refused(self, why: str) -> None:
         if why != self._said:

@@ -27,6 +27,8 @@ from diana.wire.tls import load_credentials, open_channel
 CHUNK_BYTES = 1 << 20
 NAMES = 10_000
 """Of blobs, in one message."""
+SILENT_S = 10.0
+"""For so long an upload's next chunk is waited for. A seed's first one takes as long as copying the journal."""
 
 _log = logging.getLogger("diana.standby")
 
@@ -149,11 +151,13 @@ class Fetcher:
         digest, told = hashlib.sha256(), ""
         try:
             with to.open("wb") as file:
-                async for chunk in call(request):
+                async for chunk in _in_time(call(request), SILENT_S if wanted else None):
                     digest.update(chunk.data)
                     await asyncio.to_thread(file.write, chunk.data)
                     told = chunk.sha256 or told
                 await asyncio.to_thread(_flushed, file)
+        except TimeoutError:
+            raise Unreachable(f"the machine at {address}: nothing came for {SILENT_S:g} s; it is asked again") from None
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise FileNotFoundError(wanted) from None
@@ -164,6 +168,18 @@ class Fetcher:
             # It would be the same each time, and what waits for it would wait for ever.
             _log.error("upload %s is damaged on the machine at %s; submit its group again", wanted, address)
             raise FileNotFoundError(wanted)
+
+
+async def _in_time(chunks: AsyncIterator[Any], silent_s: float | None) -> AsyncIterator[Any]:
+    """TimeoutError when one does not come in time."""
+    coming = aiter(chunks)
+    while True:
+        try:
+            async with asyncio.timeout(silent_s):
+                chunk = await anext(coming)
+        except StopAsyncIteration:
+            return
+        yield chunk
 
 
 async def _chunks(path: Path) -> AsyncIterator[Any]:

@@ -38,6 +38,8 @@ _FINAL = (
     grpc.StatusCode.UNIMPLEMENTED,
     grpc.StatusCode.INVALID_ARGUMENT,
 )
+_NO_CONNECTION = "failed to connect"
+"""How gRPC begins what it says of an address where nobody answers; the rest is for those who debug it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -59,6 +61,8 @@ class Fetched:
     """This source cannot or may not serve them; asking it again is of no use."""
     spoiled: list[Wanted] = field(default_factory=list)
     """Wrong content, begun elsewhere: to be asked again from the start."""
+    away: dict[int, str] = field(default_factory=dict)
+    """By `id` of a refused file: the machine of that site it lies on, which is away and expected back."""
     broken: str = ""
     """Why the stream ended early."""
     bytes_moved: int = 0
@@ -66,6 +70,14 @@ class Fetched:
 
 class LocalFault(DianaError):
     """Our own disk refused. No other source can help."""
+
+
+class Away(Unreachable):
+    """What holds it is a machine of that site which is not in touch just now, and expected back."""
+
+    def __init__(self, text: str, machine: str) -> None:
+        super().__init__(text)
+        self.machine = machine
 
 
 class _Broken(Exception):
@@ -81,6 +93,10 @@ class Fetcher:
         self.pace = Pace(limits.rate_bytes_per_s)
         self._all = asyncio.Semaphore(limits.streams)
         self._per_site: dict[SiteId, asyncio.Semaphore] = {}
+
+    def reaches(self, site: SiteId) -> bool:
+        """Whether there is a channel to it just now."""
+        return self._channel_for(site) is not None
 
     async def fetch(self, site: SiteId, wanted: Sequence[Wanted]) -> Fetched:
         """One try. LocalFault when the disk refuses. Parts are left closed, complete ones under their final names."""
@@ -243,6 +259,8 @@ class _Stream:
             except OSError as fault:
                 wanted.part.discard()
                 raise _local_fault(wanted, fault) from None
+            if ended and frame.away:
+                self.result.away[id(wanted)] = _one_line(frame.away)
             if ended:
                 over.add(frame.file)
                 outcomes.append((frame.file, outcome))
@@ -350,6 +368,8 @@ def _one_line(text: str) -> str:
 
 def _reason(fault: BaseException) -> str:
     if isinstance(fault, grpc.aio.AioRpcError):
+        if fault.code() is grpc.StatusCode.UNAVAILABLE and _NO_CONNECTION in (fault.details() or ""):
+            return "it does not answer"
         return _one_line(str(fault.details() or fault.code().name))
     if isinstance(fault, TimeoutError):
         return "nothing came for too long"

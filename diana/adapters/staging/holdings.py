@@ -13,10 +13,11 @@ from typing import NamedTuple, Protocol
 
 from diana.adapters.staging.catalogue import Catalogue, LocalFile
 from diana.adapters.staging.manifests import ManifestText
-from diana.adapters.staging.paths import NotPlain, absolute_parts, open_file
+from diana.adapters.staging.paths import NotPlain, absolute_parts, files_below, open_file
 from diana.adapters.staging.refs import (
     BlobRef,
     DatasetRef,
+    GatheredRef,
     LogRef,
     ManifestRef,
     OutputRef,
@@ -39,6 +40,10 @@ class Reader(NamedTuple):
     name: str
 
 
+UNKNOWN_BYTES = 1 << 62
+"""Of content that ends where it ends."""
+
+
 class NotHere(Unreachable):
     """This site does not hold what was asked for, or no longer as it was."""
 
@@ -47,6 +52,7 @@ class Content(Protocol):
     """What is served, of the caller's to close."""
 
     size_bytes: int
+    """Or UNKNOWN_BYTES."""
     sha256: str
     """Empty where the receiver knows better."""
 
@@ -91,6 +97,26 @@ class Opened:
         os.close(self.fd)
 
 
+class Names:
+    """The names of the regular files below a folder, one a line; links are not followed, hidden files not shown."""
+
+    sha256 = ""
+
+    def __init__(self, root: Path) -> None:
+        names = sorted(files_below(root)) if root.is_dir() else []
+        self._text = "".join(f"{name}\n" for name in names if name.isprintable()).encode()
+        self.size_bytes = len(self._text)
+
+    def read(self, count: int, offset: int) -> bytes:
+        return self._text[offset : offset + count]
+
+    def same(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class Holdings:
     """Methods block: call them from a data thread."""
 
@@ -101,6 +127,8 @@ class Holdings:
         self.replicas = replicas
         self.member_may_read: Callable[[str, str, str], bool] = lambda *_: False
         """Whether this site gave that machine of its own an order that names the reference, with this content."""
+        self.elsewhere: Callable[[str], Content] | None = None
+        """Where else outputs and logs of this site may lie (`beside.py`)."""
 
     def open(self, text: str, reader: Reader, sha256: str = "") -> Content:
         """Denied, NotHere or UsageError, each naming the reference and this site. With `sha256` that content of a
@@ -110,6 +138,8 @@ class Holdings:
             self._authorise(ref, text, reader, sha256)
             return self._open(ref, text, sha256_hex(sha256) if sha256 else "")
         except FileNotFoundError:
+            if self.elsewhere is not None and isinstance(ref, OutputRef | LogRef):
+                return self.elsewhere(text)
             raise NotHere(f"{text}: not at site {self.site}") from None
         except NotPlain:
             raise NotHere(f"{text}: not a regular file at site {self.site}; register a regular file") from None
@@ -120,9 +150,10 @@ class Holdings:
         if reader.kind == "site":
             if isinstance(ref, DatasetRef | WholeRef | ManifestRef | BlobRef) or reader.name == self.site:
                 return
-            group = ref.group if isinstance(ref, LogRef) else group_of(ref.subgroup)
-            if reader.name == origin_of(group):
-                return
+            if not isinstance(ref, GatheredRef):
+                group = ref.group if isinstance(ref, LogRef) else group_of(ref.subgroup)
+                if reader.name == origin_of(group):
+                    return
         home, _, machine = reader.name.partition("/")
         if reader.kind == "member" and home == self.site and self.member_may_read(machine, text, sha256):
             return
@@ -143,6 +174,9 @@ class Holdings:
                 return Opened(fd, sha256="", frozen=True)
             case LogRef(_, segment):
                 return Opened(open_file(self.data.logs_root, parts_of(segment)), sha256="", frozen=False)
+            case GatheredRef(group, name):
+                folder = self.data.gathered(group)
+                return Opened(open_file(folder, parts_of(name)), sha256="", frozen=True) if name else Names(folder)
 
     def _open_dataset(self, ref: DatasetRef, sha256: str) -> Opened:
         text = f"dataset:{ref.dataset}/{ref.file}"

@@ -8,18 +8,20 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from diana.adapters.staging.beside import Beside
 from diana.adapters.staging.cache import room_bytes
-from diana.adapters.staging.client import Fetcher, LocalFault, Wanted
+from diana.adapters.staging.client import Away, Fetcher, LocalFault, Wanted
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.parts import Mismatch, PartFile
 from diana.adapters.staging.paths import drop_file, folder, make_folders, open_plain, sync_folders
-from diana.adapters.staging.refs import output_ref, parts_of, sha256_hex
+from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
 from diana.adapters.staging.sources import Search, bring
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.uploads import upload
@@ -27,11 +29,22 @@ from diana.adapters.staging.urls import Urls
 from diana.engine.effects import Gather
 from diana.errors import Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey, OutputFile
-from diana.model.ids import SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.model.urls import is_url
 
 _MODE = 0o644
+
+
+class Lacking(Unreachable):
+    """Outputs of `jobs` are nowhere on this machine, and the site's other one cannot give them now."""
+
+    def __init__(self, fault: Unreachable, machine: str, outputs: Sequence[OutputFile]) -> None:
+        super().__init__(str(fault))
+        self.machine = machine if isinstance(fault, Away) else ""
+        """Where they lie, if that is away."""
+        self.jobs = IndexSet.of({output.index for output in outputs})
 
 
 class Outputs:
@@ -44,6 +57,8 @@ class Outputs:
         self._pool = pool
         self._limits = limits
         self._urls = urls
+        self.beside: Beside | None = None
+        """The site's other machine, which may have what a leader before this one collected or gathered."""
 
     async def gather(self, order: Gather, facts: Facts) -> int:
         """All outputs of the batch in place and durable; gives the bytes that travelled. DianaError names file and
@@ -59,8 +74,10 @@ class Outputs:
         root = Path(order.to) if order.to else self._data.gathered(order.key.group)
         outputs = _checked([o for o in facts.outputs if o.index not in order.skip])
         if order.source == self._site:
-            await in_thread(self._pool, self._move_all, order.key, outputs, root)
-            return 0
+            lacking = await in_thread(self._pool, self._move_all, order.key, outputs, root)
+            not_here = {output.name for output in lacking}
+            await in_thread(self._pool, _settle, root, [output for output in outputs if output.name not in not_here])
+            return await self._from_beside(order.key, lacking, root) if lacking else 0
         searches = await in_thread(self._pool, self._searches, order, outputs, root)
         try:
             moved = await bring(self._fetcher, searches, self._limits)
@@ -74,9 +91,7 @@ class Outputs:
         """What is not yet there, in a folder that has room for it."""
         _make_folder(root)
         lacking = [o for o in outputs if not _stands(root, o)]
-        need_bytes = sum(o.size_bytes for o in lacking)
-        if need_bytes > (free_bytes := room_bytes(root, self._limits)):
-            raise LocalFault(f"{root}: {need_bytes} bytes of outputs, room for {max(free_bytes, 0)}; free some space")
+        self._make_room(root, lacking)
         return [
             Search(
                 Wanted(output_ref(order.key.subgroup, order.key.epoch, o.name), _part(order.key, o, root)),
@@ -85,11 +100,64 @@ class Outputs:
             for o in lacking
         ]
 
-    def _move_all(self, key: FactsKey, outputs: Sequence[OutputFile], root: Path) -> None:
+    def _make_room(self, root: Path, lacking: Sequence[OutputFile]) -> None:
+        """LocalFault without."""
         _make_folder(root)
+        need_bytes = sum(o.size_bytes for o in lacking)
+        if need_bytes > (free_bytes := room_bytes(root, self._limits)):
+            raise LocalFault(f"{root}: {need_bytes} bytes of outputs, room for {max(free_bytes, 0)}; free some space")
+
+    async def _from_beside(self, key: FactsKey, lacking: Sequence[OutputFile], root: Path) -> int:
+        """Collected by this site while its other machine led: what it has there is copied. Lacking says which jobs'
+        outputs nobody can bring now."""
+        name, beside = lacking[0].name, self.beside
+        if beside is None:
+            raise Unreachable(f"output {name}: neither collected at site {self._site} nor below {root}")
+        try:
+            return await self._bring_beside(
+                beside, root, lacking, lambda o: (output_ref(key.subgroup, key.epoch, o.name), _part(key, o, root))
+            )
+        except Unreachable as fault:
+            raise Lacking(beside.trouble(f"output {name}") or fault, beside.machine, lacking) from None
+
+    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+        """What stands in the group's own folder on the other machine alone is copied here. Unreachable (Away)."""
+        if self.beside is None:
+            return
+        root, key = self._data.gathered(group), FactsKey(group, SubgroupId(group), 0, 0)
+        lacking = await in_thread(self._pool, lambda: [o for o in _checked(list(outputs())) if not stands(root, o)])
+        if lacking:
+            await self._bring_beside(
+                self.beside, root, lacking, lambda o: (f"gathered:{group}/{o.name}", _part(key, o, root))
+            )
+
+    async def _bring_beside(
+        self,
+        beside: Beside,
+        root: Path,
+        lacking: Sequence[OutputFile],
+        how: Callable[[OutputFile], tuple[str, PartFile]],
+    ) -> int:
+        if trouble := beside.trouble(f"output {lacking[0].name}"):
+            raise trouble
+        searches = [Search(Wanted(*how(o)), (beside.name,), name=f"output {o.name}") for o in lacking]
+        await in_thread(self._pool, self._make_room, root, lacking)
+        try:
+            moved = await bring(self._fetcher, searches, self._limits)
+        except BaseException:
+            await in_thread(self._pool, _discard, searches)
+            raise
+        await in_thread(self._pool, _settle, root, lacking)
+        return moved
+
+    def _move_all(self, key: FactsKey, outputs: Sequence[OutputFile], root: Path) -> list[OutputFile]:
+        """Gives those that are nowhere on this machine."""
+        _make_folder(root)
+        lacking = []
         for output in outputs:
             try:
-                self._move(key, output, root)
+                if not self._move(key, output, root):
+                    lacking.append(output)
             except Mismatch as fault:
                 raise UsageError(f"output {output.name} at site {self._site}: {fault}") from None
             except OSError as fault:
@@ -97,10 +165,11 @@ class Outputs:
                     f"output {output.name}: cannot be put below {root}: {fault.strerror};"
                     " make room there or give the node the right"
                 ) from None
-        _settle(root, outputs)
+        return lacking
 
-    def _move(self, key: FactsKey, output: OutputFile, root: Path) -> None:
-        """Rename where that is possible, else copy. A file with other links could change later: copied."""
+    def _move(self, key: FactsKey, output: OutputFile, root: Path) -> bool:
+        """Rename where that is possible, else copy. Of two machines the other one may lead before it is known that the
+        file was moved: there it keeps its first name until it is dropped. False: it is neither there nor here."""
         parts = parts_of(output.name)
         try:
             with folder(self._data.collected(key.subgroup, key.epoch), parts[:-1]) as source:
@@ -109,20 +178,30 @@ class Outputs:
                     status = os.fstat(fd)
                     if status.st_size != output.size_bytes:
                         raise Mismatch(f"has {status.st_size} bytes, not the {output.size_bytes} it had when collected")
-                    if status.st_nlink != 1 or not _renamed(source, fd, root, parts):
+                    put = _renamed if self.beside is None else _linked
+                    if not put(source, fd, root, parts):
                         _copy(fd, _part(key, output, root))
                 finally:
                     os.close(fd)
         except FileNotFoundError:
-            if not _stands(root, output):
-                raise Unreachable(
-                    f"output {output.name}: neither collected at site {self._site} nor below {root}"
-                ) from None
+            return _stands(root, output)
+        return True
 
     def drop(self, key: FactsKey, facts: Facts) -> None:
         """In a data thread: the origin has them, delete our copies. Done before is fine."""
         for output in _checked(facts.outputs):
             drop_file(self._data.collected(key.subgroup, key.epoch), parts_of(output.name))
+
+
+def stands(root: Path, output: OutputFile) -> bool:
+    """Whether a file of that name stands there; what it holds was checked when it came. Blocks."""
+    parts = parts_of(output.name)
+    try:
+        with folder(root, parts[:-1]) as at:
+            os.close(open_plain(at, parts[-1]))
+    except OSError:
+        return False
+    return True
 
 
 def _checked(outputs: Sequence[OutputFile]) -> list[OutputFile]:
@@ -161,8 +240,35 @@ def _stands(root: Path, output: OutputFile) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == output.sha256
 
 
+def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
+    """Give it a second name. False when that cannot be, or it has further names, by which it could change later."""
+    name, mine = parts[-1], os.fstat(fd)
+    with folder(root, parts[:-1], create=True) as at:
+        with suppress(FileNotFoundError):
+            there = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
+                return mine.st_nlink == 2
+        if mine.st_nlink != 1:
+            return False
+        os.fchmod(fd, _MODE)
+        spare = f"{PART_PREFIX}{hashlib.sha256(name.encode()).hexdigest()[:24]}"
+        with suppress(FileNotFoundError):
+            os.unlink(spare, dir_fd=at)
+        try:
+            os.link(name, spare, src_dir_fd=source, dst_dir_fd=at, follow_symlinks=False)
+        except OSError as fault:
+            if fault.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+                raise
+            return False
+        os.rename(spare, name, src_dir_fd=at, dst_dir_fd=at)
+    return True
+
+
 def _renamed(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
-    """False when the folders lie on different file systems."""
+    """False when the folders lie on different file systems, or the file has further names, by which it could change
+    later."""
+    if os.fstat(fd).st_nlink != 1:
+        return False
     os.fchmod(fd, _MODE)
     with folder(root, parts[:-1], create=True) as at:
         try:

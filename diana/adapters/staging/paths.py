@@ -132,3 +132,13 @@ def drop_file(root: Path, parts: Sequence[str]) -> None:
     """Delete a file below `root`; nothing there is fine. Its folder stays: others may be putting files there."""
     with suppress(FileNotFoundError), folder(root, parts[:-1]) as at:
         os.unlink(parts[-1], dir_fd=at)
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """Names of the regular files, relative; links are not followed and hidden files not shown."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = os.path.join(where, name)
+            if not name.startswith(".") and stat.S_ISREG(os.lstat(path).st_mode):
+                yield os.path.relpath(path, folder)

@@ -69,7 +69,15 @@ class LogRef(NamedTuple):
     segment: str
 
 
-Ref = DatasetRef | WholeRef | ManifestRef | BlobRef | OutputRef | LogRef
+class GatheredRef(NamedTuple):
+    """`gathered:GROUP/NAME`: a file in the group's own folder of gathered outputs; `gathered:GROUP`: the names of all
+    files there, one a line. For the other machine of the site alone."""
+
+    group: GroupId
+    name: str = ""
+
+
+Ref = DatasetRef | WholeRef | ManifestRef | BlobRef | OutputRef | LogRef | GatheredRef
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -142,6 +150,11 @@ def parse_ref(text: str) -> Ref:
         if not is_group_id(group) or group == rest:
             raise BadName(f"log segment {rest[:120]!a}: want GROUP/SEGMENT")
         return LogRef(GroupId(group), rest)
+    if scheme == "gathered":
+        group, slash, name = rest.partition("/")
+        if not is_group_id(group):
+            raise BadName(f"gathered output {rest[:120]!a}: want GROUP/NAME")
+        return GatheredRef(GroupId(group), "/".join(parts_of(name)) if slash else "")
     raise BadName(f"reference {text[:120]!a}: want dataset:NAME/FILE, blob:SHA256, output: or log:")
 
 

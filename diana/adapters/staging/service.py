@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from diana.adapters.staging.holdings import Content, Holdings, NotHere, Reader, changed
+from diana.adapters.staging.client import Away
+from diana.adapters.staging.holdings import UNKNOWN_BYTES, Content, Holdings, NotHere, Reader, changed
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.pace import Pace
 from diana.errors import DianaError
@@ -179,7 +180,7 @@ class _Sending:
         try:
             file = self._file or self._begin()
             data = file.read(min(self._stop - self._at, max(room, 1)), self._at)
-            last = self._at + len(data) >= self._stop
+            last = self._at + len(data) >= self._stop or (not data and file.size_bytes == UNKNOWN_BYTES)
             if not last and not data:
                 raise changed(self._ref, self._site)
             if last and not file.same():
@@ -190,7 +191,8 @@ class _Sending:
             self._at += len(data)
             return frame
         except DianaError as refusal:
-            return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=str(refusal))
+            away = refusal.machine if isinstance(refusal, Away) else ""
+            return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=str(refusal), away=away)
         except OSError as fault:
             text = f"{self._ref}: {fault.strerror} at site {self._site}"
             return data_pb2.ReadFrame(file=self._number, offset=self._at, last=True, error=text)

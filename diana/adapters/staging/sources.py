@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from diana.adapters.staging.client import Fetched, Fetcher, Wanted
+from diana.adapters.staging.client import Away, Fetched, Fetcher, Wanted
 from diana.adapters.staging.limits import StagingLimits
 from diana.errors import Unreachable
 from diana.model.ids import SiteId
@@ -31,6 +31,8 @@ class Search:
     furthest: int = 0
     """Most bytes of it that were ever here."""
     refusals: dict[SiteId, str] = field(default_factory=dict)
+    away: str = ""
+    """The machine of a source that has it and is away, expected back."""
     trouble: str = ""
 
     def source(self) -> SiteId | None:
@@ -63,7 +65,8 @@ class Search:
 
 async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLimits) -> int:
     """All files under their final names; gives the bytes that travelled. Unreachable names the first file that cannot
-    be had and what each source said; LocalFault when our disk refuses. Unfinished parts are then left, closed."""
+    be had and what each source said (Away: a machine there has it); LocalFault when our disk refuses. Unfinished parts
+    are then left, closed."""
     loop = asyncio.get_running_loop()
     pending = list(searches)
     moved = 0
@@ -77,7 +80,8 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
         further = [search.went_further() for search in pending]
         for search in pending:
             if search.source() is None:
-                raise Unreachable(f"{search.title()}: {search.why()}")
+                text = f"{search.title()}: {search.why()}"
+                raise Away(text, search.away) if search.away else Unreachable(text)
         if done or any(further):
             last_news_s, pause_s = loop.time(), limits.retry_first_s
             for search in pending:
@@ -115,6 +119,7 @@ async def _ask_one(fetcher: Fetcher, site: SiteId, asked: Sequence[Search]) -> F
         key = id(search.wanted)
         if key in refused:
             search.refusals[site] = refused[key]
+            search.away = result.away.get(key, search.away)
         elif key in spoiled:
             search.spoiled += 1
             if search.spoiled >= _SPOILED_MOST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -19,7 +20,10 @@ async def in_thread(pool: Executor, work: Callable[P, T], *args: P.args, **kwarg
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        await asyncio.wait([future])
+        while not future.done():
+            # Cancelled twice, it waits all the same.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([future])
         if not future.cancelled():
             future.exception()
         raise

@@ -71,9 +71,12 @@ class Dialler:
         self._greeted = greeted
         self._pool = ThreadPoolExecutor(2, "member-send")
         self._hint = ""
-        self._said = ""
         self.address = ""
         """Of who is attached to now; empty: nobody."""
+        self.since_s = clock()
+        """When that began."""
+        self.why_not = ""
+        """Said last of why it is nobody."""
         self.data_channel: grpc.aio.Channel | None = None
 
     async def run(self) -> None:
@@ -105,22 +108,26 @@ class Dialler:
         try:
             stream = _Stream(self, orders, self.data_channel)
             began = await stream.greet()
-            self.address, self._said = address, ""
+            self.address, self.since_s, self.why_not = address, self._clock(), ""
             _log.info("attached to %s", address)
             if self._greeted is not None:
                 await self._greeted(address)
             await stream.serve()
         except (_Refused, ValueError, TimeoutError, OSError) as fault:
             self._say(f"{address}: {one_line(str(fault)) or 'no answer'}")
-        except grpc.RpcError as fault:
+        except (grpc.RpcError, asyncio.InvalidStateError) as fault:
+            # The second is what grpc says of a call that is over already.
             self._say(f"{address}: {_reason(fault)}")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # grpc raises it as well when a channel is closed under its calls.
+        except Exception:
+            _log.critical("%s: the stream ends on a fault of ours", address, exc_info=True)
         finally:
-            self.address = ""
+            if self.address:
+                self.address, self.since_s = "", self._clock()
             self._member.detached()
             channel, self.data_channel = self.data_channel, None
             for each in (orders, channel):
@@ -129,9 +136,9 @@ class Dialler:
         return began
 
     def _say(self, text: str) -> None:
-        if text != self._said:
+        if text != self.why_not:
             _log.warning("not attached: %s", text)
-            self._said = text
+            self.why_not = text
 
 
 class _Stream:
@@ -293,6 +300,8 @@ class _Stream:
                 # Raises what the other side had to say.
                 raise ValueError(await call.details() or "the deliveries' stream ended")
             open_tickets.discard(ack.ticket)
+            if kept := self._of._member.ends.get(ack.ticket):
+                kept.delivered = True
 
     async def _deliver(self, call: Call, open_tickets: set[int], acks: asyncio.Task[None]) -> None:
         while True:

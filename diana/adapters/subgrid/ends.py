@@ -23,7 +23,7 @@ _ROWS_PER_BATCH = 5_000
 class Kept:
     """One batch of ends. Rows that are forgotten leave it."""
 
-    __slots__ = ("epoch", "facts", "left", "subgroup", "ticket")
+    __slots__ = ("delivered", "epoch", "facts", "left", "subgroup", "ticket")
 
     def __init__(self, ticket: int, subgroup: SubgroupId, epoch: int, facts: Facts) -> None:
         self.ticket = ticket
@@ -31,6 +31,8 @@ class Kept:
         self.epoch = epoch
         self.facts = facts
         self.left = set(range(len(facts.indices)))
+        self.delivered = False
+        """Somebody who led since this process began has it."""
 
     def now(self) -> Facts:
         """Of those rows nobody has forgotten."""
@@ -83,8 +85,9 @@ class EndBook:
             out.append(kept)
         return out
 
-    def forget(self, runs: list[Run]) -> list[tuple[SubgroupId, int, OutputFile]]:
-        """What of these was collected here and is needed no more."""
+    def forget(self, runs: list[Run], *, delivered: bool = False) -> list[tuple[SubgroupId, int, OutputFile]]:
+        """What of these was collected here and is needed no more. `delivered`: only what was: a machine that told ends
+        while it led itself may be the only one that has these outputs."""
         gone: dict[int, set[int]] = {}
         for run in runs:
             place = self._of_run.pop(run, None)
@@ -95,7 +98,8 @@ class EndBook:
         leavings: list[tuple[SubgroupId, int, OutputFile]] = []
         for ticket, indices in gone.items():
             kept = self._batches[ticket]
-            leavings += [(kept.subgroup, kept.epoch, o) for o in kept.facts.outputs if o.index in indices]
+            if kept.delivered or not delivered:
+                leavings += [(kept.subgroup, kept.epoch, o) for o in kept.facts.outputs if o.index in indices]
             if not kept.left:
                 del self._batches[ticket]
         return leavings

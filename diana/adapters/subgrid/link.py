@@ -7,6 +7,7 @@ has ended takes no orders: the engine gives them anew when the machine is back.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
@@ -27,6 +28,8 @@ from diana.ports import Emit
 WAITING_BYTES = 64 << 20
 """Told and not yet taken by the stream: a machine that takes nothing is let go."""
 _INDICES_PER_ORDER = 500
+
+_log = logging.getLogger("diana.subgrid")
 
 
 class MemberLink:
@@ -109,6 +112,15 @@ class MemberLink:
             self._working = asyncio.create_task(self._work_off())
 
     async def _work_off(self) -> None:
+        try:
+            await self._each_waiting()
+        except Exception:
+            # Attached anew, the machine tells what it has, and the engine orders the rest again.
+            _log.critical("machine %s: orders could not be worked off; its stream ends", self.machine, exc_info=True)
+            self._working = None
+            self.end()
+
+    async def _each_waiting(self) -> None:
         while self._waiting:
             item = self._waiting[0]
             if isinstance(item, Kill):
@@ -128,6 +140,10 @@ class MemberLink:
                 files = await loop.run_in_executor(self._pool, self._book.files_of, order, indices)
             except (ValueError, LookupError, OSError) as fault:
                 self._refuse(order, indices, str(fault))
+                return
+            except Exception as fault:
+                _log.critical("%s: inputs could not be found out", order.subgroup, exc_info=True)
+                self._refuse(order, indices, f"internal error ({fault!r}); see the node's log")
                 return
         # The machine may have told a new inventory meanwhile.
         if order.session == self.session:

@@ -73,7 +73,7 @@ class SubGridLrm:
         self._closed = False
         self._sessions: dict[str, int] = {}
         self._told_by: dict[Run, str] = {}
-        """Machines whose ends were emitted, until these are forgotten."""
+        """Machines that have told of a run, as known or ended, until it is forgotten."""
         self._segments: dict[str, LogSegments] = {}
         self._disks: dict[str, asyncio.Lock] = {}
 
@@ -165,6 +165,8 @@ class SubGridLrm:
     def on_ready(self, link: MemberLink, ready: protocol.Ready, known: list[Run]) -> None:
         """A whole inventory came."""
         session = self._sessions[link.machine] = self._sessions.get(link.machine, 0) + 1
+        # Those the engine knows nothing of it has forgotten at once, though nobody told their ends.
+        self._told_by.update(dict.fromkeys(known, link.machine))
         link.session, link.their_session = session, ready.session
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:

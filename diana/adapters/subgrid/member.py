@@ -249,8 +249,9 @@ class Member:
         self._staging.clear()
 
     def _on_forget(self, runs: list[Run]) -> None:
-        self._claimed.difference_update(runs)
-        if gone := self.ends.forget(runs):
+        # What still runs is forgotten once its end was told.
+        self._claimed.difference_update([run for run in runs if run in self.ends])
+        if gone := self.ends.forget(runs, delivered=self.may_lead):
             self._delete(gone)
         self._local.forget(tuple(runs))
 
@@ -271,6 +272,16 @@ class Member:
         held = {group_of(run.subgroup) for run in self._claimed | self.ends.runs()}
         if self._expired is not None and group not in held:
             self._expired(group)
+
+    # --- how it is ---------------------------------------------------------------------------------------
+
+    def given(self) -> int:
+        """Jobs claimed here that have not ended."""
+        return sum(run not in self.ends for run in self._claimed)
+
+    def staging(self) -> int:
+        """Jobs ordered whose inputs are on their way."""
+        return sum(len(start.indices) for start, _ in self._staging.values())
 
     @property
     def may_lead(self) -> bool:

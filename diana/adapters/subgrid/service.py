@@ -19,6 +19,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
 from diana.adapters.subgrid.link import MemberLink
 from diana.adapters.subgrid.lrm import SubGridLrm
+from diana.adapters.tasks import begin, keep_up
 from diana.engine.events import JobsEnded, Run
 from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
@@ -45,7 +46,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         subgrid_pb2_grpc.add_SubGridServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     def start(self) -> None:
-        self._ticking = asyncio.create_task(self._tick())
+        self._ticking = keep_up(self._tick, "keeping time with the machines")
 
     async def stop(self) -> None:
         if self._ticking is not None:
@@ -75,7 +76,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         yield _frame(
             protocol.Welcome(protocol.VERSION, link.term, link.number, lrm.clock(), list(lrm.urls), lrm.leaders())
         )
-        hearing = asyncio.create_task(self._hear(link, request_iterator))
+        hearing = begin(self._hear(link, request_iterator), f"hearing machine {link.machine}")
         try:
             async for frame in link.frames():
                 yield subgrid_pb2.SubGridFrame(messages=frame)

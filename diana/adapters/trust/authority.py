@@ -190,7 +190,7 @@ def root_vo(root: x509.Certificate) -> str:
         uris = []
     vo = vo_of_uri(uris[0]) if len(uris) == 1 else ""
     if not vo:
-        raise errors.UsageError("vo.pem: it names no VO; make one with `diana init`")
+        raise errors.UsageError("vo.pem: it names no VO; put the VO's own vo.pem back")
     return vo
 
 

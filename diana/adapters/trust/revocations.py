@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from diana import errors
 from diana.adapters.trust.chains import Chain
@@ -52,6 +53,7 @@ class Revocations:
         self._local: frozenset[str] = frozenset()
         self._ledger: frozenset[str] = frozenset()
         self._since: dict[str, float] = {}
+        self._reasons: dict[str, str] = {}
 
     def reload(self, now_s: float) -> None:
         """Read the operator's file. UsageError for a bad line; then what was read before stays."""
@@ -60,16 +62,22 @@ class Revocations:
         changed_s = self._file.stat().st_mtime if found else now_s
         self._date(found, dict.fromkeys(found, changed_s), now_s)
 
-    def set_ledger(self, revoked: Iterable[str], since: Mapping[str, float], now_s: float) -> None:
+    def set_ledger(
+        self,
+        revoked: Iterable[str],
+        since: Mapping[str, float],
+        now_s: float,
+        reasons: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """What the VO says, whole. Entries that are none revoke nobody. `since`: when each was revoked; those not named
-        are dated when they are first heard of."""
+        are dated when they are first heard of. `reasons` go to whoever is refused."""
         good = set()
         for entry in revoked:
             try:
                 good.add(checked_entry(entry))
             except ValueError:
                 continue
-        self._ledger = frozenset(good)
+        self._ledger, self._reasons = frozenset(good), dict(reasons)
         self._date(good, since, now_s)
 
     def _date(self, entries: Iterable[str], since: Mapping[str, float], now_s: float) -> None:
@@ -83,7 +91,9 @@ class Revocations:
         """Empty: it is not revoked. Else one line that says where it is."""
         if entry in self._local:
             return f"revoked at this site ({self._file})"
-        return "revoked by the VO" if entry in self._ledger else ""
+        if entry not in self._ledger:
+            return ""
+        return f"revoked by the VO ({why})" if (why := self._reasons.get(entry)) else "revoked by the VO"
 
     def why_not(self, chain: Chain, now_s: float) -> str:
         """Empty: nothing in the chain is revoked. The chain may be a signer's own."""

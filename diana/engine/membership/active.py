@@ -14,7 +14,7 @@ from diana.engine.effects import Contact, ForgetContact
 from diana.engine.membership import learning
 from diana.model.contact import KnownAt
 from diana.model.ids import SiteId
-from diana.policy.membership import State, drawn, score
+from diana.policy.membership import State, drawn, mark, score, tries
 
 if TYPE_CHECKING:
     from diana.engine.context import Context
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_PARTNERS = 256
 RETRIES = 2
-"""Lost sites tried at a time."""
+"""Lost sites tried at a time, at most."""
 RETRY_TURNS = 8
 FORGET_AFTER_S = 86400.0
 """A site that was lost or left is forgotten."""
@@ -89,7 +89,8 @@ def _wanted(core: Context) -> set[SiteId]:
     lost = sorted(site for site, told in members.standing.items() if told.state == State.LOST)
     away = lost + sorted(site for site in core.state.contacts if site not in peers)
     lonely = core.state.settings.active_peers // 2 - len(members.linked)
-    wanted.update(drawn(away, max(RETRIES, lonely), members.turn // RETRY_TURNS))
+    seed = mark(f"{core.site}{members.turn // RETRY_TURNS}")
+    wanted.update(drawn(away, max(min(RETRIES, tries(len(away), members.alive, seed)), lonely), seed))
     return wanted
 
 
@@ -128,7 +129,7 @@ def _hold(core: Context, site: SiteId) -> None:
         known = core.state.contacts.get(site) or KnownAt(site, "")
         core.emit(Contact(site=site, address=known.address, via=known.via, keep=True))
         return
-    peer.loose = False
+    peer.loose, peer.held_s = False, core.now
     if not peer.up and peer.state is State.ALIVE and not peer.doubted:
         core.members.awaited[site] = core.now
     learning.tell_contact(core, peer)

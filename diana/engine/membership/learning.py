@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from diana.engine.effects import Contact
-from diana.engine.membership import active, suspicion
+from diana.engine.membership import active, suspicion, twins
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served, Version
 from diana.engine.messages import Gossip, Rumour, Summary
@@ -52,31 +52,40 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
         core.warn(f"{sender} sent gossip that makes no sense")
         return
     newer: dict[SiteId, None] = {}
+    refuted: dict[SiteId, None] = {}
     wanted: dict[SiteId, None] = {}
     for entry, age_s in zip(message.entries[:MOST_TOLD], message.ages_s, strict=False):
         if entry.site == core.site:
+            if entry.generation >= core.members.incarnation:
+                # This run never named another address.
+                twins.heard(core, core.site, core.members.address, entry.address[:MOST_TEXT])
             if (entry.generation, entry.counter) > (core.members.incarnation, core.summary_counter):
                 _told_of_self(core, entry.generation, entry.counter)
         elif not _entry(core, entry, age_s, wanted):
             newer[entry.site] = None
     for rumour in message.rumours[:MOST_TOLD]:
         if _rumour(core, rumour):
-            newer[rumour.site] = None
+            refuted[rumour.site] = None
     for row in message.digest[:MOST_TOLD]:
-        _compare(core, row, newer, wanted)
+        _compare(core, row, newer if row.state is State.ALIVE else refuted, wanted)
     newer.update((site, None) for site in message.asks[:MOST_TOLD] if site in peers)
-    answer(core, sender, list(newer), list(wanted))
+    answer(core, sender, list(refuted), [site for site in newer if site not in refuted], list(wanted))
     serving = core.members.serving
     if message.asks_all and len(serving) < MOST_SERVED and all(served.site != sender for served in serving):
         serving.append(Served(sender, 0))
 
 
-def answer(core: Context, sender: SiteId, newer: list[SiteId], wanted: list[SiteId]) -> None:
-    """What is newer here than the sender knows, and what is wanted of it, within the budget of one message."""
-    left = core.state.settings.gossip_bytes
+def answer(core: Context, sender: SiteId, refuted: list[SiteId], newer: list[SiteId], wanted: list[SiteId]) -> None:
+    """What is newer here than the sender knows, and what is wanted of it, within the budget of one message. What
+    refutes the sender's word goes first; all else also within what this turn's answers may weigh, so that traffic does
+    not grow with the sites that have something to say."""
+    members, budget = core.members, core.state.settings.gossip_bytes
     entries: list[Summary] = []
     rumours: list[Rumour] = []
-    for site in newer:
+    left = budget
+    for at, site in enumerate((*refuted, *newer)):
+        if left <= 0 or (at >= len(refuted) and budget - left >= members.answer_bytes):
+            break
         peer = core.view.peers[site]
         standing = core.members.standing.get(site)
         if standing is not None:
@@ -85,8 +94,7 @@ def answer(core: Context, sender: SiteId, newer: list[SiteId], wanted: list[Site
         elif peer.summary is not None and site != sender:
             entries.append(peer.summary)
             left -= summary_bytes(peer.summary)
-        if left <= 0:
-            break
+    members.answer_bytes -= budget - left
     if entries or rumours or wanted:
         ages_s = tuple(age_s(core, one.site) for one in entries)
         told = Gossip(entries=tuple(entries), ages_s=ages_s, rumours=tuple(rumours), asks=tuple(wanted[:64]))
@@ -178,7 +186,7 @@ def joined(core: Context, site: SiteId) -> PeerView:
     peer = core.view.entry(site)
     members.order.append(site)
     members.count(site, 1)
-    members.spread(site)
+    suspicion.spread(core, site)
     active.consider(core, site)
     return peer
 
@@ -207,6 +215,7 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
     core.roster.touch(peer.site)
     if old is None or old.address != told.address or old.via != told.via:
         tell_contact(core, peer)
+        twins.heard(core, peer.site, old.address if old else "", told.address)
         if old is None or old.address != told.address:
             active.consider(core, peer.site)
             learn_contact(core, peer.site)

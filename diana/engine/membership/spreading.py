@@ -52,7 +52,8 @@ def tell_own(core: Context, told: Summary) -> None:
     loose = replace(told, loose=True)
     for site in sorted(members.linked):
         peer = core.view.peers[site]
-        if peer.tied:
+        if peer.tied or peer.loose_said != peer.loose:
+            peer.loose_said = peer.loose
             core.send(site, loose if peer.loose else told)
 
 
@@ -87,6 +88,9 @@ def others(core: Context) -> None:
     members, settings = core.members, core.state.settings
     due = members.news or members.lively or members.turn % quiet_turns(core) == 0
     to = targets(core) if due else []
+    refill(core)
+    if members.news:
+        suspicion.hurry(core)
     chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}"))
     if due:
         members.lively = False
@@ -97,6 +101,36 @@ def others(core: Context) -> None:
                 core.send(site, told)
     for served in list(members.serving):
         _serve(core, served)
+
+
+def refill(core: Context) -> None:
+    """What may be said beside a turn's own gossip until the next one: as much again in news, and in answers, of which
+    what was not needed is kept for a while: questions come in clusters."""
+    members, settings = core.members, core.state.settings
+    members.news_bytes = settings.gossip_peers * settings.gossip_bytes
+    more = members.news_bytes // (1 if members.lively else quiet_turns(core))
+    members.answer_bytes = min(members.news_bytes, max(0, members.answer_bytes) + more)
+
+
+def hurry(core: Context) -> None:
+    """Between two turns: news of membership alone, as long as there is some, within a turn's weight of gossip."""
+    members, settings = core.members, core.state.settings
+    to = targets(core) if members.news else []
+    chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}.{members.hurried}"))
+    left = min(settings.gossip_bytes, members.news_bytes // max(1, len(chosen)))
+    if not chosen or left <= 0:
+        return
+    members.hurried += 1
+    entries: dict[SiteId, Summary] = {}
+    rumours: list[Rumour] = []
+    spent = left - _news(core, left, len(chosen), entries, rumours)
+    members.news_bytes -= spent * len(chosen)
+    if entries or rumours:
+        told = Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries), rumours=tuple(rumours))
+        for site in chosen:
+            core.send(site, told)
+    if members.news:
+        suspicion.hurry(core)
 
 
 def targets(core: Context) -> list[SiteId]:
@@ -142,8 +176,11 @@ def _message(core: Context, left: int, copies: int) -> Gossip | None:
             suspicion.stale(core, peer)
     if not (entries or rumours or digest):
         return None
-    ages_s = tuple(learning.age_s(core, site) for site in entries)
-    return Gossip(entries=tuple(entries.values()), ages_s=ages_s, rumours=tuple(rumours), digest=digest)
+    return Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries), rumours=tuple(rumours), digest=digest)
+
+
+def _ages_s(core: Context, entries: dict[SiteId, Summary]) -> tuple[float, ...]:
+    return tuple(learning.age_s(core, site) for site in entries)
 
 
 def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary], rumours: list[Rumour]) -> int:
@@ -202,7 +239,6 @@ def _serve(core: Context, served: Served) -> None:
         if members.order[at] != served.site:
             left -= _add(core, members.order[at], entries)
         at += 1
-    ages_s = tuple(learning.age_s(core, site) for site in entries)
-    core.send(served.site, Gossip(entries=tuple(entries.values()), ages_s=ages_s))
+    core.send(served.site, Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries)))
     if at < len(members.order):
         members.serving.append(Served(served.site, at))

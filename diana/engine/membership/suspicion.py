@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from diana.engine.membership.table import Suspicion, Version
 from diana.engine.messages import Gossip, Rumour
 from diana.model.ids import SiteId
-from diana.policy.membership import MOST_HEALTH, PACES, State, suspicion_s
+from diana.policy.membership import CONFIRMATIONS, MOST_HEALTH, PACES, State, suspicion_s
 
 if TYPE_CHECKING:
     from diana.engine.context import Context
@@ -23,9 +23,22 @@ DETOUR_S = 60.0
 FIRST_STREAM_S = 5.0
 """A first stream may take this much longer than one that is had again."""
 WARN_EVERY_S = 1.0
+NEWS_TURNS = 0.2
+"""Of a turn go by between hearing news and telling it, and between two tellings."""
 STALE_TURNS = 60.0
 """An entry nobody renewed for so many turns is suspect; more among many sites, whose entries come round less often."""
 STALE_TURNS_PER_SITE = 0.2
+
+
+def spread(core: Context, site: SiteId) -> None:
+    """Tell how it stands as news, from the start and soon."""
+    core.members.spread(site)
+    hurry(core)
+
+
+def hurry(core: Context) -> None:
+    if ("news",) not in core.timers:
+        core.after(("news",), NEWS_TURNS * core.state.settings.summary_every_s)
 
 
 def version(core: Context, peer: PeerView) -> Version:
@@ -45,7 +58,7 @@ def look(core: Context) -> None:
     slow = 1 + members.health
     for site in list(members.linked):
         peer = core.view.peers[site]
-        if peer.tied and core.now - peer.last_heard_s > settings.suspect_after_s * slow:
+        if peer.tied and core.now - max(peer.last_heard_s, peer.held_s) > settings.suspect_after_s * slow:
             _miss(core, site)
     redial_s = PACES[settings.network].redial_s * slow
     for site, since_s in list(members.doubts.items()):
@@ -118,7 +131,7 @@ def heard_rumour(core: Context, peer: PeerView, rumour: Rumour) -> None:
     if core.now - members.warned.get(peer.site, float("-inf")) >= WARN_EVERY_S:
         members.warned[peer.site] = core.now
         core.send(peer.site, Gossip(rumours=(rumour,)))
-        members.spread(peer.site)
+        spread(core, peer.site)
 
 
 def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) -> None:
@@ -132,7 +145,9 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
         if same and suspicion is not None and by not in suspicion.by:
             suspicion.by.add(by)
             members.standing[site] = Rumour(site, *at, state, by)
-            members.spread(site)
+            if len(suspicion.by) <= CONFIRMATIONS + 1:
+                # More voices make it no shorter.
+                spread(core, site)
         return
     members.standing[site] = Rumour(site, *at, state, by)
     if state is State.SUSPECT:
@@ -146,7 +161,7 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
         members.fresh.pop(site, None)
         core.count("sites_left" if state is State.LEFT else "sites_lost")
     peer.state = state
-    members.spread(site)
+    spread(core, site)
     members.replan = True
     core.roster.touch(site)
 
@@ -164,7 +179,7 @@ def alive_again(core: Context, peer: PeerView) -> None:
         if peer.state >= State.LOST:
             members.count(site, 1)
         if peer.state is not State.ALIVE:
-            members.spread(site)
+            spread(core, site)
         members.suspicions.pop(site, None)
         members.standing.pop(site, None)
         peer.doubted, peer.state = False, State.ALIVE

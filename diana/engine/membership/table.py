@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from diana.engine.membership.twins import Changes
 from diana.engine.messages import Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import mark, repeats
@@ -67,6 +68,14 @@ class Members:
         """Sites whose newer words were not passed on yet, in the order in which they came."""
         self.news: dict[SiteId, int] = {}
         """Changes of membership -> times they are still to be told."""
+        self.hurried = 0
+        """Messages of news sent between turns; each draws others."""
+        self.news_bytes = 0
+        """That such messages may still weigh before the next turn."""
+        self.answer_bytes = 0
+        """That entries in answers may still weigh before the next turn."""
+        self.twins: dict[SiteId, Changes] = {}
+        """Sites whose address goes back and forth."""
         self.standing: dict[SiteId, Rumour] = {}
         """How sites stand that are not simply alive."""
         self.suspicions: dict[SiteId, Suspicion] = {}

@@ -10,20 +10,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import stat
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from diana.adapters.staging.paths import NotPlain, open_file
+from diana.adapters.staging.paths import NotPlain, files_below, open_file
 from diana.adapters.staging.refs import BadName, parts_of
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey
+from diana.model.ids import GroupId
 from diana.model.principal import Principal
 from diana.model.urls import is_url
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
+from diana.node.elsewhere import other_machine
 from diana.wire import client_messages as wire
 
 READ_BYTES = 1 << 20
@@ -35,14 +36,20 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
     own = not view.outputs_to or is_url(view.outputs_to)
     folder = desk.data.gathered(group) if own else Path(view.outputs_to)
     named = await asyncio.to_thread(wanted_outputs, current(desk.door.store.facts(group), view), request.pattern)
+    other = _Other(desk, group) if own and desk.pair is not None else None
     if own and view.final:
         for name in await asyncio.to_thread(lambda: list(files_below(folder))):
             if matches(name, request.pattern):
                 named.setdefault(name, "")
+        if other is not None:
+            merged = all(named.values()) and await asyncio.to_thread(_merged, desk.door.store.facts(group), view.jobs)
+            for name in await other.names(merged):
+                if matches(name, request.pattern):
+                    named.setdefault(name, "")
     if not named:
         raise UsageError(_nothing(request, view.final))
     for name in sorted(named):
-        async with aclosing(_file(folder, name, named[name], _or_at_the_other(desk))) as chunks:
+        async with aclosing(_file(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -63,27 +70,64 @@ def wanted_outputs(source: Iterator[tuple[FactsKey, Facts]], pattern: str) -> di
     return {o.name: o.sha256 for _, facts in source for o in facts.outputs if matches(o.name, pattern)}
 
 
-def files_below(folder: Path) -> Iterator[str]:
-    """Names of the regular files, relative; links are not followed and hidden files not shown."""
-    for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            path = os.path.join(where, name)
-            if not name.startswith(".") and stat.S_ISREG(os.lstat(path).st_mode):
-                yield os.path.relpath(path, folder)
+def _merged(source: Iterator[tuple[FactsKey, Facts]], jobs: int) -> bool:
+    """Whether a merge command ran: as the job after the last. Blocks."""
+    return any(facts.indices == [jobs] for _, facts in source)
 
 
 def _or_at_the_other(desk: Desk) -> str:
     """Where else a file may be: gathered outputs stay on the machine that led when they came."""
     if desk.pair is None:
         return ""
-    return f", or on machine {desk.pair.pair.other} below {desk.about.site}'s data directory there"
+    return f", or in that folder on machine {desk.pair.pair.other}"
 
 
-async def _file(folder: Path, name: str, sha256: str, or_at: str) -> AsyncGenerator[wire.FetchChunk, None]:
+class _Other:
+    """The group's own folder on the site's other machine."""
+
+    def __init__(self, desk: Desk, group: GroupId) -> None:
+        assert desk.pair is not None
+        self._stager = desk.stager
+        self._pair = desk.pair
+        self._at = other_machine(desk.pair)
+        self._machine = desk.pair.pair.other
+        self._ref = f"gathered:{group}"
+
+    async def names(self, must: bool) -> list[str]:
+        """Of all files there; none when it is away, unless they `must` be had: then Unreachable."""
+        if not must and not self._pair.other_up_now:
+            return []
+        self._reach("what the merge command made")
+        return b"".join([piece async for piece in self._stager.read(self._at, self._ref)]).decode().splitlines()
+
+    async def file(self, name: str, sha256: str) -> AsyncGenerator[wire.FetchChunk, None]:
+        self._reach(f"output {name}")
+        digest, size = hashlib.sha256(), 0
+        async for data in self._stager.read(self._at, f"{self._ref}/{name}"):
+            digest.update(data)
+            size += len(data)
+            yield wire.FetchChunk(name=name, size_bytes=size, data=data)
+        found = digest.hexdigest()
+        if sha256 and found != sha256:
+            raise DianaError(f"output {name} on machine {self._machine} was changed since it was gathered; remove it")
+        yield wire.FetchChunk(name=name, size_bytes=size, sha256=found, last=True)
+
+    def _reach(self, what: str) -> None:
+        if not self._pair.other_up_now:
+            raise Unreachable(f"{what} is on machine {self._machine}, which is away; fetch it when that is back")
+
+
+async def _file(
+    folder: Path, name: str, sha256: str, other: _Other | None, or_at: str
+) -> AsyncGenerator[wire.FetchChunk, None]:
     try:
         handle = await asyncio.to_thread(open_below, folder, name)
     except FileNotFoundError:
+        if other is not None:
+            async with aclosing(other.file(name, sha256)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            return
         raise DianaError(
             f"output {name} is not in {folder}: still on its way, or moved since it was gathered{or_at}"
         ) from None

@@ -15,6 +15,7 @@ from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.views import GroupView
+from diana.model.words import counted
 from diana.node.api.desk import Desk, checked_job
 from diana.node.elsewhere import other_machine
 from diana.wire import client_messages as wire
@@ -67,9 +68,12 @@ def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.
     if index is not None:
         text = "has not ended: its log can be read when it has"
     else:
-        text = f"{jobs:,} of {view.jobs:,} jobs have not ended: their logs can be read when they have"
+        of = counted(view.jobs, "job")
+        text = f"{jobs:,} of {of} {'has' if jobs == 1 else 'have'} not ended; a log can be read when its job has"
     if view.final:
-        text = "never ran, so it has no log" if index is not None else f"{jobs:,} of {view.jobs:,} jobs never ran"
+        text = (
+            "never ran, so it has no log" if index is not None else f"{jobs:,} of {counted(view.jobs, 'job')} never ran"
+        )
     return wire.LogsChunk(job=asked, error=text)
 
 
@@ -113,7 +117,13 @@ async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncG
                     yield wire.LogsChunk(job=name, data=piece)
         yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error)
     except (DianaError, OSError) as error:
-        yield wire.LogsChunk(job=name, error=f"its log at {spot.site} cannot be had now: {error}")
+        yield wire.LogsChunk(job=name, error=f"its log at {spot.site} cannot be had now: {_why(spot, error)}")
+
+
+def _why(spot: Spot, error: Exception) -> str:
+    """Without the name that only nodes have for the log."""
+    said = str(error).removeprefix(f"log:{spot.segment}: ")
+    return said.replace("; try again", "; try again when diana peers shows it alive", 1).removesuffix(" later")
 
 
 async def _bytes_of(desk: Desk, group: GroupId, spot: Spot) -> AsyncGenerator[bytes, None]:
@@ -141,12 +151,14 @@ async def _bytes_of(desk: Desk, group: GroupId, spot: Spot) -> AsyncGenerator[by
 
 async def _at_the_other(desk: Desk, pair: Replication, spot: Spot) -> AsyncGenerator[bytes, None]:
     """The machine that led when the job ended has its log."""
+    if not pair.other_up_now:
+        raise DianaError(f"it is on machine {pair.pair.other}, which is away; read it when that is back")
     try:
         async with aclosing(_remote(desk, spot._replace(site=other_machine(pair)))) as pieces:
             async for piece in pieces:
                 yield piece
     except DianaError as error:
-        raise DianaError(f"it lies on machine {pair.pair.other}, not here: {error}") from None
+        raise DianaError(f"it is on machine {pair.pair.other}, not here: {error}") from None
 
 
 async def _remote(desk: Desk, spot: Spot) -> AsyncGenerator[bytes, None]:

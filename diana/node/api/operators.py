@@ -37,10 +37,20 @@ async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -
 
 
 async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> wire.OperateResponse:
-    await desk.request(views.Ok, lambda number: DrainSite(request=number, principal=caller, on=on, reason=reason))
     site = desk.about.site
+    done = await desk.request(
+        views.Ok, lambda number: DrainSite(request=number, principal=caller, on=on, reason=reason)
+    )
+    if not done.count:
+        return wire.OperateResponse(text=await _drained_already(desk, caller) if on else f"{site} is not drained")
     text = f"{site} takes no new work; what is here runs out" if on else f"{site} takes work again"
     return wire.OperateResponse(text=text)
+
+
+async def _drained_already(desk: Desk, caller: Principal) -> str:
+    found = await desk.request(views.LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
+    why = "" if found.drained in ("", "drained") else f" ({found.drained})"
+    return f"{desk.about.site} is drained already{why}; diana site undrain ends it, --reason gives another reason"
 
 
 async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) -> wire.OperateResponse:

@@ -15,6 +15,7 @@ from diana.model.principal import Principal
 from diana.model.queue import QueueView
 from diana.node.api.convert import to_decision, to_message, to_status
 from diana.node.api.desk import Desk, checked_group
+from diana.node.doctor.names import both
 from diana.wire import client_messages as wire
 
 STOP_AFTER_S = 0.05
@@ -88,7 +89,12 @@ async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -
 
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:
     found = await desk.ask(views.Sites, caller, "sites")
-    return wire.SitesResponse(sites=tuple(to_message(site, wire.Site) for site in found.sites))
+    rows = [to_message(site, wire.Site) for site in found.sites]
+    noticed = desk.insight.notes() if desk.insight is not None else {}
+    for at, row in enumerate(rows):
+        if more := noticed.get(row.site, ""):
+            rows[at] = msgspec.structs.replace(row, note=both(row.note, more))
+    return wire.SitesResponse(sites=tuple(rows))
 
 
 async def info(desk: Desk, caller: Principal, request: wire.Empty) -> wire.InfoResponse:

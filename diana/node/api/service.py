@@ -22,7 +22,17 @@ from diana.node import standby_api
 from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
-from diana.node.call_rates import ByteRates, CallRates
+from diana.node.call_rates import (
+    AT_ONCE,
+    GAP_S,
+    MOST_REFUSED_AFTER_S,
+    REFUSED_AFTER_S,
+    REFUSED_GAP_S,
+    ROWS_PER_CALL,
+    ByteRates,
+    CallRates,
+    Pace,
+)
 from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
 from diana.node.replication import Replication
 from diana.node.standby_api import told
@@ -112,8 +122,6 @@ _STREAMED: dict[str, Streamed] = {
     "VerifyDataset": datasets.verify,
 }
 
-REFUSED_AFTER_S = 0.2
-
 
 class Api:
     """`call` for a single answer (its request an iterator for Upload), `stream` for many.
@@ -144,6 +152,8 @@ class Api:
         self._audit = audit
         self._rates = rates or CallRates()
         self._bytes = ByteRates()
+        self._begin = Pace(GAP_S, AT_ONCE)
+        self._refuse = Pace(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         """`where`: what the way in knows of the caller's place, for the audit trail."""
@@ -157,6 +167,7 @@ class Api:
             self._note(caller, method, request, where, error)
             raise
         self._note(caller, method, answer if method == "Submit" else request, where, None)
+        self._rates.charge(caller, _rows(answer) / ROWS_PER_CALL)
         return answer
 
     async def stream(
@@ -174,12 +185,16 @@ class Api:
         self._note(caller, method, request, where, None)
 
     async def _let_in(self, caller: Principal) -> None:
-        """Who is over the limit and asks again without waiting is made to wait: refusing costs work too."""
+        """Who calls on many connections at once has the calls spread; who is over the limit and asks again all the same
+        is made to wait."""
+        now_s = time.monotonic()
         try:
-            self._rates.take(caller, time.monotonic())
+            self._rates.take(caller, now_s)
         except Overloaded:
-            await asyncio.sleep(REFUSED_AFTER_S)
+            await asyncio.sleep(REFUSED_AFTER_S + self._refuse.wait_s(caller, now_s))
             raise
+        if wait_s := self._begin.wait_s(caller, now_s):
+            await asyncio.sleep(wait_s)
 
     async def _slowed(self, caller: Principal, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """An upload at no more than its user may send."""
@@ -206,6 +221,12 @@ class Api:
             role=caller.role,
             where=where,
         )
+
+
+def _rows(answer: msgspec.Struct) -> int:
+    """Of its longest table."""
+    values = (getattr(answer, name) for name in answer.__struct_fields__)
+    return max((len(value) for value in values if isinstance(value, tuple)), default=0)
 
 
 def check(caller: Principal, method: str) -> None:

@@ -29,21 +29,21 @@ def checkup(data: Path, ask: Callable[[], DoctorResponse], wall_s: Callable[[], 
 
 async def _checkup(paths: DataDir, ask: Callable[[], DoctorResponse], wall_s: Callable[[], float]) -> Results:
     if not paths.root.is_dir():
-        mend = f"make a site: diana init NAME --data {paths.root}, or name another with --data"
+        mend = f"make a site with diana init NAME --data {paths.root} or diana join, or name another with --data"
         return [fail("data", f"{paths.root}: no such directory", mend)]
     try:
-        config = load_config(paths.config)
+        config = load_config(paths.config, keys=False)
     except UsageError as error:
         found, _, mend = str(error).rpartition("; ")
         return [fail("site.toml", found, mend)]
     held = machine.holder(paths.lock)
-    asked = asyncio.create_task(_asked(config, held, ask))
+    asked = asyncio.create_task(_asked(held, ask))
     here = asyncio.create_task(run_all(_local(paths, config, held, wall_s())))
     told, problem = await asked
     # A standby tells how it stands and no more.
     seen = any(row.name == "clock" for row in told or ())
     outside = [] if seen else await _network(paths, config, wall_s)
-    return [*machine.node(paths, config, held, problem), *await here, *(told or ()), *outside]
+    return [*machine.node(paths, held, problem), *await here, *(told or ()), *outside]
 
 
 def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_wall_s: float) -> list[Check]:
@@ -54,7 +54,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("rights", lambda: files.rights(paths), _DISK),
         blocking("account", lambda: machine.runs_as(paths, held), kernel),
         blocking("disk", lambda: files.disk(paths.root), _DISK),
-        blocking("store", lambda: files.store(paths, running=running), _DISK),
+        blocking("store", lambda: files.store(paths, running=running, role=config.role), _DISK),
         blocking("audit", lambda: files.trail(paths), _DISK),
         blocking("certificate", lambda: trust.certificate(paths, config, now_wall_s), _DISK),
         blocking("spawner", lambda: machine.spawner(paths, held), kernel),
@@ -64,10 +64,10 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
 
 
 async def _asked(
-    config: SiteConfig, held: machine.Holder | None, ask: Callable[[], DoctorResponse]
+    held: machine.Holder | None, ask: Callable[[], DoctorResponse]
 ) -> tuple[tuple[CheckResult, ...] | None, str]:
-    """The running node's rows, None for none; and what it said instead. Members answer nobody."""
-    if held is None or held.stopped or config.role == "member":
+    """The running node's rows, None for none; and what it said instead."""
+    if held is None or held.stopped:
         return None, ""
     try:
         async with asyncio.timeout(NODE_S):

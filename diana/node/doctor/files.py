@@ -12,6 +12,7 @@ from pathlib import Path
 from diana.adapters.datadir import least_free_bytes, remote_kind
 from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
+from diana.model.words import counted
 from diana.node import audit
 from diana.node.config import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
@@ -23,13 +24,13 @@ MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
 AUDIT_HEAD = "audit_head"
 
-_PRIVATE_FILES = ("journal.db", "catalogue.db", "audit.log", "audit.log.1", "invitations.json", "signers.json", "lock")
+_PRIVATE_FILES = ("journal.db", "catalogue.db", "audit.log", "audit.log.1", "signers.json", "lock")
 
 
 def settings(config: SiteConfig) -> Results:
     """`config` could be read, or nothing would be checked."""
     role = "" if config.role == "site" else f"{config.role} {config.machine} of "
-    return [ok("site.toml", f"{role}site {config.site} of {config.vo}, {config.settings.slots} slots")]
+    return [ok("site.toml", f"{role}site {config.site} of {config.vo}, {counted(config.settings.slots, 'slot')}")]
 
 
 def rights(paths: DataDir) -> Results:
@@ -125,7 +126,9 @@ def _sync_s(root: Path) -> float:
     return sorted(times)[1]
 
 
-def store(paths: DataDir, *, running: bool) -> Results:
+def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
+    if role == "member":
+        return [ok("store", "a member keeps none: its site has the journal")]
     if not paths.journal.exists():
         return [ok("store", "none yet; the node's first start makes it")]
     harm, whole = checking.harm(paths.journal, STORE_S, running=running)
@@ -154,4 +157,4 @@ def trail(paths: DataDir) -> Results:
         mend = "find out who could write there; keep the file as evidence and move it away, a new one begins"
         return [fail("audit", harm, mend)]
     lines = paths.audit.read_bytes().count(b"\n")
-    return [ok("audit", f"{paths.audit.name}, whole, of {lines:,} {'line' if lines == 1 else 'lines'}")]
+    return [ok("audit", f"{paths.audit.name}, {counted(lines, 'line')}, none changed or missing")]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm import launch
 from diana.model.layout import DataDir
+from diana.model.words import counted
 from diana.node.config import SiteConfig, host_port, is_loopback
 from diana.node.doctor.bounded import Results, fail, ok, warn
 from diana.node.doctor.files import account
@@ -55,18 +56,17 @@ def _state(pid: int) -> str:
         return "?"
 
 
-def node(paths: DataDir, config: SiteConfig, held: Holder | None, problem: str) -> Results:
+def node(paths: DataDir, held: Holder | None, problem: str) -> Results:
     """`problem`: what the control socket answered instead of an answer; empty: it answered, or was not asked."""
     if held is None:
-        return [warn("node", "it does not run", f"diana node --data {paths.root}")]
+        return [warn("node", "it does not run", f"start it with: diana node --data {paths.root}")]
     if held.stopped:
         mend = f"kill -CONT {held.pid}"
         return [fail("node", f"process {held.pid} is stopped by a signal: it answers nobody", mend)]
     if problem:
         mend = f"read {paths.node_log}; if it hangs, kill -9 {held.pid} and start it again: jobs run on"
         return [fail("node", f"process {held.pid} runs but does not answer: {problem}", mend)]
-    how = "" if config.role == "member" else ", and answers on its socket"
-    return [ok("node", f"process {held.pid} runs{how}")]
+    return [ok("node", f"process {held.pid} runs, and answers on its socket")]
 
 
 def spawner(paths: DataDir, held: Holder | None) -> Results:
@@ -92,9 +92,10 @@ def limits(config: SiteConfig, held: Holder | None) -> Results:
     """Open files: a slot wants two, each peer and client one or two."""
     wanted = max(LEAST_DESCRIPTORS, 2 * config.settings.slots + _SPARE_DESCRIPTORS)
     soft, hard = _open_files(held)
+    slots = f"{counted(config.settings.slots, 'slot')} {'wants' if config.settings.slots == 1 else 'want'}"
     mend = f"raise it: ulimit -n {wanted}, or LimitNOFILE={wanted} in the node's unit; then start the node again"
     if hard < wanted:
-        return [fail("limits", f"at most {hard:,} open files, {config.settings.slots} slots want {wanted:,}", mend)]
+        return [fail("limits", f"at most {hard:,} open files, {slots} {wanted:,}", mend)]
     if soft < min(wanted, LEAST_DESCRIPTORS):
         return [warn("limits", f"{soft:,} open files, {wanted:,} are wanted", mend)]
     return [ok("limits", f"{soft:,} open files, {hard:,} at most")]
@@ -119,7 +120,7 @@ def runs_as(paths: DataDir, held: Holder | None) -> Results:
             uid = os.stat(f"/proc/{held.pid}").st_uid
     if uid != 0:
         return [ok("account", f"the node runs as {account(uid)}")]
-    mend = f"give it an account of its own: useradd -r diana; chown -R diana {paths.root}; start it as that"
+    mend = f"give it an account of its own: useradd -r diana; chown -R diana {paths.root}; start it as that account"
     return [warn("account", "the node runs as root, and so do its jobs", mend)]
 
 
@@ -162,6 +163,14 @@ def _who_listens(port: int) -> str:
     for process in sorted(Path("/proc").iterdir()):
         if process.name.isdecimal():
             with suppress(OSError):
-                if any(os.readlink(one) in inodes for one in (process / "fd").iterdir()):
+                if any(_leads_to(one) in inodes for one in (process / "fd").iterdir()):
                     return f"process {process.name} ({(process / 'comm').read_text().strip()})"
     return "another process"
+
+
+def _leads_to(link: Path) -> str:
+    """Empty where it is gone: files are closed while somebody looks."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""

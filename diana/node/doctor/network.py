@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import grpc
 
 from diana.errors import DianaError
+from diana.node.client_service import FAILURE_KEY
 from diana.node.doctor.bounded import Results, fail, in_thread, ok, warn
 from diana.wire.client_messages import CheckResult
 from diana.wire.pb import data_pb2, data_pb2_grpc
@@ -71,10 +72,10 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
     try:
         claimed = identity_in(await learn_leaf(where))
     except ConnectionRefusedError:
-        mend = "start the node there, or mend the address in peers"
+        mend = "start the node there, or mend its address in site.toml"
         return Seen(warn(name, f"{target.address}: nothing listens there", mend))
     except ssl.SSLError:
-        return Seen(fail(name, f"{target.address}: what answers there is not diana", "mend the address in peers"))
+        return Seen(fail(name, f"{target.address}: what answers there is not diana", "mend its address in site.toml"))
     except OSError as error:
         mend = "look at the network between the two machines"
         return Seen(
@@ -83,7 +84,7 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
     vo = own.identity().vo
     if claimed.vo != vo or not claimed.site:
         found_text = f"{target.address}: a node of VO {claimed.vo or 'unknown'} answers, this is {vo}"
-        return Seen(fail(name, found_text, "mend the address in peers, or join that VO"))
+        return Seen(fail(name, found_text, "mend its address in site.toml, or join that VO"))
     if target.site not in ("", claimed.site):
         found_text = f"{target.address}: site {claimed.site} answers, {target.site} was looked for"
         return Seen(fail(name, found_text, "mend the address: two sites claim it"))
@@ -93,6 +94,10 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
         return await ask(name, claimed.site, target.address, channel, wall_s)
     except grpc.aio.AioRpcError as error:
         why = error.details() or error.code().name
+        if any(key == FAILURE_KEY for key, _ in error.trailing_metadata() or ()):
+            # It answers, and says itself why not now: a machine that stands by for its site, say.
+            found_text, _, mend = why.partition("; ")
+            return Seen(warn(name, f"{target.address}: {found_text}", mend or "try again in some seconds"))
         if error.code() is grpc.StatusCode.UNAVAILABLE:
             why = await why_no_handshake(where, claimed.site, own, wall_s=wall_s()) or "the handshake fails"
             return Seen(
@@ -237,4 +242,4 @@ def alone(seen: Sequence[Seen]) -> Results:
 
 
 def credentials_problem(error: DianaError) -> Results:
-    return [warn("peers", f"nobody can be asked: {error}", "mend the certificate first")]
+    return [warn("peers", f"nobody can be asked: {str(error).partition('; ')[0]}", "mend the certificate first")]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import grpc
 
 from diana.errors import DianaError
 from diana.model.durations import seconds
+from diana.model.words import counted
 from diana.node.config import DIAL_OUT_ONLY, SiteConfig
-from diana.node.doctor import network
+from diana.node.doctor import names, network
 from diana.node.doctor.bounded import Check, Results, fail, ok, run_all, warn
 from diana.wire.client_messages import MachineRow, PeerRow, PeersResponse
 from diana.wire.tls import load_credentials
@@ -32,9 +34,13 @@ async def examine(
     announced: str,
     discovery_problem: str,
     wall_s: Callable[[], float],
+    twins: Mapping[str, names.Twin] = MappingProxyType({}),
+    rumoured: Sequence[tuple[str, str]] = (),
+    refusals: Mapping[str, str] = MappingProxyType({}),
 ) -> Results:
     """`known`: as `diana peers` has it. `distrusted`: why the VO trusts this very site no more, or nothing.
-    `announced`: the name this site has on the local network, empty for none."""
+    `announced`: the name this site has on the local network, empty for none. `twins`, `refusals`: what peers showed.
+    `rumoured`: sites of which gossip has two nodes, and where."""
 
     async def peers() -> Results:
         return await _peers(config, keys, known, channel_for, wall_s)
@@ -46,6 +52,8 @@ async def examine(
     if distrusted:
         mend = "a signer's operator lifts it: diana site unban " + config.site
         rows.append(fail("trust", f"the VO trusts this site no more: {distrusted}", mend))
+    rows += [*names.clashes(config.site, twins), *names.rumoured(twins, rumoured)]
+    rows += names.refused(config.site, {} if distrusted else refusals)
     rows += reached(config, known)
     rows += await run_all(
         [Check("peers", peers, "look at the network"), Check("multicast", lan, "name peers in site.toml")], LIMIT_S
@@ -119,7 +127,7 @@ def reached(config: SiteConfig, known: PeersResponse) -> Results:
     if came_in:
         return [ok("reach", f"dialled from outside by {', '.join(came_in[:3])}")]
     if linked:
-        return [ok("reach", f"{', '.join(linked[:3])} linked, none of them asks this site to be relayed")]
+        return [ok("reach", f"linked with {', '.join(linked[:3])}; no site needs a relay to reach this one")]
     return [ok("reach", "nobody is linked who could say whether this site can be dialled")]
 
 
@@ -140,7 +148,8 @@ def machines(rows: Sequence[MachineRow]) -> Results:
     found: Results = [
         warn(
             f"machine {row.machine}",
-            f"not heard of for {seconds(row.away_s)}" + (f"; {row.jobs:,} jobs are there" if row.jobs else ""),
+            f"not heard of for {seconds(row.away_s)}"
+            + (f"; {counted(row.jobs, 'job is', 'jobs are')} there" if row.jobs else ""),
             f"start its node; if it is gone for good: diana site remove-machine {row.machine}",
         )
         for row in away
@@ -148,7 +157,7 @@ def machines(rows: Sequence[MachineRow]) -> Results:
     here = [row for row in rows if row not in away]
     slots = sum(row.slots for row in here)
     if len(rows) > 1:
-        found.append(ok("machines", f"{len(here)} of {len(rows)} here, {slots:,} slots"))
+        found.append(ok("machines", f"{len(here)} of {len(rows)} here, {counted(slots, 'slot')}"))
     return found
 
 

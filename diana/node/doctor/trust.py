@@ -9,7 +9,7 @@ from diana.adapters.trust.reading import bytes_in
 from diana.errors import DianaError
 from diana.model.identity import Identity
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig
+from diana.node.config import SiteConfig, come_in_anew, way_back
 from diana.node.doctor.bounded import Results, fail, ok, warn
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import is_signer
@@ -23,31 +23,22 @@ _DAY_S = 86_400.0
 def certificate(paths: DataDir, config: SiteConfig, wall_s: float) -> Results:
     kind = "member" if config.role == "member" else "site"
     file = paths.keys / f"{kind}.pem"
-    again = _again(config, paths)
     try:
         load_credentials(paths.keys, kind)
         chain = bytes_in(file)
         named = certificates.verify_chain(chain, bytes_in(paths.keys / "vo.pem"))
     except DianaError as error:
-        return [fail("certificate", str(error), again)]
+        return [fail("certificate", str(error).partition("; ")[0], way_back(config, paths.root))]
     wanted = Identity("member", f"{config.site}/{config.machine}", config.vo)
     if kind == "site":
         wanted = Identity("site", config.site, config.vo)
     if named != wanted:
         found = f"{file} is that of {named.said} of {named.vo}, site.toml says {wanted.said} of {wanted.vo}"
         return [fail("certificate", found, "put the right keys there, or mend site.toml")]
-    return [*_dates(paths, config, chain, wall_s, again), *_signer(paths, config)]
+    return [*_dates(paths, config, chain, wall_s), *_signer(paths, config)]
 
 
-def _again(config: SiteConfig, paths: DataDir) -> str:
-    what = {"member": f"--member {config.machine}", "standby": f"--standby {config.machine}"}
-    return (
-        f"at a site of the VO: diana invite {what.get(config.role, f'--site {config.site}')} --again; "
-        f"then here: diana join TOKEN --data {paths.root}"
-    )
-
-
-def _dates(paths: DataDir, config: SiteConfig, chain: bytes, wall_s: float, again: str) -> Results:
+def _dates(paths: DataDir, config: SiteConfig, chain: bytes, wall_s: float) -> Results:
     dates = certificates.dates_of_chain(chain)
     left_s, life_s = dates.until_s - wall_s, dates.until_s - dates.from_s
     until = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(dates.until_s))
@@ -57,7 +48,11 @@ def _dates(paths: DataDir, config: SiteConfig, chain: bytes, wall_s: float, agai
         mend = "set this machine's clock: timedatectl set-ntp true"
         return [fail("certificate", f"it holds from {begins} only, which is yet to come here", mend)]
     if left_s <= 0:
-        mend = f"start the node, it renews its own: diana node --data {paths.root}" if alone else again
+        mend = (
+            f"start the node, it renews its own: diana node --data {paths.root}"
+            if alone
+            else come_in_anew(config, paths.root)
+        )
         return [fail("certificate", f"it ran out on {until}, {-left_s / _DAY_S:.1f} days ago", mend)]
     if left_s < LATE * life_s:
         signers = ", ".join(_signers(paths, config)) or "none is known"
@@ -87,7 +82,10 @@ def _signer(paths: DataDir, config: SiteConfig) -> Results:
         key = "; the VO's root key lies here too: keep a copy off line" if (paths.keys / "vo.key").exists() else ""
         return [ok("signing", f"this site signs for {config.vo}, and for itself{key}")]
     known = _signers(paths, config)
+    if config.role == "site" and config.site in SignerBook(paths.signers).all():
+        found = f"others count on this site as a signer, and it has no {paths.keys / 'signer.key'}"
+        return [warn("signing", found, "restore signer.pem and signer.key from a backup made with --keys")]
     if known:
-        return [ok("signing", f"renewed by {', '.join(known)}")]
+        return [ok("signing", f"{', '.join(known)} {'renews' if len(known) == 1 else 'renew'} its certificate")]
     found = "no site is known that could renew the certificate"
     return [warn("signing", found, "start the node: it learns them from the sites it meets")]

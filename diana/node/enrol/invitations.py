@@ -1,87 +1,60 @@
-"""The invitations a site gave out: a small durable file, so that a restart neither loses nor renews one.
-
-Of an invitation's key only the public half is kept, as a certificate; whoever reads this file can join with none.
-What was used or has run out stays for a while, so that the one who comes late with it hears why.
-"""
+"""The invitations a site gave out, as its journal has them: neither a restart nor a takeover loses or renews one."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from diana.adapters.durable import replace_durably
 from diana.errors import UsageError
+from diana.model.invitation import Invitation
 
 MOST_OPEN = 1000
-TELL_S = 86_400.0
-"""So long after it ran out an invitation's bearer still hears that it did."""
-NAME_S = 30 * 86_400.0
-"""So long a name given out counts as taken although its node was never seen."""
 
-_VERSION = 1
-
-
-class Invitation(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    kind: str
-    name: str
-    """The only name it is good for; empty: any that is free."""
-    certificate: str
-    """PEM: the key's public half, which signs what the newcomer shows."""
-    made_by: str
-    expires_wall_s: float
-    again: bool = False
-    """For a site or machine that has been in the VO and lost its certificate."""
-    used_by: str = ""
-    """SHA-256 of the public key that joined with it."""
-    used_name: str = ""
-    used_address: str = ""
-    """host:port at which the newcomer is to be reached."""
-
-    def expired(self, wall_s: float) -> bool:
-        return wall_s >= self.expires_wall_s
-
-
-class _File(msgspec.Struct, frozen=True, kw_only=True):
-    version: int = _VERSION
-    invitations: tuple[Invitation, ...] = ()
+Keep = Callable[[Invitation], Awaitable[Mapping[str, Invitation]]]
+"""Has the journal keep it; durable on return, which gives all it has."""
 
 
 class Invitations:
-    """`path` is 0600 and replaced as a whole. UsageError for a file that is none."""
+    """Empty until `open`. DianaError where the journal cannot keep a change, which then was not made."""
 
-    def __init__(self, path: Path, wall_s: Callable[[], float] = time.time) -> None:
-        self._path = path
+    def __init__(self, wall_s: Callable[[], float] = time.time) -> None:
         self._wall_s = wall_s
         self._writing = asyncio.Lock()
-        self._known = {i.id: i for i in _read(path).invitations}
+        self._known: Mapping[str, Invitation] = {}
+        self._keep: Keep
+
+    def open(self, known: Mapping[str, Invitation], keep: Keep) -> None:
+        """`known`: what the journal has."""
+        self._known, self._keep = known, keep
 
     def get(self, invitation_id: str) -> Invitation | None:
         found = self._known.get(invitation_id)
-        return found if found is not None and self._told(found) else None
+        return found if found is not None and found.told(self._wall_s()) else None
 
     def roots(self) -> list[bytes]:
         """PEM certificates that a newcomer's own may be signed with. Those that ran out lately are among them: who
         shows one is only told that it did."""
-        return [i.certificate.encode() for i in self._known.values() if self._told(i)]
+        now_s = self._wall_s()
+        return [i.certificate.encode() for i in self._known.values() if i.certificate and i.told(now_s)]
 
     def name_taken(self, kind: str, name: str) -> bool:
         now_s = self._wall_s()
-        return any(
-            i.kind == kind and i.used_name == name and now_s < i.expires_wall_s + NAME_S for i in self._known.values()
-        )
+        return any(i.kind == kind and i.used_name == name and i.named(now_s) for i in self._known.values())
+
+    def names_given(self, kind: str) -> list[str]:
+        """To those who joined lately."""
+        return sorted({i.used_name for i in self._known.values() if self.name_taken(kind, i.used_name)} - {""})
 
     async def add(self, invitation: Invitation) -> None:
         """Durable on return."""
-        if len(self.open()) >= MOST_OPEN:
+        if len(self.unused()) >= MOST_OPEN:
             raise UsageError(f"invite: {MOST_OPEN} invitations are open; wait until some have run out")
         await self._write(invitation)
 
-    def open(self) -> list[Invitation]:
+    def unused(self) -> list[Invitation]:
         """Those somebody can still join with, the soonest to run out first."""
         now_s = self._wall_s()
         found = [one for one in self._known.values() if not one.used_by and not one.expired(now_s)]
@@ -89,7 +62,7 @@ class Invitations:
 
     async def withdraw(self, invitation_id: str) -> Invitation:
         """Durable on return: its bearer hears that it expired. UsageError for one that is not open."""
-        found = {one.id: one for one in self.open()}.get(invitation_id)
+        found = {one.id: one for one in self.unused()}.get(invitation_id)
         if found is None:
             raise UsageError(
                 f"invite: {invitation_id!r} is no open invitation of this site; diana invite --list names them"
@@ -116,30 +89,4 @@ class Invitations:
 
     async def _write(self, changed: Invitation) -> None:
         async with self._writing:
-            now_s = self._wall_s()
-            known = {i.id: i for i in self._known.values() if _kept(i, now_s)} | {changed.id: changed}
-            text = msgspec.json.encode(_File(invitations=tuple(known[k] for k in sorted(known))))
-            try:
-                await asyncio.to_thread(replace_durably, self._path, text)
-            except OSError as error:
-                raise UsageError(f"{self._path}: {error.strerror}; make room or make it writable") from None
-            self._known = known
-
-    def _told(self, invitation: Invitation) -> bool:
-        return self._wall_s() < invitation.expires_wall_s + TELL_S
-
-
-def _kept(invitation: Invitation, wall_s: float) -> bool:
-    return wall_s < invitation.expires_wall_s + (NAME_S if invitation.used_by else TELL_S)
-
-
-def _read(path: Path) -> _File:
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=_File)
-    except FileNotFoundError:
-        return _File()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}; remove it, which voids the invitations given out") from None
-    if found.version != _VERSION:
-        raise UsageError(f"{path}: written by a newer release of diana; start that one")
-    return found
+            self._known = await self._keep(msgspec.structs.replace(changed, noted_wall_s=self._wall_s()))

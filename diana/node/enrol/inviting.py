@@ -10,9 +10,10 @@ from pathlib import Path
 from diana.adapters.trust.invites import SEED_BYTES, invite_root
 from diana.adapters.trust.reading import certificates_in
 from diana.errors import UsageError
+from diana.model.invitation import TELL_S, Invitation
 from diana.node.config import host_port
 from diana.node.enrol import tokens
-from diana.node.enrol.invitations import TELL_S, Invitation, Invitations
+from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.names import Names
 from diana.node.enrol.signing import Signing
 from diana.wire.client_messages import InviteRequest, InviteResponse, OpenInvitation
@@ -34,8 +35,10 @@ class Inviting:
         signing: Signing,
         names: Names,
         addresses: tuple[str, ...],
+        others: Callable[[], list[str]] = list,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
+        """`others`: where other machines are that may lead the site by the time the newcomer comes."""
         self._keys = keys
         self._site = site
         self._vo = vo
@@ -43,6 +46,7 @@ class Inviting:
         self._signing = signing
         self._names = names
         self._addresses = addresses
+        self._others = others
         self._wall_s = wall_s
 
     async def invite(self, caller: str, request: InviteRequest) -> InviteResponse:
@@ -54,11 +58,12 @@ class Inviting:
         if kind not in tokens.KINDS:
             raise UsageError(f"invite: {kind!r} is none of {', '.join(tokens.KINDS)}")
         if kind in ("site", "user") and not self._signing.is_signer:
-            signers = ", ".join(self._signing.book.all()) or "the first sites of the VO"
+            others = [one for one in self._signing.book.all() if one != self._site]
+            signers = ", ".join(others) or "the first sites of the VO"
             raise UsageError(f"invite: site {self._site} cannot sign for another {kind}; invite at a signer: {signers}")
         await self._names.check(kind, request.name, request.again, "invite")
         if request.again and not request.name:
-            raise UsageError(f"invite: again wants the name of the {kind} that comes back")
+            raise UsageError(f"invite: --again wants the name of who comes back: diana invite --{kind} NAME --again")
         for_s = request.for_s or DEFAULT_FOR_S
         if not 1.0 <= for_s <= MOST_FOR_S:
             raise UsageError(f"invite: it is to hold for {for_s / 86_400.0:g} days; want 1 s to 30 days")
@@ -97,7 +102,7 @@ class Inviting:
         if request.order == "withdraw":
             found = [await self._invitations.withdraw(request.id)]
         elif request.order == "list":
-            found = self._invitations.open()
+            found = self._invitations.unused()
         else:
             raise UsageError(f"invite: order {request.order!r}: want list or withdraw")
         told = tuple(
@@ -112,7 +117,9 @@ class Inviting:
         if not address and not self._addresses:
             raise UsageError("invite: nobody can dial this site; name a way in with --at HOST:PORT")
         check_address("invite", address)
-        return (address,) if address else self._addresses[: tokens.MOST_ADDRESSES]
+        others = tuple(other for other in self._others() if other not in (address, *self._addresses))
+        own = (address,) if address else self._addresses
+        return (*own[: max(1, tokens.MOST_ADDRESSES - len(others))], *others)[: tokens.MOST_ADDRESSES]
 
 
 def check_address(verb: str, address: str) -> None:

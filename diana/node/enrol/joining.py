@@ -14,6 +14,7 @@ import msgspec
 
 from diana import __version__
 from diana.adapters import certificates
+from diana.adapters.grpc_server import TAKEN, cannot_bind
 from diana.errors import UsageError
 from diana.model.identity import Identity
 from diana.model.ids import site_id
@@ -61,14 +62,20 @@ def join(
     """Join with the token `text`. `data`: the directory to make (for a user, `out`). `listen` None: this machine's
     address on the way to the inviter, at the first free port from 7400.
 
-    UsageError, Denied or Unreachable for anything wrong; then nothing was made.
+    UsageError, Denied or Unreachable for anything wrong; then nothing was made. What can be seen here is looked at
+    before the inviter is asked, so that a slip costs no invitation.
     """
-    token = tokens.decode(text)
+    token = _token(text, name)
+    _refuse_strange_options(token.kind, listen=listen, advertise=advertise, slots=slots, out=out)
     if token.kind == "user":
-        return _join_user(token, name, out or Path.cwd() / f"{name or 'diana'}-credential")
+        made = _join_user(token, name, out or Path.cwd() / f"{name or 'diana'}-credential")
+        return made if name or out else _called(made)
     if DataDir(data).config.is_file():
         return _come_back(token, name, data)
     config = _planned(token, name, listen, advertise, slots)
+    setup.refuse_initialised(DataDir(data))
+    if listen is not None:
+        _refuse_unbindable(config.listen)
     inviter = asking.find_inviter(token)
     config = _placed(config, inviter, listen)
     with setup.making(data):
@@ -145,6 +152,40 @@ def _planned(token: tokens.Token, name: str, listen: str | None, advertise: str,
     return parse_config(config_text(config), "join")
 
 
+def _token(text: str, name: str) -> tokens.Token:
+    try:
+        return tokens.decode(text)
+    except UsageError as wrong:
+        try:
+            tokens.decode(name)
+        except UsageError:
+            raise wrong from None
+        raise UsageError("join: the token comes first, then the name: diana join TOKEN NAME") from None
+
+
+def _refuse_strange_options(kind: str, **given: object) -> None:
+    """Options that mean nothing for what the token invites: whoever gave them expects something else."""
+    wrong = {"user": ("listen", "advertise", "slots"), "member": ("listen", "advertise", "out")}.get(kind, ("out",))
+    for option in wrong:
+        if given[option] in (None, ""):
+            continue
+        mend = "name its data directory with --data" if option == "out" else f"leave --{option} out"
+        what = {"user": "a user's credential", "member": "a member machine, which dials its site"}.get(
+            kind, f"a {kind}"
+        )
+        raise UsageError(f"join: --{option} does not go with this invitation, which is for {what}; {mend}")
+
+
+def _refuse_unbindable(listen: str) -> None:
+    why = cannot_bind(*host_port(listen))
+    if why == TAKEN:
+        raise UsageError(
+            f"--listen {listen}: another program listens there; choose another port; the invitation is still good"
+        )
+    if why:
+        raise UsageError(f"--listen {listen}: {why}; choose an address of this machine and a port this account may use")
+
+
 def _placed(config: SiteConfig, inviter: asking.Inviter, listen: str | None) -> SiteConfig:
     """A member is dialled by nobody; all others listen where their inviter can reach them."""
     if listen is not None or config.role == "member":
@@ -199,7 +240,7 @@ def _good(address: str) -> bool:
 def _come_back(token: tokens.Token, name: str, data: Path) -> Joined:
     """A directory whose certificate ran out or was lost gets a new one; nothing else in it changes."""
     paths = DataDir(data)
-    old = load_config(paths.config)
+    old = load_config(paths.config, keys=False)
     own = old.site if token.kind == "site" else old.machine
     if (
         old.vo != token.vo
@@ -221,6 +262,16 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> Joined:
     answer = asking.ask(token, inviter, request)
     keys.install(data, answer)
     return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
+
+
+def _called(made: Joined) -> Joined:
+    """A credential whose user only the inviter could name, under the name it would have had; as it is, where that is
+    taken."""
+    folder = made.folder.with_name(f"{made.name}-credential")
+    if folder.exists():
+        return made
+    made.folder.rename(folder)
+    return msgspec.structs.replace(made, folder=folder)
 
 
 def _join_user(token: tokens.Token, name: str, out: Path) -> Joined:

@@ -22,11 +22,12 @@ from diana.adapters.trust.invites import invited_by
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import Denied, DianaError, UsageError
 from diana.model.identity import Identity
+from diana.model.invitation import Invitation
 from diana.model.principal import Principal, Role
 from diana.node.call_rates import CallRates
-from diana.node.enrol.invitations import Invitation, Invitations
+from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.inviting import Inviting, check_address
-from diana.node.enrol.names import Names
+from diana.node.enrol.names import AskName, Names
 from diana.node.enrol.proof import speaks_for
 from diana.node.enrol.signing import NO_PROOF, Proof, Signing
 from diana.policy.enrolment import becomes_signer, may_be_signed
@@ -49,7 +50,7 @@ Note = Callable[[str, str, str, str, str], None]
 
 
 class Enrolment:
-    """`known_sites` asks the engine; `addresses` are this node's own, `peer_addresses` of sites linked now."""
+    """`ask_name` asks the engine; `addresses` are this node's own, `peer_addresses` of sites linked now."""
 
     def __init__(
         self,
@@ -61,13 +62,15 @@ class Enrolment:
         signing: Signing,
         addresses: tuple[str, ...],
         peer_addresses: Callable[[], list[str]],
-        known_sites: Callable[[], Awaitable[frozenset[str]]],
+        ask_name: AskName,
         distrust: Callable[[bytes], str],
         note: Note,
         wall_s: Callable[[], float] = time.time,
         machines: Callable[[], list[str]] = list,
+        standby: Callable[[], str] = lambda: "",
     ) -> None:
-        """`machines`: where the site's machines are that may lead it."""
+        """`machines`: where this machine is reached, then others of the site that may lead it; `standby`: the name of
+        the one that keeps its journal too, empty while none does."""
         self._keys = keys
         self._site = site
         self._vo = vo
@@ -76,7 +79,7 @@ class Enrolment:
         self._addresses = addresses
         self._peer_addresses = peer_addresses
         self._machines = machines
-        self._names = Names(site, invitations, known_sites)
+        self._names = Names(site, invitations, ask_name, standby)
         self.invite = Inviting(
             keys=keys,
             site=site,
@@ -85,6 +88,7 @@ class Enrolment:
             signing=signing,
             names=self._names,
             addresses=addresses,
+            others=lambda: machines()[1:],
             wall_s=wall_s,
         ).invite
         self._distrust = distrust
@@ -174,13 +178,17 @@ class Enrolment:
         leaf = await self._signing.sign(wanted, request.leaf_request)
         signer = b""
         book = self._signing.book
+        signers = 0
         if kind == "site":
             await self._signing.learn_signers()
-        promoted = becomes_signer(kind, len(book.all())) or (kind == "standby" and self._signing.is_signer)
+            signers = await self._names.signers()
+        promoted = becomes_signer(kind, signers) or (kind == "standby" and self._signing.is_signer)
         if promoted and request.signer_request:
             signer = await asyncio.to_thread(
                 self._signing.make_signer, Identity("signer", site, self._vo), request.signer_request
             )
+        if kind == "site":
+            await self._names.give(site, invitation.again, bool(signer))
         if signer and kind == "site":
             await asyncio.to_thread(book.learn, {site: request.address})
         return enrol_pb2.JoinResponse(

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from diana.engine.events import Ask
+from diana.adapters.tasks import begin, keep_up
+from diana.engine.effects import Refusal
+from diana.engine.events import NameSite, NoteInvitation
+from diana.errors import DianaError, Overloaded, UsageError
 from diana.model import views
+from diana.model.ids import SiteId
+from diana.model.invitation import Invitation
 from diana.model.layout import DataDir
-from diana.model.principal import Principal, Role
 from diana.node.config import SiteConfig
 from diana.node.door import EngineDoor
 from diana.node.enrol.addresses import reached_at
-from diana.node.enrol.invitations import Invitations
+from diana.node.enrol.invitations import Invitations, Keep
+from diana.node.enrol.names import AskName
 from diana.node.enrol.renewing import Note, Renewal, renew_before_start
 from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import Signing
+
+_log = logging.getLogger("diana.enrol")
 
 
 class Enrolling:
@@ -28,7 +36,7 @@ class Enrolling:
     def __init__(self, paths: DataDir, config: SiteConfig) -> None:
         self._paths = paths
         self._config = config
-        self._invitations = Invitations(paths.invitations)
+        self._invitations = Invitations()
         self._transport: Any = None
         self.signing = Signing(
             keys=paths.keys,
@@ -58,16 +66,24 @@ class Enrolling:
         port: int,
         transport: Any,
         door: EngineDoor,
+        known: Mapping[str, Invitation],
         keyring: Any,
         note: Note,
         machines: Callable[[], list[str]] = list,
+        standby: Callable[[], str] = lambda: "",
     ) -> Enrolment:
-        """Serve enrolment and renew from now on. Before the server is started."""
+        """Serve enrolment and renew from now on. Before the server is started. `known`: the invitations the journal
+        has; `machines`: where this machine is reached, then others of the site that may lead it."""
         self._transport = transport
+        self._invitations.open(known, _keeping(door))
         config = self._config
         addresses = reached_at(config.listen, port, config.advertise)
         if self.signing.is_signer:
             self.signing.book.learn({config.site: next(iter(addresses), "")})
+        ask_name = _asking(door)
+        if self.signing.is_signer:
+            own = begin(_name_own(ask_name, config.site), "telling this site's name")
+            stack.push_async_callback(_end, own)
         self._enrolment = Enrolment(
             keys=self._paths.keys,
             site=config.site,
@@ -76,27 +92,54 @@ class Enrolling:
             signing=self.signing,
             addresses=addresses,
             peer_addresses=lambda: [hello.data_address for hello in transport.peers().values() if hello.data_address],
-            known_sites=_known(door, config),
+            ask_name=ask_name,
             distrust=keyring.distrust,
             note=note,
             machines=machines,
+            standby=standby,
         )
         self._enrolment.attach(server)
         renewal = Renewal(
             keys=self._paths.keys, kind="site", signing=self.signing, renewed=keyring.reload_keys, note=note
         )
-        task = asyncio.create_task(renewal.run())
+        task = keep_up(renewal.run, "renewing this site's certificate")
         stack.push_async_callback(_end, task)
         return self._enrolment
 
 
-def _known(door: EngineDoor, config: SiteConfig) -> Callable[[], Any]:
-    async def known() -> frozenset[str]:
-        me = Principal(Role.OPERATOR, f"diana@{config.vo}")
-        answer = await door.request(lambda number: Ask(request=number, principal=me, what="sites"))
-        return frozenset(site.site for site in answer.sites) if isinstance(answer, views.Sites) else frozenset()
+def _keeping(door: EngineDoor) -> Keep:
+    async def keep(changed: Invitation) -> Mapping[str, Invitation]:
+        answer = await door.request(lambda number: NoteInvitation(request=number, invitation=changed))
+        assert isinstance(answer, views.Invitations)
+        return answer.known
 
-    return known
+    return keep
+
+
+def _asking(door: EngineDoor) -> AskName:
+    async def ask(name: SiteId, *, give: bool, again: bool = False, signer: bool = False) -> views.Named:
+        def event(number: int) -> NameSite:
+            return NameSite(request=number, name=name, give=give, again=again, signer=signer, wall_s=time.time())
+
+        answer = await door.request(event)
+        if isinstance(answer, views.Named):
+            return answer
+        raise UsageError(answer.text if isinstance(answer, Refusal) else f"site {name}: the node does not know")
+
+    return ask
+
+
+async def _name_own(ask: AskName, site: SiteId) -> None:
+    """A signer's own name was given out by nobody, where it made the VO: it tells the others itself."""
+    while True:
+        try:
+            await ask(site, give=True, again=True, signer=True)
+            return
+        except Overloaded as error:
+            await asyncio.sleep(max(1.0, error.retry_after_s))
+        except DianaError as error:
+            _log.warning("the name %s is not told as given out: %s", site, error)
+            return
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64iana/v1/data.proto\x12\x08\x64iana.v1\"X\n\x0bReadRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06length\x18\x04 \x01(\x04\x12\x0e\n\x06sha256\x18\x05 \x01(\t\"d\n\tReadFrame\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\x0c\n\x04last\x18\x04 \x01(\x08\x12\x0e\n\x06sha256\x18\x05 \x01(\t\x12\r\n\x05\x65rror\x18\x06 \x01(\t\"\r\n\x0bPingRequest\",\n\x0cPingResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0e\n\x06wall_s\x18\x02 \x01(\x01\"\'\n\x11ThroughputRequest\x12\x12\n\nsize_bytes\x18\x01 \x01(\r\"\x1f\n\x0fThroughputFrame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32>\n\x04\x44\x61ta\x12\x36\n\x04Read\x12\x15.diana.v1.ReadRequest\x1a\x13.diana.v1.ReadFrame(\x01\x30\x01\x32\x86\x01\n\x05Probe\x12\x35\n\x04Ping\x12\x15.diana.v1.PingRequest\x1a\x16.diana.v1.PingResponse\x12\x46\n\nThroughput\x12\x1b.diana.v1.ThroughputRequest\x1a\x19.diana.v1.ThroughputFrame0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64iana/v1/data.proto\x12\x08\x64iana.v1\"X\n\x0bReadRequest\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0b\n\x03ref\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x04\x12\x0e\n\x06length\x18\x04 \x01(\x04\x12\x0e\n\x06sha256\x18\x05 \x01(\t\"r\n\tReadFrame\x12\x0c\n\x04\x66ile\x18\x01 \x01(\r\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\x0c\n\x04last\x18\x04 \x01(\x08\x12\x0e\n\x06sha256\x18\x05 \x01(\t\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0c\n\x04\x61way\x18\x07 \x01(\t\"\r\n\x0bPingRequest\",\n\x0cPingResponse\x12\x0c\n\x04site\x18\x01 \x01(\t\x12\x0e\n\x06wall_s\x18\x02 \x01(\x01\"\'\n\x11ThroughputRequest\x12\x12\n\nsize_bytes\x18\x01 \x01(\r\"\x1f\n\x0fThroughputFrame\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32>\n\x04\x44\x61ta\x12\x36\n\x04Read\x12\x15.diana.v1.ReadRequest\x1a\x13.diana.v1.ReadFrame(\x01\x30\x01\x32\x86\x01\n\x05Probe\x12\x35\n\x04Ping\x12\x15.diana.v1.PingRequest\x1a\x16.diana.v1.PingResponse\x12\x46\n\nThroughput\x12\x1b.diana.v1.ThroughputRequest\x1a\x19.diana.v1.ThroughputFrame0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,17 +34,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_READREQUEST']._serialized_start=33
   _globals['_READREQUEST']._serialized_end=121
   _globals['_READFRAME']._serialized_start=123
-  _globals['_READFRAME']._serialized_end=223
-  _globals['_PINGREQUEST']._serialized_start=225
-  _globals['_PINGREQUEST']._serialized_end=238
-  _globals['_PINGRESPONSE']._serialized_start=240
-  _globals['_PINGRESPONSE']._serialized_end=284
-  _globals['_THROUGHPUTREQUEST']._serialized_start=286
-  _globals['_THROUGHPUTREQUEST']._serialized_end=325
-  _globals['_THROUGHPUTFRAME']._serialized_start=327
-  _globals['_THROUGHPUTFRAME']._serialized_end=358
-  _globals['_DATA']._serialized_start=360
-  _globals['_DATA']._serialized_end=422
-  _globals['_PROBE']._serialized_start=425
-  _globals['_PROBE']._serialized_end=559
+  _globals['_READFRAME']._serialized_end=237
+  _globals['_PINGREQUEST']._serialized_start=239
+  _globals['_PINGREQUEST']._serialized_end=252
+  _globals['_PINGRESPONSE']._serialized_start=254
+  _globals['_PINGRESPONSE']._serialized_end=298
+  _globals['_THROUGHPUTREQUEST']._serialized_start=300
+  _globals['_THROUGHPUTREQUEST']._serialized_end=339
+  _globals['_THROUGHPUTFRAME']._serialized_start=341
+  _globals['_THROUGHPUTFRAME']._serialized_end=372
+  _globals['_DATA']._serialized_start=374
+  _globals['_DATA']._serialized_end=436
+  _globals['_PROBE']._serialized_start=439
+  _globals['_PROBE']._serialized_end=573
 # @@protoc_insertion_point(module_scope)

@@ -19,20 +19,22 @@ class ReadRequest(_message.Message):
     def __init__(self, file: _Optional[int] = ..., ref: _Optional[str] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class ReadFrame(_message.Message):
-    __slots__ = ("file", "offset", "data", "last", "sha256", "error")
+    __slots__ = ("file", "offset", "data", "last", "sha256", "error", "away")
     FILE_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
     file: int
     offset: int
     data: bytes
     last: bool
     sha256: str
     error: str
-    def __init__(self, file: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., last: _Optional[bool] = ..., sha256: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
+    away: str
+    def __init__(self, file: _Optional[int] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., last: _Optional[bool] = ..., sha256: _Optional[str] = ..., error: _Optional[str] = ..., away: _Optional[str] = ...) -> None: ...
 
 class PingRequest(_message.Message):
     __slots__ = ()

@@ -13,6 +13,7 @@ from diana.adapters.lrm.spawner.identity import boot_s, machine
 from diana.adapters.lrm.spawner.jobs import Job, State, batches
 from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
+from diana.adapters.lrm.spawner.place import NotInPlace, Place
 from diana.adapters.lrm.spawner.protocol import (
     VERSION,
     Ended,
@@ -47,10 +48,11 @@ class Spawner:
         past = replay.Past(read(data.spawner / LOG))
         here = machine()
         self._epoll = select.epoll()
+        self._place = Place(data.spawner)
         others = OtherAccounts()
         self._launcher = Launcher(data, others)
         self._table = replay.new_table(past, here)
-        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0, others)
+        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0, others, self._place)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
         self._epoll.register(self._table.sync_fd, select.EPOLLIN)
@@ -64,9 +66,16 @@ class Spawner:
         self._over = False
 
     def run(self) -> None:
-        """Until nobody needs it. OSError: the disk refused a claim; everything stops (PROMISES section 3)."""
-        while not self._over:
-            self._turn(self._epoll.poll(self._wait_s()))
+        """Until nobody needs it. OSError: the disk refused a claim; everything stops (PROMISES section 3).
+        NotInPlace: what runs is left to the spawner of where the directory lies now, or ended if that is nowhere."""
+        try:
+            while not self._over:
+                self._turn(self._epoll.poll(self._wait_s()))
+        except NotInPlace:
+            if self._place.deleted:
+                self._runner.end_all()
+            self._table.log.sync()
+            raise
         self._table.log.sync()
 
     def _wait_s(self) -> float:
@@ -125,6 +134,8 @@ class Spawner:
             case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
                 self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
             case Forget(runs=runs):
+                # It may rewrite the log, by its path.
+                self._place.check()
                 self._table.forget(runs)
             case SetSlots(slots=slots):
                 self._runner.slots.resize(slots)
@@ -139,6 +150,8 @@ class Spawner:
             self._server.send(link, Refused(reason))
             self._server.close(link)
             return
+        # A node at its new place finds this spawner's socket there.
+        self._place.check()
         self._table.note_term(hello.term)
         self._server.promote(link)
         self._launcher.site = hello.site

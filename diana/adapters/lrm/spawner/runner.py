@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import time
 from contextlib import suppress
 from itertools import count
 
@@ -19,6 +20,7 @@ from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
 from diana.adapters.lrm.spawner.others import OtherAccounts
+from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.records import End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
@@ -32,6 +34,7 @@ GRACE_S = 5.0
 WATCH_S = 0.25
 """How often the logs of running jobs are measured."""
 _DRAIN_POLL_S = 0.005
+_LAST_ROUNDS = 10
 _RETRY_S = 0.2
 EXIT_UNKNOWN = -1
 """Stands where nobody knows the exit code."""
@@ -46,8 +49,10 @@ class Runner:
         epoll: select.epoll,
         slots: int,
         others: OtherAccounts,
+        place: Place,
     ) -> None:
         self.others = others
+        self._place = place
         self._table = table
         self._launcher = launcher
         self._epoll = epoll
@@ -82,6 +87,7 @@ class Runner:
         queue = self._table.queue
         if not queue:
             return
+        self._place.check()
         now = boot_s()
         if now < self._not_before_s:
             return
@@ -248,6 +254,8 @@ class Runner:
         self._draining = left
 
     def _complete(self, job: Job, end: End) -> None:
+        # A scratch directory that is not there is made anew.
+        self._place.check()
         segment = job.segment
         if segment is not None and not job.own_out:
             end.segment, end.offset = segment.name, job.log_offset
@@ -272,6 +280,17 @@ class Runner:
                 self._end_unstarted(job, Outcome.CANCELLED, 0, "")
             elif job.state is State.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
+
+    def end_all(self) -> None:
+        """Of jobs whose data directory is no more, nothing is left; nobody hears of them."""
+        jobs = [*self.running.values(), *(job for job, _ in self._draining)]
+        for _ in range(_LAST_ROUNDS):
+            # What was a grandchild in one round is a stray in the next.
+            for job in jobs:
+                self._signal(job, signal.SIGKILL)
+            self._strays.kill(self._pids | self.others.helpers(), jobs, [])
+            self.others.flush()
+            time.sleep(_DRAIN_POLL_S)
 
     def _stop(self, job: Job, verdict: Outcome) -> None:
         if job.verdict == 0:
@@ -321,6 +340,7 @@ class Runner:
                 self._stop(job, Outcome.TIMED_OUT)
         if self.running and now >= self._next_watch_s:
             self._next_watch_s = now + WATCH_S
+            self._place.check()
             self._cut_logs()
             self._strays.reap(self._pids | self.others.helpers())
 

@@ -17,7 +17,7 @@ class Syncer:
         self.event_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.busy = False
         self._done = 0
-        self._failed: OSError | None = None
+        self._failed: Exception | None = None
         self._work: SimpleQueue[tuple[int, int]] = SimpleQueue()
         threading.Thread(target=self._run, name="claim-sync", daemon=True).start()
 
@@ -39,7 +39,7 @@ class Syncer:
             fd, mark = self._work.get()
             try:
                 os.fdatasync(fd)
-            except OSError as fault:
+            except Exception as fault:
                 self._failed = fault
             self._done = mark
             os.eventfd_write(self.event_fd, 1)

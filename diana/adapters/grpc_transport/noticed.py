@@ -1,0 +1,78 @@
+"""Remembers what is wrong between sites that only those who meet can see: two nodes of one name, and who turns us away.
+
+Nothing hangs on it; people are told. What is not seen again is over after a while, since whoever is refused dials on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from diana.adapters.grpc_transport.dialling import check_hello
+from diana.adapters.grpc_transport.link import Link
+from diana.engine.messages import Hello
+from diana.model.ids import SiteId
+
+FRESH_S = 180.0
+"""What was seen holds so long: sites that are lost are dialled in turns."""
+SURE_S = 8.0
+"""A node that takes over from another of its name may be met before the other's stream has ended."""
+MOST = 256
+MOST_TEXT = 300
+
+
+class Twin(NamedTuple):
+    """Two nodes show the name of one site."""
+
+    linked: str
+    """Where the one is that is linked, or this node: host:port, or a host."""
+    other: str
+    """Where the one is that is refused."""
+    first_s: float
+    last_s: float
+
+
+class Noticed:
+    """Times by `clock`, seconds that only go up."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._twins: dict[str, Twin] = {}
+        self._refusals: dict[str, tuple[str, float]] = {}
+
+    def check(self, own: Hello, peer: Hello, *, proven: str, linked: Link | None, where: str) -> str:
+        """As `check_hello`, of the node at `where`."""
+        why = check_hello(own, peer, proven=proven, linked=linked)
+        if not why:
+            self._refusals.pop(proven, None)
+        elif peer.site == proven == own.site:
+            if peer.boot_nonce != own.boot_nonce:
+                self._twin(proven, own.data_address, peer.data_address or where)
+        elif peer.site == proven and linked is not None and linked.peer.db_uuid != peer.db_uuid:
+            self._twin(proven, linked.peer.data_address, peer.data_address or where)
+        return why
+
+    def turned_away(self, site: SiteId, why: str) -> None:
+        """A site, whose certificate was verified, refuses our stream."""
+        if site in self._refusals or len(self._refusals) < MOST:
+            self._refusals[site] = why[:MOST_TEXT], self._clock()
+
+    def twins(self) -> dict[str, Twin]:
+        """By site, in order of the name; this site's own is one of them where another node has it."""
+        now_s = self._clock()
+        self._twins = {site: one for site, one in self._twins.items() if now_s - one.last_s < FRESH_S}
+        return {site: one for site, one in sorted(self._twins.items()) if one.last_s - one.first_s >= SURE_S}
+
+    def refusals(self) -> dict[str, str]:
+        """Who turns us away, and why, in order of the name."""
+        now_s = self._clock()
+        self._refusals = {site: one for site, one in self._refusals.items() if now_s - one[1] < FRESH_S}
+        return {site: why for site, (why, _) in sorted(self._refusals.items())}
+
+    def _twin(self, site: str, linked: str, other: str) -> None:
+        now_s, old = self._clock(), self._twins.get(site)
+        again = old is not None and now_s - old.last_s < FRESH_S
+        if again or len(self._twins) < MOST:
+            where = linked[:MOST_TEXT], other[:MOST_TEXT]
+            self._twins[site] = Twin(*where, old.first_s if old is not None and again else now_s, now_s)

@@ -1,0 +1,65 @@
+"""Two nodes that show the name of one site, as gossip sees them: the site's address goes back and forth.
+
+Now one, now the other has said something newer, since each refutes what it hears of itself, so that everybody hears
+both by turns. A site that moved, was restored or was taken over changes its address once. Who holds a stream to
+one of them and is dialled by the other sees it at once (`adapters/grpc_transport`); in a large VO nobody may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diana.model.ids import SiteId
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+
+FRESH_S = 60.0
+"""A change this long after the last one begins anew."""
+TELL_S = 180.0
+"""Told for so long after the last change."""
+SURE = 6
+SURE_S = 15.0
+"""So many changes over so long are no move of a site."""
+MOST = 256
+
+
+class Changes:
+    """Of one site's address."""
+
+    __slots__ = ("count", "first_s", "last_s", "now_at", "was_at")
+
+    def __init__(self, now_s: float) -> None:
+        self.count = 0
+        self.first_s = self.last_s = now_s
+        self.was_at = self.now_at = ""
+
+
+def heard(core: Context, site: SiteId, was_at: str, now_at: str) -> None:
+    """A newer word of the site names another address than the last; either may be empty: it does not say."""
+    if not was_at or not now_at or was_at == now_at:
+        return
+    changes = core.members.twins
+    found = changes.get(site)
+    if found is None or core.now - found.last_s > FRESH_S:
+        for gone in [one for one, old in changes.items() if core.now - old.last_s > TELL_S]:
+            del changes[gone]
+        if len(changes) >= MOST:
+            return
+        found = changes[site] = Changes(core.now)
+    if found.count and {was_at, now_at} != {found.was_at, found.now_at}:
+        # A third address: none of them comes back.
+        found.count, found.first_s = 0, core.now
+    found.count, found.last_s = found.count + 1, core.now
+    found.was_at, found.now_at = was_at, now_at
+
+
+def note(core: Context, site: SiteId) -> str:
+    """Where two nodes of the name are; empty: it has one, or that is not sure yet."""
+    found = core.members.twins.get(site)
+    if found is None or core.now - found.last_s > TELL_S:
+        return ""
+    if found.count < SURE or found.last_s - found.first_s < SURE_S:
+        return ""
+    first, second = sorted((found.was_at, found.now_at))
+    return f"two nodes: one at {first}, another at {second}; stop one of them"

@@ -1,0 +1,117 @@
+"""Before a group's merge command runs on one machine of a pair, what the other one gathered while it led must be here:
+a merge does not run over parts that are missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from diana.adapters.stager import AWAY_S, FileStager
+from diana.adapters.staging.client import Away
+from diana.adapters.staging.outputs import stands
+from diana.engine import columns
+from diana.engine.effects import GATHERED, Kill, Start
+from diana.engine.events import JobsEnded
+from diana.errors import DianaError
+from diana.model.facts import JobError, Outcome, OutputFile
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
+from diana.node.release import Passage
+from diana.ports import Emit
+
+_log = logging.getLogger("diana.node")
+
+
+class Merging:
+    """`outputs` gives those that count of a group; it blocks on the disk."""
+
+    def __init__(
+        self,
+        site: SiteId,
+        stager: FileStager,
+        outputs: Callable[[GroupId], Iterator[OutputFile]],
+        emit: Emit,
+        now_s: Callable[[], float],
+    ) -> None:
+        self._site = site
+        self._stager = stager
+        self._outputs = outputs
+        self._emit = emit
+        self._now_s = now_s
+        self._waiting: dict[tuple[SubgroupId, int], tuple[Start, asyncio.Task[None]]] = {}
+
+    def begin(self, order: Start, start: Callable[[], None], passage: Passage | None) -> None:
+        """`start` it when all its inputs stand here; while a machine that has some is away, it waits. It fails for what
+        cannot be had. The same order again, of another session, takes the place of the first."""
+        key = (order.subgroup, order.epoch)
+        if key in self._waiting:
+            self._waiting.pop(key)[1].cancel()
+        task = asyncio.get_running_loop().create_task(self._run(order, start, passage))
+        self._waiting[key] = (order, task)
+        task.add_done_callback(partial(self._ended, key))
+
+    def kill(self, order: Kill) -> bool:
+        """Whether that concerned one that was not started yet."""
+        waiting = self._waiting.get((order.subgroup, order.epoch))
+        if waiting is None:
+            return False
+        waiting[1].cancel()
+        self._emit(self._never_ran(waiting[0], Outcome.CANCELLED, ""))
+        return True
+
+    async def stop(self) -> None:
+        tasks = [task for _, task in self._waiting.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, key: tuple[SubgroupId, int], task: asyncio.Task[None]) -> None:
+        if key in self._waiting and self._waiting[key][1] is task:
+            del self._waiting[key]
+
+    async def _run(self, order: Start, start: Callable[[], None], passage: Passage | None) -> None:
+        group = group_of(order.subgroup)
+        while True:
+            try:
+                await self._complete(group, order.directory)
+            except Away as away:
+                _log.info("the merge of %s waits: %s", group, away)
+                await asyncio.sleep(AWAY_S)
+            except (DianaError, OSError) as fault:
+                self._emit(self._never_ran(order, Outcome.STAGING_FAILED, str(fault)))
+                return
+            else:
+                if passage is not None:
+                    await passage()
+                start()
+                return
+
+    async def _complete(self, group: GroupId, directory: str) -> None:
+        if directory == GATHERED:
+            await self._stager.complete(group, lambda: self._outputs(group))
+            return
+        folder = Path(directory)
+        lacking = await asyncio.to_thread(
+            lambda: next((o for o in self._outputs(group) if not stands(folder, o)), None)
+        )
+        if lacking is not None:
+            raise DianaError(
+                f"output {lacking.name} is not in {folder} on this machine but on the one that led when it came; "
+                "copy it here and retry"
+            )
+
+    def _never_ran(self, order: Start, outcome: Outcome, why: str) -> JobsEnded:
+        indices, attempts = list(order.indices), dict(order.attempts)
+        facts = columns.never_ran(
+            self._site,
+            indices,
+            [attempts.get(index, 1) for index in indices],
+            [int(outcome)] * len(indices),
+            0,
+            [JobError(index, f"{job_id(group_of(order.subgroup), index)}: {why}") for index in indices if why],
+            self._now_s(),
+        )
+        return JobsEnded(subgroup=order.subgroup, epoch=order.epoch, facts=facts)

@@ -1,0 +1,128 @@
+"""What lies on a site's other machine is gathered from it, served in its place, and said to be there while it is away
+(SPEC D8, J5)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.staging.beside import Beside
+from diana.adapters.staging.client import Away
+from diana.adapters.staging.holdings import Reader
+from diana.errors import Denied, Unreachable
+from diana.model.facts import OutputFile
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from tests.adapters.staging_grid import GROUP, TestSite, collect, facts_key, grid, noise, sha, write
+
+MAIN = SiteId("alpha.main")
+OUTPUTS = {"a": b"abc", "b/c": noise(2_500_000), "d": b""}
+
+
+def stand_beside(alpha: TestSite, main: TestSite, given_up: bool = False) -> None:
+    """main followed by alpha, whose machine `spare` leads."""
+    main.reader = partial(Reader, "site", MAIN)
+    alpha.stager.stand_beside(Beside(alpha.site, MAIN, "main", lambda: given_up))
+
+
+async def test_outputs_are_gathered_from_both_machines_each_once(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        told = collect(main, OUTPUTS)
+        write(alpha.data.collected(facts_key().subgroup, 1) / "a", b"abc")
+        (main.data.collected(facts_key().subgroup, 1) / "a").unlink()
+        done = await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        assert (done.error, done.bytes_moved) == ("", 2_500_000)
+        assert {
+            str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()
+        } == OUTPUTS
+        again = await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        assert (again.error, again.bytes_moved) == ("", 0)
+        assert not alpha.samples, "nobody plans with that link"
+
+
+async def test_of_what_is_on_a_machine_that_is_away_its_name_and_the_jobs_are_told(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        told = collect(main, OUTPUTS)
+        way = alpha.ways.pop(MAIN)
+        done = await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        assert done.error == "gathering outputs: output a: on machine main, which is away"
+        assert (done.away, done.lacking) == ("main", IndexSet.of({output.index for output in told.outputs}))
+        alpha.ways[MAIN] = way
+        assert (await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")).error == ""
+
+
+async def test_what_neither_machine_has_is_not_waited_for(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        told = collect(main, OUTPUTS)
+        (main.data.collected(facts_key().subgroup, 1) / "a").unlink()
+        done = await alpha.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        assert "output a" in done.error and not done.away
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+async def test_another_site_gets_outputs_and_logs_through_the_machine_that_leads(
+    tmp_path: Path, given_up: bool
+) -> None:
+    async with grid(tmp_path, "alpha", "gamma", MAIN) as (alpha, gamma, main):
+        stand_beside(alpha, main, given_up)
+        alpha.reader = partial(Reader, "site", "alpha")
+        told = collect(main, OUTPUTS)
+        write(main.data.logs(GROUP) / "s0", b"0123456789")
+        way = alpha.ways.pop(MAIN)
+        done = await gamma.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        if given_up:
+            assert "machine main, which was removed" in done.error and not done.away
+            return
+        assert "on machine main, which is away" in done.error and done.away == "main"
+        assert not done.lacking, "they are the executing site's to judge"
+        alpha.ways[MAIN] = way
+        done = await gamma.gather(alpha.site, facts_key(), told, tmp_path / "out")
+        assert (done.error, done.bytes_moved) == ("", sum(map(len, OUTPUTS.values())))
+        log = [chunk async for chunk in gamma.stager.read(alpha.site, f"log:{GROUP}/s0", 3, 4)]
+        assert b"".join(log) == b"3456"
+        with pytest.raises(Unreachable, match=r"alpha\.main"):
+            [chunk async for chunk in gamma.stager.read(alpha.site, f"log:{GROUP}/s1")]
+
+
+async def test_what_was_gathered_there_is_completed_here_and_shown_to_no_other_site(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "gamma", MAIN) as (alpha, _, main):
+        stand_beside(alpha, main)
+        here, there = alpha.data.gathered(GROUP), main.data.gathered(GROUP)
+        write(here / "a", b"abc")
+        write(there / "b" / "c", b"bcd")
+        write(there / ".hidden", b"")
+        outputs = [OutputFile(0, "a", 3, sha(b"abc")), OutputFile(1, "b/c", 3, sha(b"bcd"))]
+        way = alpha.ways.pop(MAIN)
+        with pytest.raises(Away, match="output b/c: on machine main"):
+            await alpha.stager.complete(GROUP, lambda: iter(outputs))
+        alpha.ways[MAIN] = way
+        await alpha.stager.complete(GROUP, lambda: iter(outputs))
+        assert (here / "b" / "c").read_bytes() == b"bcd"
+        names = [chunk async for chunk in alpha.stager.read(MAIN, f"gathered:{GROUP}")]
+        assert b"".join(names) == b"b/c\n"
+        for who in (("site", "alpha"), ("site", "gamma"), ("member", "alpha.main/m1"), ("user", "alpha.main")):
+            for ref in (f"gathered:{GROUP}", f"gathered:{GROUP}/b/c"):
+                with pytest.raises(Denied, match="may not read"):
+                    main.stager.holdings.open(ref, Reader(*who))
+
+
+async def test_what_one_of_two_machines_gathered_keeps_its_first_name_until_it_is_dropped(tmp_path: Path) -> None:
+    """Killed before the journal says that it was gathered, it is asked for it by the other one."""
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        told = collect(alpha, OUTPUTS)
+        collected = alpha.data.collected(facts_key().subgroup, 1)
+        for _ in range(2):
+            assert (await alpha.gather(alpha.site, facts_key(), told)).error == ""
+            for root in (collected, alpha.data.gathered(GROUP)):
+                assert {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()} == OUTPUTS
+        assert (collected / "b" / "c").stat().st_nlink == 2, "without a copy"
+        alpha.stager.drop_outputs(facts_key(), told)
+        await alpha.idle()
+        assert not [p for p in collected.rglob("*") if p.is_file()]
+        assert (alpha.data.gathered(GROUP) / "a").read_bytes() == b"abc"
