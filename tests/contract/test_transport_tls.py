@@ -18,6 +18,7 @@ from diana.adapters.certificates import issue_user
 from diana.adapters.grpc_server import PortTaken, make_server
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.grpc_transport.link import QUEUE_BYTES, envelope
+from diana.adapters.grpc_transport.streams import Served
 from diana.engine.events import PeerDown, PeerUp
 from diana.engine.messages import Committed, Prepare
 from diana.errors import UsageError
@@ -169,6 +170,26 @@ async def test_two_sites_that_dial_at_the_same_moment_agree_on_one_stream(networ
     (to_alpha,) = beta.transport._links.values()
     assert to_beta.dialler == to_alpha.dialler == "alpha"
     assert PeerDown not in {type(e) for e in alpha.inbox.events + beta.inbox.events}
+
+
+async def test_a_hello_that_is_slow_to_be_known_as_sent_makes_nobody_seem_gone(
+    network: GrpcNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer has it, uses that stream and closes the other one, before this side knows that it went."""
+    alpha, beta = await network.add("alpha"), await network.add("beta")
+    write = Served.write
+
+    async def slowly(self: Served, data: bytes) -> None:
+        await write(self, data)
+        await asyncio.sleep(0.3)
+
+    monkeypatch.setattr(Served, "write", slowly)
+    beta.transport.add_address(alpha.address)
+    await network.until(lambda: "alpha" in beta.transport.peers())
+    alpha.transport.add_address(beta.address)
+    await network.until(lambda: [link.dialler for link in beta.transport.links().values()] == ["alpha"])
+    await asyncio.sleep(0.5)
+    assert [type(e) for e in alpha.inbox.events + beta.inbox.events] == [PeerUp, PeerUp]
 
 
 async def test_garbage_on_a_stream_is_counted_and_the_stream_lives(network: GrpcNetwork) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,12 @@ from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, Link, Strea
 from diana.adapters.grpc_transport.noticed import Noticed
 from diana.adapters.grpc_transport.reach import Reach
 from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
+from diana.adapters.grpc_transport.telling import Telling
 from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
 from diana.adapters.tasks import begin, keep_up
 from diana.engine.effects import Contact
-from diana.engine.events import Event, PeerDown, PeerUp, Received
+from diana.engine.events import PeerDown, PeerUp
 from diana.engine.messages import Hello, Message
-from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.ports import Emit
 from diana.wire import BadMessage, codec
@@ -76,11 +75,12 @@ class GrpcTransport:
         self._book = self.reach.book
         self.note_refused: Callable[[str, str], None] = lambda where, reason: None
         """Told of each peer that is turned away: where it is and why."""
-        self._emit = emit
+        self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s
         self._links: dict[SiteId, Link] = {}
-        self._untold: deque[Event] = deque()
+        self._greeting: dict[SiteId, Link] = {}
+        """Streams whose Hello of ours is on its way: the peer may use one before we know that it arrived."""
         self._waiting = Waiting()
         self._incoming = Incoming()
         self._stopped = False
@@ -185,6 +185,7 @@ class GrpcTransport:
     async def stop(self) -> None:
         """End every stream and dial no more. Emits nothing."""
         self._stopped = True
+        self._telling.stop()
         for link in self._links.values():
             link.close()
         self._links.clear()
@@ -345,11 +346,19 @@ class GrpcTransport:
         refusal = self.noticed.check(self._hello, peer, proven=proven.name, linked=linked, where=where)
         if refusal:
             raise RefusedPeer(refusal)
+        link = self._link(stream, reachable(peer, host_of(context.peer())), peer.site)
+        self._greeting[peer.site] = link
         try:
             await stream.write(self._first_envelope(peer.site))
-        except grpc.aio.InternalError:
-            raise RefusedPeer(f"{peer.site} went away while saying hello") from None
-        return self._link(stream, reachable(peer, host_of(context.peer())), peer.site)
+        except BaseException as error:
+            self._drop(link)
+            if isinstance(error, grpc.aio.InternalError):
+                raise RefusedPeer(f"{peer.site} went away while saying hello") from None
+            raise
+        finally:
+            if self._greeting.get(peer.site) is link:
+                del self._greeting[peer.site]
+        return link
 
     def refused(self, where: str, reason: str) -> None:
         self.counters.refused_peers += 1
@@ -367,7 +376,7 @@ class GrpcTransport:
             peer=peer,
             dialler=dialler,
             stream=stream,
-            deliver=self._deliver,
+            deliver=self._telling.deliver,
             counters=self.counters,
             tunnel=tunnel,
         )
@@ -377,11 +386,14 @@ class GrpcTransport:
         if self._stopped:
             return False
         old = self._links.get(site)
+        if old is link:
+            # It took another one's place when that ended.
+            return True
         if old is None:
             if not self._make_room():
                 return False
             self._enter(link)
-            self._tell(PeerUp(link.peer))
+            self._telling.tell(PeerUp(link.peer))
             return True
         same_run = old.peer.boot_nonce == link.peer.boot_nonce
         if same_run and old.dialler < link.dialler:
@@ -395,8 +407,8 @@ class GrpcTransport:
         for payload in old.drain():
             link.offer(payload)
         if not same_run:
-            self._tell(PeerDown(site))
-            self._tell(PeerUp(link.peer))
+            self._telling.tell(PeerDown(site))
+            self._telling.tell(PeerUp(link.peer))
         return True
 
     def _enter(self, link: Link) -> None:
@@ -414,34 +426,17 @@ class GrpcTransport:
     def _drop(self, link: Link) -> None:
         site = link.peer.site
         if self._links.get(site) is link:
+            coming = self._greeting.get(site)
+            if coming is not None and coming is not link and coming.peer.boot_nonce == link.peer.boot_nonce:
+                # The peer closed this one for it.
+                self._enter(coming)
+                for payload in link.drain():
+                    coming.offer(payload)
+                return
             del self._links[site]
-            self._tell(PeerDown(site))
+            self._telling.tell(PeerDown(site))
             self._spawn(self._wake())
 
     async def _wake(self) -> None:
         async with self._changed:
             self._changed.notify_all()
-
-    def _tell(self, event: PeerUp | PeerDown) -> None:
-        """These must arrive, and in order: an overloaded inbox gets them later."""
-        if isinstance(event, PeerUp):
-            _log.info("%s is here: release %s, %s", event.hello.site, event.hello.release, event.hello.data_address)
-        else:
-            _log.info("%s is gone", event.site)
-        self._untold.append(event)
-        if len(self._untold) == 1:
-            self._tell_waiting()
-
-    def _tell_waiting(self) -> None:
-        while self._untold and not self._stopped:
-            try:
-                self._emit(self._untold[0])
-            except Overloaded as error:
-                asyncio.get_running_loop().call_later(max(error.retry_after_s, 0.01), self._tell_waiting)
-                return
-            self._untold.popleft()
-
-    def _deliver(self, sender: SiteId, message: Message) -> None:
-        if self._untold:
-            raise Overloaded("peer events wait", 0.1)
-        self._emit(Received(sender, message))
