@@ -140,6 +140,19 @@ async def test_a_channel_closed_under_a_transfer_is_a_broken_stream_not_a_cancel
         assert len(alpha.samples) == 2
 
 
+async def test_a_channel_closed_before_a_transfer_begins_is_a_reason_to_ask_again(tmp_path: Path) -> None:
+    content = noise(1 << 20)
+    async with grid(tmp_path, "alpha", "beta", limits=PATIENT) as (alpha, beta):
+        dataset = await beta.register("events", [write(tmp_path / "in" / "a.bin", content)])
+        fresh = alpha._channel(beta.site)
+        assert fresh is not None
+        await fresh.close()
+        alpha.stager.stage_in(StageIn(ticket=1, subgroup=SUBGROUP, files=tuple(fetches(dataset.files, "beta"))))
+        await asyncio.sleep(0.1)
+        alpha.channels.pop(beta.site)
+        assert (await alpha.done()).error == ""
+
+
 async def test_a_site_that_never_comes_back_is_given_up_after_the_patience_asked(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         dataset = await beta.register("events", [write(tmp_path / "a.bin", b"abc")])

@@ -106,11 +106,14 @@ class Fetcher:
             if channel is None:
                 return Fetched(broken=f"site {site} cannot be reached")
             await in_thread(self._pool, _prepare, wanted)
+            call = _open_call(channel)
+            if call is None:
+                return Fetched(broken=f"site {site} is dialled anew")
             stream = _Stream(site, wanted, self._pool, self._limits, self.pace)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
             try:
-                return await stream.run(_open_call(channel))
+                return await stream.run(call)
             finally:
                 if stream.result.bytes_moved:
                     self._observe(site, stream.result.bytes_moved, max(loop.time() - began_s, 1e-6))
@@ -118,9 +121,9 @@ class Fetcher:
     async def read(self, site: SiteId, ref: str, offset: int, length: int) -> AsyncIterator[bytes]:
         """A single file, or a stretch of it, unverified but for what the transport proves. Unreachable says why not."""
         channel = self._channel_for(site)
-        if channel is None:
+        call = _open_call(channel) if channel is not None else None
+        if call is None:
             raise Unreachable(f"{ref}: site {site} cannot be reached now; try again later")
-        call: Call = _open_call(channel)
         try:
             await call.write(data_pb2.ReadRequest(file=0, ref=ref, offset=offset, length=length))
             await call.done_writing()
@@ -281,8 +284,12 @@ def _shares(frames: list[data_pb2.ReadFrame], threads: int) -> list[list[data_pb
     return [share for share in shares if share]
 
 
-def _open_call(channel: grpc.aio.Channel) -> Call:
-    return data_pb2_grpc.DataStub(channel).Read()  # type: ignore[no-untyped-call]
+def _open_call(channel: grpc.aio.Channel) -> Call | None:
+    """None: the transport closed it in the meantime; the next try gets another."""
+    try:
+        return data_pb2_grpc.DataStub(channel).Read()  # type: ignore[no-untyped-call]
+    except grpc.aio.UsageError:
+        return None
 
 
 def _prepare(every: Sequence[Wanted]) -> None:
