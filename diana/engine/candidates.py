@@ -114,6 +114,8 @@ def _candidate(
     home = site == core.site
     if not allowed(draft.spec, site):
         return Candidate(site=site, rejected=NOT_ALLOWED)
+    if draft.to not in (None, site):
+        return Candidate(site=site, rejected=f"these jobs are to go to {draft.to}")
     peer = core.view.peers.get(site)
     if site in core.banned:
         return Candidate(site=site, rejected="banned by the VO", alive=False)

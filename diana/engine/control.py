@@ -7,10 +7,10 @@ repeated, late or reordered it says the same, and the highest `control_seq` coun
 from __future__ import annotations
 
 from diana.engine import custody as custodies
-from diana.engine import dependencies, handover, outputs
+from diana.engine import dependencies, handover, outputs, results
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
-from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
+from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.engine.messages import Abort
 from diana.engine.records import ControlIssued, HoldingChanged
 from diana.engine.state import Group, Step, Subgroup
@@ -18,7 +18,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
 
-Asked = CancelJobs | HoldJobs | ReleaseJobs | RetryJobs
+Asked = CancelJobs | HoldJobs | MoveJobs | ReleaseJobs | RetryJobs
 
 
 def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexSet] | None:
@@ -89,8 +89,8 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
             if subgroup.step is Step.OFFERED:
                 _withdraw(core, group, subgroup, "cancelled")
             else:
-                _order(core, subgroup, subgroup.cancelling | indices, subgroup.holding)
-    handover.cancel_unplaced(core, group, wanted)
+                _order(core, subgroup, cancel=subgroup.cancelling | indices)
+    results.cancel_unplaced(core, group, wanted)
     if asked is None:
         outputs.give_up(core, group, "outputs were not gathered: cancelled; diana retry gathers them again")
     core.notify(group.group)
@@ -107,8 +107,30 @@ def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     handover.take_back(core, group, subgroup, reason)
 
 
-def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, hold: IndexSet) -> None:
-    """A new standing order for a committed placement."""
+def recall(core: Context, group: Group, subgroup: Subgroup, indices: IndexSet, reason: str) -> None:
+    """Those of them that have not started come back, to be placed anew (PROMISES section 2, recall)."""
+    if subgroup.unreachable:
+        return
+    if subgroup.step is Step.OFFERED:
+        _withdraw(core, group, subgroup, reason)
+        return
+    fresh = group.open_of(subgroup.indices & indices) - subgroup.cancelling - subgroup.recalled
+    if fresh:
+        _order(core, subgroup, recall=subgroup.recalled | fresh)
+
+
+def _order(
+    core: Context,
+    subgroup: Subgroup,
+    *,
+    cancel: IndexSet | None = None,
+    hold: IndexSet | None = None,
+    recall: IndexSet | None = None,
+) -> None:
+    """A new standing order for a committed placement; None: as it stands."""
+    cancel = subgroup.cancelling if cancel is None else cancel
+    hold = subgroup.holding if hold is None else hold
+    recall = subgroup.recalled if recall is None else recall
     core.persist(
         ControlIssued(
             subgroup=subgroup.part,
@@ -116,6 +138,8 @@ def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, hold: IndexSet) 
             control_seq=subgroup.control_seq + 1,
             cancel=cancel,
             hold=hold - cancel,
+            # Also what is cancelled since: it may be on its way back already.
+            recall=recall,
         )
     )
     if subgroup.site != core.site:
@@ -123,7 +147,7 @@ def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, hold: IndexSet) 
         return
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if custody is not None:
-        custodies.obey(core, custody, subgroup.control_seq, subgroup.cancelling, subgroup.holding)
+        custodies.obey(core, custody, subgroup.control_seq, cancel, hold - cancel, recall)
 
 
 # --- hold ------------------------------------------------------------------------------------------------
@@ -149,9 +173,9 @@ def hold(core: Context, event: HoldJobs) -> None:
             if not subgroup.unreachable:
                 _withdraw(core, group, subgroup, "held")
             continue
-        run_on = _started(core, subgroup, fresh)
+        run_on = started_of(core, subgroup, fresh)
         count, started = count + len(fresh) - run_on, started + run_on
-        _order(core, subgroup, subgroup.cancelling, subgroup.holding | fresh)
+        _order(core, subgroup, hold=subgroup.holding | fresh)
     waiting = (group.unplaced & wanted) - group.holding
     if waiting:
         core.persist(HoldingChanged(group=group.group, holding=group.holding | waiting))
@@ -159,7 +183,8 @@ def hold(core: Context, event: HoldJobs) -> None:
     core.notify(group.group)
 
 
-def _started(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
+def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
+    """Exactly at home, elsewhere by what the site said last."""
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
         return len(IndexSet.of(custody.running) & indices)
@@ -184,7 +209,7 @@ def release(core: Context, event: ReleaseJobs) -> None:
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
         if subgroup.open_jobs() and subgroup.holding & wanted:
-            _order(core, subgroup, subgroup.cancelling, subgroup.holding - wanted)
+            _order(core, subgroup, hold=subgroup.holding - wanted)
     if group.holding & wanted:
         core.persist(HoldingChanged(group=group.group, holding=group.holding - wanted))
         core.to_place.add(group.group)

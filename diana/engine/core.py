@@ -20,6 +20,7 @@ from diana.engine import (
     ledger,
     links,
     machines,
+    moving,
     outputs,
     queries,
     quoting,
@@ -155,6 +156,8 @@ class Engine:
                 control.cancel(core, event)
             case ev.HoldJobs():
                 control.hold(core, event)
+            case ev.MoveJobs():
+                moving.move(self.core, event)
             case ev.ReleaseJobs():
                 control.release(core, event)
             case ev.RetryJobs():

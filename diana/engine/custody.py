@@ -130,6 +130,7 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             readers=message.readers,
             max_parallel=message.max_parallel,
             attempt_base=message.attempt_base,
+            exported=message.exported,
         )
     )
     _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
@@ -202,6 +203,7 @@ def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | N
         staging.begin(core, custody)
         # An order may overtake the commit.
         execution.cancel(core, custody, custody.cancelled)
+        execution.revoke(core, custody)
     core.send(sender, Committed(subgroup=message.subgroup, epoch=message.epoch))
 
 
@@ -210,14 +212,14 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
         core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
         return
     if message.control_seq > custody.control_seq:
-        obey(core, custody, message.control_seq, message.cancel, message.hold)
+        obey(core, custody, message.control_seq, message.cancel, message.hold, message.recall)
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
     _tell(core, custody)
     core.moved.add(custody.key)
 
 
-def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, hold: IndexSet) -> None:
-    """The standing order changed. What is cancelled stays so; what started is not held."""
+def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, hold: IndexSet, recall: IndexSet) -> None:
+    """The standing order changed. What is cancelled stays so; what started is not held, and does not go back."""
     fresh = (cancel & custody.indices) - custody.cancelled
     core.persist(
         ControlTaken(
@@ -226,11 +228,13 @@ def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, ho
             control_seq=control_seq,
             cancel=custody.cancelled | fresh,
             hold=hold & custody.indices,
+            recall=(recall & custody.indices) - fresh - custody.cancelled,
         )
     )
     if custody.runnable:
         core.requeue.add(custody.key)
         execution.cancel(core, custody, fresh)
+        execution.revoke(core, custody)
 
 
 def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:

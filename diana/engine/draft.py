@@ -36,6 +36,8 @@ class Draft:
         self.submit: SubmitGroup | None = None
         self.requests: list[int] = []
         self.group: GroupId | None = None
+        self.to: SiteId | None = None
+        """The one site these jobs are to go to."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()

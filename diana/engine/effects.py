@@ -48,6 +48,7 @@ class SendResult(msgspec.Struct, frozen=True):
     key: FactsKey
     cancelled: IndexSet
     bytes_staged: int = 0
+    revoked: IndexSet = IndexSet()
 
 
 class Contact(msgspec.Struct, frozen=True, kw_only=True):

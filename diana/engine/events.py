@@ -99,6 +99,16 @@ class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
     indices: IndexSet | None
 
 
+class MoveJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that have not started are to run at another site."""
+
+    request: int
+    principal: Principal
+    group: GroupId
+    indices: IndexSet | None
+    to: SiteId
+
+
 class ReleaseJobs(msgspec.Struct, frozen=True, kw_only=True):
     request: int
     principal: Principal
@@ -334,6 +344,7 @@ Event = (
     | SubmitChain
     | CancelJobs
     | HoldJobs
+    | MoveJobs
     | ReleaseJobs
     | RetryJobs
     | AddDataset

@@ -131,7 +131,7 @@ def flush(core: Context, key: CustodyKey) -> None:
     buffer.facts, buffer.indices, buffer.flushed_s = [], set(), core.now
     core.timers.cancel(("flush", key[0], str(key[1])))
     runs = _runs(key, facts)
-    _ended(core, custody, facts, IndexSet())
+    _ended(core, custody, results.Ends(facts))
     core.emit(ForgetRuns(runs))
     close_if_over(core, custody)
 
@@ -139,14 +139,23 @@ def flush(core: Context, key: CustodyKey) -> None:
 def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
     """Pending jobs whose inputs cannot be had."""
     core.requeue.add(custody.key)
-    _ended(core, custody, columns.staging_failed(core.site, indices, error, core.now), IndexSet())
+    _ended(core, custody, results.Ends(columns.staging_failed(core.site, indices, error, core.now)))
     close_if_over(core, custody)
 
 
 def _cancel_pending(core: Context, custody: Custody, indices: IndexSet) -> None:
     if indices:
         core.requeue.add(custody.key)
-        _ended(core, custody, columns.empty(core.site), indices)
+        _ended(core, custody, results.Ends(columns.empty(core.site), cancelled=indices))
+        close_if_over(core, custody)
+
+
+def revoke(core: Context, custody: Custody) -> None:
+    """What is recalled and has not started goes back; told like a result, until it is acknowledged."""
+    indices = custody.revocable()
+    if indices and custody.key in core.state.custodies:
+        core.requeue.add(custody.key)
+        _ended(core, custody, results.Ends(columns.empty(core.site), revoked=indices))
         close_if_over(core, custody)
 
 
@@ -158,8 +167,9 @@ def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
     _cancel_pending(core, custody, indices & custody.pending)
 
 
-def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -> None:
+def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
     """One batch of ends, durable here and told to the origin."""
+    facts = ends.facts
     batch = custody.next_batch
     staged = core.staged_bytes.pop(custody.key, 0)
     key = facts_key(custody.subgroup, custody.epoch, batch)
@@ -171,7 +181,8 @@ def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -
             epoch=custody.epoch,
             batch=batch,
             ended=IndexSet.of(facts.indices),
-            cancelled=cancelled,
+            cancelled=ends.cancelled,
+            revoked=ends.revoked,
             has_outputs=bool(facts.outputs),
             bytes_staged=staged,
             took=learning.took(facts),
@@ -180,7 +191,7 @@ def _ended(core: Context, custody: Custody, facts: Facts, cancelled: IndexSet) -
     learning.note(core, custody)
     if custody.origin == core.site:
         group = core.state.groups[group_of(custody.subgroup)]
-        results.accept(core, group, group.subgroups[custody.subgroup], batch, facts, cancelled, staged, keep=False)
+        results.accept(core, group, group.subgroups[custody.subgroup], batch, ends, staged, keep=False)
     else:
         send_result(core, custody, batch)
 
@@ -189,7 +200,7 @@ def send_result(core: Context, custody: Custody, batch: int) -> None:
     core.back_off(("result", custody.subgroup, str(custody.epoch), str(batch)))
     key = facts_key(custody.subgroup, custody.epoch, batch)
     out = custody.outgoing[batch]
-    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged))
+    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged, out.revoked))
 
 
 def close_if_over(core: Context, custody: Custody) -> None:

@@ -6,12 +6,14 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from diana.engine import fold_custody
 from diana.engine import records as r
 from diana.engine.state import (
     Custody,
     CustodyKey,
     Group,
     Machine,
+    Moving,
     Outgoing,
     Past,
     PeerMemory,
@@ -82,6 +84,8 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.machines[record.machine] = Machine(0, 0, gone=True)
         case r.HoldingChanged():
             state.groups[record.group].holding = record.holding
+        case r.JobsMoved():
+            _jobs_moved(state.groups[record.group], record)
         case r.JobsRetried():
             _jobs_retried(state.groups[record.group], record.indices)
         case r.MergeStarted():
@@ -126,7 +130,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             | r.RunsEnded()
             | r.BatchAcked()
         ):
-            _in_custody(state, record, home)
+            fold_custody.in_custody(state, record, home)
         case _:
             assert_never(record)
 
@@ -189,6 +193,7 @@ def _decided(group: Group, decision: Decision) -> None:
 def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
     at_home = part.site == home
     group.unplaced = group.unplaced - part.indices
+    _not_moving(group, part.indices)
     group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)
     group.epoch = max(group.epoch, part.epoch)
     group.subgroups[part.subgroup] = Subgroup(
@@ -202,6 +207,7 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
         readers=() if at_home else part.readers,
         max_parallel=part.max_parallel,
         attempt_base=part.attempt_base,
+        exported=part.exported,
         decision=len(group.decisions) - 1,
         db_uuid=state.db_uuid if at_home else "",
         acked=at_home,
@@ -220,9 +226,25 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
             readers=part.readers,
             max_parallel=part.max_parallel,
             attempt_base=part.attempt_base,
+            exported=part.exported,
             runnable=True,
             pending=part.indices,
         )
+
+
+def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
+    _not_moving(group, record.indices)
+    if record.to:
+        group.moving = (*group.moving, Moving(record.indices, record.to, record.why))
+    if record.exported:
+        group.exported = group.exported | record.indices
+
+
+def _not_moving(group: Group, indices: IndexSet) -> None:
+    """They are meant for no site any more."""
+    if group.moving:
+        left = (Moving(m.indices - indices, m.to, m.why) for m in group.moving)
+        group.moving = tuple(m for m in left if m.indices)
 
 
 def _jobs_retried(group: Group, indices: IndexSet) -> None:
@@ -237,6 +259,7 @@ def _jobs_retried(group: Group, indices: IndexSet) -> None:
     for kind in (group.done, group.failed, group.cancelled, group.held):
         kind.discard_set(indices)
     group.retried = group.retried | indices
+    _not_moving(group, indices)
     group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
     group.gathers, group.not_gathered = group.gathers + group.not_gathered, []
     if group.merge != "done":
@@ -295,6 +318,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.ControlIssued():
             subgroup.control_seq = record.control_seq
             subgroup.cancelling, subgroup.holding = record.cancel, record.hold
+            subgroup.recalled = record.recall
         case r.ControlAcked():
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():
@@ -322,6 +346,13 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     subgroup.done += len(record.done)
     subgroup.failed += len(record.failed)
     subgroup.acked = True
+    if record.revoked:
+        subgroup.revoked += len(record.revoked)
+        subgroup.indices = subgroup.indices - record.revoked
+        group.unplaced = group.unplaced | record.revoked
+        group.holding = group.holding | (subgroup.holding & record.revoked)
+        subgroup.holding = subgroup.holding - record.revoked
+        subgroup.recalled = subgroup.recalled - record.revoked
     group.attempts = max(group.attempts, record.attempts)
     group.bytes_moved += record.bytes_staged
     if record.has_outputs:
@@ -343,101 +374,6 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     if record.first_start_s >= 0 and not 0 <= group.first_start_s <= record.first_start_s:
         group.first_start_s = record.first_start_s
     group.last_end_s = max(group.last_end_s, record.last_end_s)
-
-
-_CustodyRecord = (
-    r.CustodyTaken
-    | r.CustodyRunnable
-    | r.CustodyDropped
-    | r.CustodyClosed
-    | r.TombstoneExpired
-    | r.ControlTaken
-    | r.RunsStarted
-    | r.RunsVoided
-    | r.RunsRepeated
-    | r.RunsEnded
-    | r.BatchAcked
-)
-
-
-def _in_custody(state: SiteState, record: _CustodyRecord, home: SiteId) -> None:
-    key: CustodyKey = (record.subgroup, record.epoch)
-    match record:
-        case r.CustodyTaken():
-            state.custodies[key] = Custody(
-                subgroup=record.subgroup,
-                epoch=record.epoch,
-                origin=record.origin,
-                owner=record.owner,
-                spec_bytes=record.spec,
-                indices=record.indices,
-                submitted_s=record.submitted_s,
-                files=record.files,
-                sources=record.sources,
-                readers=record.readers,
-                max_parallel=record.max_parallel,
-                attempt_base=record.attempt_base,
-            )
-            return
-        case r.CustodyDropped() | r.CustodyClosed():
-            custody = state.custodies.pop(key)
-            done = isinstance(record, r.CustodyClosed)
-            if custody.origin != home:
-                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin)
-            return
-        case r.TombstoneExpired():
-            del state.tombstones[key]
-            return
-    custody = state.custodies[key]
-    if isinstance(record, r.RunsStarted):
-        state.service.give(
-            custody.owner, len(record.indices), custody.spec.resources.processors, state.settings.service_half_life
-        )
-    match record:
-        case r.CustodyRunnable():
-            custody.runnable = True
-            custody.pending = custody.indices
-        case r.ControlTaken():
-            custody.control_seq = record.control_seq
-            custody.cancelled, custody.held = record.cancel, record.hold
-        case r.RunsStarted():
-            if record.worker != MAIN_MACHINE or record.worker in custody.given:
-                # Swept while at it: what ended stays in the set until then.
-                mine = custody.given.get(record.worker, IndexSet())
-                still = IndexSet.of(index for index in mine if index in custody.running)
-                custody.given[record.worker] = still | record.indices
-            custody.pending = custody.pending - record.indices
-            for index in record.indices:
-                custody.running[index] = custody.attempts.pop(index, custody.attempt_base) + 1
-        case r.RunsVoided() | r.RunsRepeated():
-            for machine, mine in custody.given.items():
-                custody.given[machine] = mine - record.indices
-            for index in record.indices:
-                custody.attempts[index] = custody.running.pop(index)
-            custody.pending = custody.pending | record.indices
-        case r.RunsEnded():
-            _runs_ended(custody, record, custody.origin == home)
-            if record.took:
-                state.run_times.add(custody.template, custody.owner, record.took)
-        case r.BatchAcked():
-            batch = custody.outgoing[record.batch]
-            if record.outputs_taken or not batch.has_outputs:
-                del custody.outgoing[record.batch]
-            else:
-                batch.acked = True
-
-
-def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
-    started = 0
-    for index in record.ended:
-        started += custody.running.pop(index, 0) > 0
-    if record.cancelled or started < len(record.ended):
-        custody.pending = custody.pending - record.ended - record.cancelled
-    custody.next_batch = record.batch + 1
-    if not at_home:
-        custody.outgoing[record.batch] = Outgoing(
-            cancelled=record.cancelled, has_outputs=record.has_outputs, bytes_staged=record.bytes_staged
-        )
 
 
 def group_ids(state: SiteState) -> list[GroupId]:

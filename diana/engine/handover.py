@@ -23,7 +23,6 @@ from diana.engine.messages import (
 from diana.engine.records import (
     CommitAcked,
     ControlAcked,
-    JobsCancelled,
     PartUnreachable,
     PeerSeen,
     ResultStale,
@@ -32,7 +31,6 @@ from diana.engine.records import (
 )
 from diana.engine.state import Group, Step, Subgroup
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
-from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.policy.authorise import Action, authorise
 
@@ -65,6 +63,7 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
             readers=subgroup.readers,
             max_parallel=subgroup.max_parallel,
             attempt_base=subgroup.attempt_base,
+            exported=subgroup.exported,
         ),
     )
 
@@ -203,7 +202,7 @@ def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     for kind in ("offer", "offer-over", "commit", "control"):
         core.settle((kind, subgroup.part))
     core.waiting_notes[group.group] = reason
-    cancel_unplaced(core, group, subgroup.cancelling)
+    results.cancel_unplaced(core, group, subgroup.cancelling)
     core.to_place.add(group.group)
 
 
@@ -218,17 +217,9 @@ def send_control(core: Context, subgroup: Subgroup) -> None:
             control_seq=subgroup.control_seq,
             cancel=subgroup.cancelling,
             hold=subgroup.holding,
+            recall=subgroup.recalled,
         ),
     )
-
-
-def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
-    """Jobs no site has are over as soon as their user says so."""
-    indices = wanted & group.unplaced
-    if indices:
-        core.persist(JobsCancelled(group=group.group, indices=indices))
-        core.to_check.add(group.group)
-        core.notify(group.group)
 
 
 def offer_over(core: Context, part: SubgroupId) -> None:

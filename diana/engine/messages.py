@@ -252,6 +252,8 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
     """This subgroup's allotment of the group's `max_parallel`; 0: no limit."""
     attempt_base: int = 0
     """Attempts its jobs may have used elsewhere: theirs here count on from there."""
+    exported: bool = False
+    """They come from a congested site: they stand one level higher, and are not let go again."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -341,6 +343,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     cancelled: IndexSet
     """Jobs cancelled before they started: they have no facts."""
+    revoked: IndexSet = IndexSet()
+    """Recalled jobs that had not started: this epoch never starts them, the origin has them again."""
     bytes_staged: int = 0
     """Input bytes brought to the site since the last batch."""
 
@@ -363,6 +367,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     cancel: IndexSet
     hold: IndexSet
     """Those of them that have not started do not start."""
+    recall: IndexSet = IndexSet()
+    """Those of them that have not started go back to the origin; those that have, stay."""
 
 
 class ControlAck(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import candidates, handover, judging, learning, staging
+from diana.engine import candidates, handover, judging, learning, moving, staging
 from diana.engine.accepting import accept
 from diana.engine.context import Context
 from diana.engine.draft import Draft, parallel_left
@@ -118,6 +118,9 @@ def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal)
         for request in draft.requests:
             core.reply(Reply(request, refusal))
         return
+    if draft.to is not None:
+        moving.give_up(core, group, draft, refusal.text)
+        return
     core.waiting_notes[group.group] = refusal.text
     core.after(("place", group.group), RETRY_S)
     core.notify(group.group)
@@ -127,21 +130,23 @@ def _place(
     core: Context, group: Group, decision: Decision, chosen: tuple[splitting.PlacedPart, ...], manifest: Manifest
 ) -> None:
     parallel = parallel_left(group, group.spec) if group.spec.max_parallel else 0
-    shares = allot(parallel, [len(p.indices) for p in chosen])
+    pieces = [(p.site, some) for p in chosen for some in _by_export(group, p.indices)]
+    shares = allot(parallel, [len(indices) for _, indices in pieces])
     parts = []
-    for at, (placed, share) in enumerate(zip(chosen, shares, strict=True)):
-        files, sources, readers = manifest.for_part(placed.site, placed.indices)
+    for at, ((site, indices), share) in enumerate(zip(pieces, shares, strict=True)):
+        files, sources, readers = manifest.for_part(site, indices)
         parts.append(
             Part(
                 subgroup=subgroup_id(group.group, group.next_number + at),
                 epoch=group.epoch + 1 + at,
-                site=placed.site,
-                indices=placed.indices,
+                site=site,
+                indices=indices,
                 files=files,
                 sources=sources,
                 readers=readers,
                 max_parallel=share,
-                attempt_base=group.attempt_base(placed.indices),
+                attempt_base=group.attempt_base(indices),
+                exported=indices.issubset(group.exported),
             )
         )
     core.waiting_notes.pop(group.group, None)
@@ -152,3 +157,8 @@ def _place(
         else:
             handover.offer(core, group, group.subgroups[part.subgroup])
     core.notify(group.group)
+
+
+def _by_export(group: Group, indices: IndexSet) -> list[IndexSet]:
+    """A subgroup was exported as a whole or not at all."""
+    return [some for some in (indices - group.exported, indices & group.exported) if some]

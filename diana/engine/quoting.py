@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import dependencies, placing, quotes
+from diana.engine import dependencies, moving, placing, quotes
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
 from diana.engine.events import LookedUp
@@ -31,7 +31,9 @@ def replace(core: Context, group: Group) -> None:
         return
     if group.group in core.drafted:
         return
-    draft = Draft(core.ticket(), group.spec, waiting, group.refs)
+    indices, to = moving.next_of(group, waiting)
+    draft = Draft(core.ticket(), group.spec, indices, group.refs)
+    draft.to = to
     draft.group = group.group
     core.drafted.add(group.group)
     draft.owner = group.owner
@@ -70,6 +72,9 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     """All peers in a small grid; else those where it would end first by their summaries, and those that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
+    if draft.to is not None:
+        holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
+        return sorted({draft.to, *holders} & core.view.peers.keys())
     if len(core.view.peers) <= SMALL_GRID:
         alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
         some = alive if names else [site for site in alive if allowed(draft.spec, site)]

@@ -37,6 +37,19 @@ class _OfTransfer(_Record, frozen=True, kw_only=True):
     epoch: int
 
 
+class _OfGroup(_Record, frozen=True, kw_only=True):
+    """O."""
+
+    group: GroupId
+
+
+class _Standing(_OfTransfer, frozen=True, kw_only=True):
+    control_seq: int
+    cancel: IndexSet = IndexSet()
+    hold: IndexSet = IndexSet()
+    recall: IndexSet = IndexSet()
+
+
 class Opened(_Record, frozen=True, kw_only=True):
     """The node started."""
 
@@ -51,10 +64,9 @@ class SettingsChanged(_Record, frozen=True, kw_only=True):
     settings: Settings
 
 
-class GroupSubmitted(_Record, frozen=True, kw_only=True):
+class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     """O: acknowledged to the user once durable."""
 
-    group: GroupId
     owner: str
     key: str
     spec: bytes
@@ -81,12 +93,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
     attempt_base: int = 0
+    exported: bool = False
 
 
-class GroupPlaced(_Record, frozen=True, kw_only=True):
+class GroupPlaced(_OfGroup, frozen=True, kw_only=True):
     """O: unplaced -> OFFERED at other sites; parts placed at home are committed and runnable with this record."""
 
-    group: GroupId
     decision: Decision
     parts: tuple[Part, ...]
 
@@ -134,6 +146,8 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """Of another site's: run times of those that were done, at reference speed."""
     output_bytes: int = 0
     """Outputs of those that were done."""
+    revoked: IndexSet = IndexSet()
+    """Recalled before they started: unplaced again."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -153,33 +167,36 @@ class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
     """Seconds after submission."""
 
 
-class JobsCancelled(_Record, frozen=True, kw_only=True):
+class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
     """O: cancelled while no site had them."""
 
-    group: GroupId
     indices: IndexSet
 
 
-class HoldingChanged(_Record, frozen=True, kw_only=True):
+class JobsMoved(_OfGroup, frozen=True, kw_only=True):
+    """O: where jobs are to go once no site has them; an empty `to`: wherever it is best."""
+
+    indices: IndexSet
+    to: SiteId
+    why: str
+    exported: bool = False
+    """From now on they have been exported, which happens once (section IX)."""
+
+
+class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
     """O: which of the jobs no site has are held."""
 
-    group: GroupId
     holding: IndexSet
 
 
-class JobsRetried(_Record, frozen=True, kw_only=True):
+class JobsRetried(_OfGroup, frozen=True, kw_only=True):
     """O: ended otherwise than done, or outputs lost: unplaced again, old results count no more. Index `jobs`: merge."""
 
-    group: GroupId
     indices: IndexSet
 
 
-class ControlIssued(_OfTransfer, frozen=True, kw_only=True):
+class ControlIssued(_Standing, frozen=True, kw_only=True):
     """O: the standing order for a placement, whole."""
-
-    control_seq: int
-    cancel: IndexSet = IndexSet()
-    hold: IndexSet = IndexSet()
 
 
 class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
@@ -188,32 +205,29 @@ class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
     control_seq: int
 
 
-class MergeStarted(_Record, frozen=True, kw_only=True):
+class MergeStarted(_OfGroup, frozen=True, kw_only=True):
     """O: all jobs are done and gathered; the merge runs at home as job number `jobs`."""
 
-    group: GroupId
     part: Part
     spec: bytes
 
 
-class OutputsRegistered(_Record, frozen=True, kw_only=True):
+class OutputsRegistered(_OfGroup, frozen=True, kw_only=True):
     """O: what the group left stands in the catalogue here, durably; told in one transaction with the dataset."""
 
-    group: GroupId
     dataset: str
 
 
-class GroupClosed(_Record, frozen=True, kw_only=True):
+class GroupClosed(_OfGroup, frozen=True, kw_only=True):
     """O: nothing more will happen by itself."""
 
-    group: GroupId
     state: str
     at_s: float
     note: str = ""
 
 
-class GroupExpired(_Record, frozen=True, kw_only=True):
-    group: GroupId
+class GroupExpired(_OfGroup, frozen=True, kw_only=True):
+    """O: closed for so long that nothing of it is kept."""
 
 
 class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
@@ -229,6 +243,7 @@ class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
     readers: tuple[IndexSet, ...]
     max_parallel: int
     attempt_base: int = 0
+    exported: bool = False
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
@@ -251,12 +266,8 @@ class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
     """D."""
 
 
-class ControlTaken(_OfTransfer, frozen=True, kw_only=True):
+class ControlTaken(_Standing, frozen=True, kw_only=True):
     """D: the standing order that counts now."""
-
-    control_seq: int
-    cancel: IndexSet = IndexSet()
-    hold: IndexSet = IndexSet()
 
 
 class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
@@ -303,6 +314,8 @@ class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
     """Started ones and those that could not be staged."""
     cancelled: IndexSet = IndexSet()
     """Cancelled before they started; no facts."""
+    revoked: IndexSet = IndexSet()
+    """Recalled before they started; this epoch never starts them."""
     has_outputs: bool = False
     bytes_staged: int = 0
     """Input bytes brought here since the last batch."""
@@ -389,6 +402,7 @@ Record = (
     | OutputsGathered
     | JobsCancelled
     | HoldingChanged
+    | JobsMoved
     | JobsRetried
     | ControlIssued
     | ControlAcked

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from diana.engine import learning, outputs
 from diana.engine.context import Context
 from diana.engine.effects import KeepFacts
 from diana.engine.messages import Progress, Result, ResultAck
-from diana.engine.records import ResultAccepted, facts_key
+from diana.engine.records import JobsCancelled, ResultAccepted, facts_key
 from diana.engine.state import Group, Subgroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import SubgroupId
@@ -18,32 +20,46 @@ LEAST_SPEED, MOST_SPEED = 1e-3, 1e3
 _HELD = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
 
 
+class Ends(NamedTuple):
+    """A batch: no job is in two of the three."""
+
+    facts: Facts
+    cancelled: IndexSet = IndexSet()
+    """Before they started."""
+    revoked: IndexSet = IndexSet()
+
+
 def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:
     """From another site; told again until acknowledged."""
     batch = message.batch
     if batch not in subgroup.batches:
-        wrong = _nonsense(group, subgroup, message.facts, message.cancelled)
+        wrong = _nonsense(group, subgroup, message)
         if wrong:
             core.warn(f"{subgroup.site} reports of {subgroup.part}: {wrong}")
             return
-        accept(core, group, subgroup, batch, message.facts, message.cancelled, message.bytes_staged, keep=True)
+        ends = Ends(message.facts, message.cancelled, message.revoked)
+        accept(core, group, subgroup, batch, ends, message.bytes_staged, keep=True)
         core.settle(("commit", subgroup.part))
     key = facts_key(subgroup.part, subgroup.epoch, batch)
     taken = key not in group.gathers and key not in group.not_gathered
     core.send(subgroup.site, ResultAck(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, outputs_taken=taken))
 
 
-def _nonsense(group: Group, subgroup: Subgroup, facts: Facts, cancelled: IndexSet) -> str:
+def _nonsense(group: Group, subgroup: Subgroup, message: Result) -> str:
+    facts, over, revoked = message.facts, message.cancelled, message.revoked
     indices = IndexSet.of(facts.indices)
-    if not indices and not cancelled:
+    named = indices | over | revoked
+    if not named:
         return "a batch of nothing"
     if facts.site != subgroup.site:
         return f"facts of {facts.site}"
     if len(indices) != len(facts.indices):
         return "one job twice in a batch"
-    if not (indices | cancelled).issubset(subgroup.indices) or not indices.isdisjoint(cancelled):
+    if not named.issubset(subgroup.indices) or len(named) != len(indices) + len(over) + len(revoked):
         return "jobs it was not given"
-    if group.settled(indices | cancelled):
+    if not revoked.issubset(subgroup.recalled):
+        return "jobs that were not recalled"
+    if group.settled(named):
         return "jobs that have a result"
     if facts.attempts and not 0 <= min(facts.attempts) <= max(facts.attempts) <= MOST_ATTEMPTS:
         return "attempts nobody makes"
@@ -55,13 +71,13 @@ def accept(
     group: Group,
     subgroup: Subgroup,
     batch: int,
-    facts: Facts,
-    cancelled: IndexSet,
+    ends: Ends,
     bytes_staged: int,
     *,
     keep: bool,
 ) -> None:
     """Make a batch's results the results of its jobs. `keep`: store the facts (at home they are stored already)."""
+    facts = ends.facts
     done: list[int] = []
     failed: list[int] = []
     stopped: list[int] = []
@@ -86,7 +102,7 @@ def accept(
             batch=batch,
             done=IndexSet.of(done),
             failed=IndexSet.of(failed),
-            cancelled=cancelled | IndexSet.of(stopped),
+            cancelled=ends.cancelled | IndexSet.of(stopped),
             held=IndexSet.of(held),
             has_outputs=bool(facts.outputs),
             first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
@@ -96,11 +112,16 @@ def accept(
             note=_first_error(group, facts),
             took=_work(core, subgroup, facts),
             output_bytes=learning.left_bytes(facts, done),
+            revoked=ends.revoked,
         )
     )
     core.count("jobs_done", len(done))
     if facts.outputs:
         outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
+    if ends.revoked:
+        # Cancelled when they were on their way back already.
+        cancel_unplaced(core, group, subgroup.cancelling)
+        core.to_place.add(group.group)
     if not subgroup.open_jobs():
         core.settle(("control", subgroup.part))
         core.progress.pop(subgroup.part, None)
@@ -109,6 +130,15 @@ def accept(
             core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
+    """Jobs no site has are over as soon as their user says so."""
+    indices = wanted & group.unplaced
+    if indices:
+        core.persist(JobsCancelled(group=group.group, indices=indices))
+        core.to_check.add(group.group)
+        core.notify(group.group)
 
 
 def _work(core: Context, subgroup: Subgroup, facts: Facts) -> Batch:

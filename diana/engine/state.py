@@ -49,6 +49,7 @@ class Subgroup(msgspec.Struct, kw_only=True):
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
     attempt_base: int = 0
+    exported: bool = False
     db_uuid: str = ""
     acked: bool = False
     """The destination said it is runnable there."""
@@ -64,6 +65,10 @@ class Subgroup(msgspec.Struct, kw_only=True):
     cancelling: IndexSet = IndexSet()
     holding: IndexSet = IndexSet()
     """Not to start there until released."""
+    recalled: IndexSet = IndexSet()
+    """To come back unless they have started; once the order is acknowledged, those left here have."""
+    revoked: int = 0
+    """Jobs that came back. They are no longer among `indices`."""
     decision: int = 0
     """Which of the group's it came from."""
     first_start_s: float = -1.0
@@ -87,6 +92,14 @@ class Past(msgspec.Struct, kw_only=True):
     batches: IndexSet = IndexSet()
 
 
+class Moving(msgspec.Struct, frozen=True):
+    """O: jobs that are called back, or have come back, to be placed at one site."""
+
+    indices: IndexSet
+    to: SiteId
+    why: str
+
+
 class Group(msgspec.Struct, kw_only=True, dict=True):
     """O: a bulk group as accepted from its user."""
 
@@ -106,6 +119,10 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     subgroups: dict[SubgroupId, Subgroup] = {}
     past: dict[SubgroupId, Past] = {}
     """The latest placements that were taken back."""
+    moving: tuple[Moving, ...] = ()
+    """Disjoint; what is placed is moved no more."""
+    exported: IndexSet = IndexSet()
+    """Jobs a congested site let go once; none does so again."""
     on_hold: str = ""
     """Why nothing more of it is placed; empty: it is."""
     holding: IndexSet = IndexSet()
@@ -180,6 +197,7 @@ class Outgoing(msgspec.Struct, kw_only=True):
     cancelled: IndexSet
     has_outputs: bool
     bytes_staged: int = 0
+    revoked: IndexSet = IndexSet()
     acked: bool = False
 
 
@@ -198,6 +216,8 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     readers: tuple[IndexSet, ...] = ()
     max_parallel: int = 0
     attempt_base: int = 0
+    exported: bool = False
+    """Came from a congested site: stands one level higher here, and is not let go again."""
     runnable: bool = False
     on_hold: bool = False
     """Restored from a backup: nothing starts."""
@@ -215,6 +235,8 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     cancelled: IndexSet = IndexSet()
     held: IndexSet = IndexSet()
     """Do not start; those that had started run on."""
+    recalled: IndexSet = IndexSet()
+    """Go back to the origin unless they started."""
 
     @cached_property
     def spec(self) -> GroupSpec:
@@ -231,6 +253,12 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     def startable(self) -> IndexSet:
         """Pending jobs that nobody holds."""
         return self.pending - self.held
+
+    def revocable(self) -> IndexSet:
+        """Recalled jobs that were never given to a machine. One that was counts as started, whatever came of it: it
+        would start anew elsewhere as an attempt that was made here."""
+        back = self.recalled & self.pending
+        return back - IndexSet.of(index for index in self.attempts if index in back) if back else back
 
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running

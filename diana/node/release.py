@@ -200,6 +200,7 @@ class Release:
                 facts=facts or columns.empty(self._site),
                 cancelled=effect.cancelled,
                 bytes_staged=effect.bytes_staged,
+                revoked=effect.revoked,
             )
             if self.transport:
                 self.transport.send(effect.to, result)

@@ -15,6 +15,8 @@ class Action(StrEnum):
     LIST_GROUPS = "list-groups"
     CANCEL = "cancel"
     HOLD = "hold"
+    MOVE = "move"
+    """Have waiting jobs run at another site."""
     RELEASE = "release"
     RETRY = "retry"
     READ_SITES = "read-sites"
@@ -72,6 +74,7 @@ _USER = {
     Action.READ_GROUP: Scope.OWN,
     Action.CANCEL: Scope.OWN,
     Action.HOLD: Scope.OWN,
+    Action.MOVE: Scope.OWN,
     Action.RELEASE: Scope.OWN,
     Action.RETRY: Scope.OWN,
 }

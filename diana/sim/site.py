@@ -288,6 +288,7 @@ class Site:
             facts=facts,
             cancelled=effect.cancelled,
             bytes_staged=effect.bytes_staged,
+            revoked=effect.revoked,
         )
         self.transport.send(effect.to, message)
 

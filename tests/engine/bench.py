@@ -173,6 +173,7 @@ class Site:
             facts=facts,
             cancelled=effect.cancelled,
             bytes_staged=effect.bytes_staged,
+            revoked=effect.revoked,
         )
 
     def _claim(self, start: fx.Start) -> None:
@@ -266,6 +267,17 @@ class Site:
         self, group: str, indices: IndexSet | None = None, who: Principal = ALICE, settle: bool = True
     ) -> object:
         return self._control(ev.ReleaseJobs(request=998, principal=who, group=GroupId(group), indices=indices), settle)
+
+    def move(
+        self,
+        group: str,
+        to: str,
+        indices: IndexSet | None = None,
+        who: Principal = ALICE,
+        settle: bool = True,
+    ) -> object:
+        event = ev.MoveJobs(request=998, principal=who, group=GroupId(group), indices=indices, to=SiteId(to))
+        return self._control(event, settle)
 
     def retry(
         self,

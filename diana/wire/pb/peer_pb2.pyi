@@ -346,7 +346,7 @@ class Authorisation(_message.Message):
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., signed_wall_s: _Optional[float] = ..., audience: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -358,6 +358,7 @@ class Prepare(_message.Message):
     READERS_FIELD_NUMBER: _ClassVar[int]
     MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_BASE_FIELD_NUMBER: _ClassVar[int]
+    EXPORTED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -369,7 +370,8 @@ class Prepare(_message.Message):
     readers: _containers.RepeatedCompositeFieldContainer[_common_pb2.IndexSet]
     max_parallel: int
     attempt_base: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ...) -> None: ...
+    exported: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ...) -> None: ...
 
 class Prepared(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
@@ -464,20 +466,22 @@ class Progress(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged")
+    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
     BYTES_STAGED_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
     facts: _common_pb2.Facts
     cancelled: _common_pb2.IndexSet
     bytes_staged: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ...) -> None: ...
+    revoked: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
 
 class ResultAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "batch", "outputs_taken")
@@ -492,18 +496,20 @@ class ResultAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
+    RECALL_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     control_seq: int
     cancel: _common_pb2.IndexSet
     hold: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    recall: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")

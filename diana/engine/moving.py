@@ -1,0 +1,93 @@
+"""Jobs that wait at one site are to run at another: called back there, placed anew here (PROMISES section 2, recall).
+
+The origin alone decides it, whoever asked. Where jobs are meant to go is remembered with them, so that it holds however
+long their site takes to give them back; a site that cannot take them after all ends that, and they go where it is best.
+"""
+
+from __future__ import annotations
+
+from diana.engine import control
+from diana.engine.context import Context
+from diana.engine.draft import Draft, allowed
+from diana.engine.effects import Reply
+from diana.engine.events import MoveJobs
+from diana.engine.records import JobsMoved
+from diana.engine.state import Group, Subgroup
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from diana.model.views import Ok
+from diana.policy.authorise import Action
+
+
+def move(core: Context, event: MoveJobs) -> None:
+    """A user's order: answered once it is durable, with how many may go and how many have started (exactly at home,
+    elsewhere by what the site said last)."""
+    asked = control.asked_of(core, event, Action.MOVE)
+    if asked is None:
+        return
+    group, wanted = asked
+    wrong = _wrong(core, group, event.to)
+    parts = _movable(group, wanted, event.to)
+    waiting = group.unplaced & wanted
+    if wrong or not (parts or waiting):
+        text = f"{group.group} has nothing to move to {event.to}: {_why_not(group, wanted, event.to)}"
+        control.refuse(core, event, wrong or text)
+        return
+    started = sum(control.started_of(core, subgroup, indices) for subgroup, indices in parts)
+    order(core, group, parts, waiting, event.to, f"asked for by {event.principal.name}")
+    count = len(waiting) + sum(len(indices) for _, indices in parts) - started
+    core.reply(Reply(event.request, Ok(count, started)))
+
+
+def order(
+    core: Context, group: Group, parts: list[tuple[Subgroup, IndexSet]], waiting: IndexSet, to: SiteId, why: str
+) -> None:
+    """Call back what has not started of these parts, and place it, and `waiting` too, at that site."""
+    indices = IndexSet.union([waiting, *(some for _, some in parts)])
+    core.persist(JobsMoved(group=group.group, indices=indices, to=to, why=why))
+    for subgroup, some in parts:
+        control.recall(core, group, subgroup, some, f"moved to {to}")
+    if waiting:
+        core.to_place.add(group.group)
+    core.notify(group.group)
+
+
+def _wrong(core: Context, group: Group, to: SiteId) -> str:
+    if to != core.site and to not in core.view.peers:
+        return f"no site {to} is known at {core.site}; see diana sites"
+    if not allowed(group.spec, to):
+        return f"{group.group} may not run at {to}: its job file does not allow that site"
+    return ""
+
+
+def _movable(group: Group, wanted: IndexSet, to: SiteId) -> list[tuple[Subgroup, IndexSet]]:
+    """Parts elsewhere with jobs of these that have no result; in order of their names."""
+    out = []
+    for part in sorted(group.subgroups):
+        subgroup = group.subgroups[part]
+        indices = group.open_of(subgroup.indices & wanted) - subgroup.cancelling
+        if indices and subgroup.site != to and not subgroup.unreachable and indices.bounds[0] < group.jobs:
+            out.append((subgroup, indices))
+    return out
+
+
+def _why_not(group: Group, wanted: IndexSet, to: SiteId) -> str:
+    there = sum(len(group.open_of(s.indices & wanted)) for s in group.subgroups.values() if s.site == to)
+    if there:
+        return f"{there} of them are there"
+    return control.ended(group)
+
+
+def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
+    """Which of the jobs no site has are placed together next, and where they are to go (None: where it is best)."""
+    for one in group.moving:
+        if some := waiting & one.indices:
+            return some, one.to
+    return waiting, None
+
+
+def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
+    """The site they were meant for does not take them."""
+    core.waiting_notes[group.group] = why
+    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=why))
+    core.to_place.add(group.group)
