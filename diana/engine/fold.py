@@ -10,20 +10,17 @@ from diana.engine import fold_custody
 from diana.engine import records as r
 from diana.engine.state import (
     Custody,
-    CustodyKey,
     Group,
     Machine,
     Moving,
-    Outgoing,
     Past,
     PeerMemory,
     SiteState,
     Step,
     Subgroup,
-    Tombstone,
 )
 from diana.model.decision import Decision
-from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
+from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.invitation import noted
 from diana.model.link import MOST_LINKS, LinkHistory

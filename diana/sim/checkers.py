@@ -191,6 +191,7 @@ class Checkers(Watcher):
         if record.batch in transfer.batches:
             self._fail("I2", site, name, -1, f"{record.subgroup} batch {record.batch} accepted twice")
         transfer.batches.add(record.batch)
+        self._back(site, name, transfer, record.revoked)
         lives = self._group(site, name).lives
         for kind in (record.done, record.failed, record.cancelled, record.held):
             self._accept(site, name, kind)
@@ -200,6 +201,14 @@ class Checkers(Watcher):
                 self._fail(
                     "I2", site, name, index, f"accepted as done, but it ended {life.outcome if life else 'nowhere'}"
                 )
+
+    def _back(self, site: SiteId, name: GroupId, transfer: TransferStory, indices: IndexSet) -> None:
+        """The origin has recalled jobs again, which the executing site must never start from then on."""
+        if not indices.issubset(transfer.revoked):
+            early = indices - transfer.revoked
+            self._fail("I4", site, name, early.bounds[0], f"taken back while {transfer.site} may start {early}")
+        group = self._group(site, name)
+        group.unplaced = group.unplaced | indices
 
     def _accept(self, site: SiteId, name: GroupId, indices: IndexSet) -> None:
         accepted = self._group(site, name).accepted
@@ -281,6 +290,9 @@ class Checkers(Watcher):
         if not transfer.runnable or transfer.site != site:
             text = f"{record.subgroup} epoch {record.epoch} started, but it is not runnable here"
             self._fail("I4", site, group_of(record.subgroup), record.indices.bounds[0], text)
+        if not transfer.revoked.isdisjoint(record.indices):
+            started = transfer.revoked & record.indices
+            self._fail("I4", site, group_of(record.subgroup), started.bounds[0], "started although it was given back")
         if not transfer.held.isdisjoint(record.indices):
             started = transfer.held & record.indices
             self._fail("I7", site, group_of(record.subgroup), started.bounds[0], "started although it is held")
@@ -294,8 +306,13 @@ class Checkers(Watcher):
 
     def _runs_ended(self, site: SiteId, record: r.RunsEnded) -> None:
         transfer = self._transfer(site, record)
-        if transfer is not None:
-            transfer.ended.update(record.ended)
+        if transfer is None:
+            return
+        transfer.ended.update(record.ended)
+        transfer.revoked = transfer.revoked | record.revoked
+        for index in record.revoked:
+            if index in transfer.attempts:
+                self._fail("I4", site, group_of(record.subgroup), index, "given back after it was given to a machine")
 
     def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:
         """Whatever really became of its jobs, they count as interrupted from here on."""

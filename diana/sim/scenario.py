@@ -86,6 +86,16 @@ class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: Literal["user", "operator"] = "user"
 
 
+class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The user has jobs that wait run elsewhere."""
+
+    to: str
+    at_s: float
+    first: int = 0
+    jobs: int = 0
+    """From the first on; 0: all."""
+
+
 class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bulk group."""
 
@@ -128,6 +138,7 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """After the hold was answered."""
     retry_s: float = -1.0
     """Of what has failed by then; another attempt has another luck."""
+    moves: tuple[MoveSpec, ...] = ()
     repeat: int = 1
     """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0

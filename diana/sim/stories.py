@@ -53,6 +53,7 @@ class TransferStory:
         "held",
         "indices",
         "machines",
+        "revoked",
         "runnable",
         "site",
         "taken",
@@ -63,7 +64,7 @@ class TransferStory:
         self.site = part.site
         self.indices = part.indices
         self.base = part.attempt_base
-        self.held = IndexSet()
+        self.held = self.revoked = IndexSet()
         self.committed = self.taken = self.runnable = home
         self.taken_back = self.dropped = False
         self.attempts: dict[int, int] = {}

@@ -13,6 +13,7 @@ from diana.engine.events import (
     Event,
     HoldJobs,
     Member,
+    MoveJobs,
     ReleaseJobs,
     RetryJobs,
     Run,
@@ -28,7 +29,7 @@ from diana.sim import chance
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
-from diana.sim.scenario import DatasetSpec, Scenario, WorkSpec
+from diana.sim.scenario import DatasetSpec, MoveSpec, Scenario, WorkSpec
 
 INSIST_S = 5.0
 """A user without an answer, or refused, asks again with the same key."""
@@ -36,7 +37,21 @@ PATIENCE = 60
 """Refusals a user takes before giving up."""
 MERGE_RUN_S = 1.0
 
-Order = tuple[float, type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs]]
+
+class Order(NamedTuple):
+    """What a user says of a group later on."""
+
+    at_s: float
+    kind: type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs] | MoveSpec
+
+    def event(self, request: int, principal: Principal, group: GroupId) -> Event:
+        if not isinstance(self.kind, MoveSpec):
+            return self.kind(request=request, principal=principal, group=group, indices=None)
+        jobs = self.kind.jobs
+        some = IndexSet.span(self.kind.first, self.kind.first + jobs) if jobs else None
+        return MoveJobs(request=request, principal=principal, group=group, indices=some, to=SiteId(self.kind.to))
+
+
 """Site time, and what is asked of the whole group."""
 
 
@@ -112,7 +127,8 @@ class Submission:
             (ReleaseJobs, work.release_s),
             (RetryJobs, work.retry_s),
         )
-        self.orders = sorted(((at_s, kind) for kind, at_s in times if at_s >= 0), key=lambda order: order[0])
+        orders = [Order(at_s, kind) for kind, at_s in times if at_s >= 0]
+        self.orders = sorted((*orders, *(Order(m.at_s, m) for m in work.moves)), key=lambda order: order.at_s)
         """What its user still wants of it, one after the other: the next when the last was answered."""
 
     def life(self, index: int, attempt: int = 1) -> JobLife:
@@ -153,7 +169,7 @@ class Users:
             if not submission.chain or submission is submission.chain[0]:
                 self._clock.at(submission.submit_s, self._submit, submission)
             if submission.orders:
-                self._clock.at(submission.orders[0][0], self._order, submission)
+                self._clock.at(submission.orders[0].at_s, self._order, submission)
 
     def settled(self) -> bool:
         """Every submission was answered, every order too."""
@@ -213,13 +229,12 @@ class Users:
         if not submission.orders or submission.refused:
             return
         order = submission.orders[0]
-        if order[0] > self._clock.now_s:
-            self._clock.at(order[0], self._order, submission)
+        if order.at_s > self._clock.now_s:
+            self._clock.at(order.at_s, self._order, submission)
             return
         if submission.group is not None:
             request = self.request(submission, order)
-            event = order[1](request=request, principal=submission.principal, group=submission.group, indices=None)
-            self._deliver(submission.site, event)
+            self._deliver(submission.site, order.event(request, submission.principal, submission.group))
         self._clock.after(INSIST_S, self._order, submission)
 
     def answered(self, reply: Reply) -> Submission | None:

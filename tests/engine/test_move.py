@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -29,11 +30,11 @@ def span(start: int, stop: int) -> IndexSet:
     return IndexSet.span(start, stop)
 
 
-def at_beta(jobs: int = 12, gamma: int = 4, **slots: int) -> Grid:
+def at_beta(jobs: int = 12, gamma: int = 4, on_crash: Literal["hold", "rerun"] = "hold") -> Grid:
     """A group of alpha's that waits at beta, since gamma was out of reach when it was placed."""
-    grid = Grid(**{"alpha": 0, "beta": 1, "gamma": gamma, **slots})
+    grid = Grid(alpha=1, beta=1, gamma=gamma)
     grid.part("gamma")
-    grid["alpha"].submit(spec(jobs, work_s=LONG, not_sites=("alpha",)), jobs)
+    grid["alpha"].submit(spec(jobs, work_s=LONG, not_sites=("alpha",), on_crash=on_crash), jobs)
     grid.pass_time(2.0)
     grid.heal("gamma")
     grid.pass_time(2.0)
@@ -41,10 +42,10 @@ def at_beta(jobs: int = 12, gamma: int = 4, **slots: int) -> Grid:
 
 
 def placed(grid: Grid) -> dict[str, IndexSet]:
-    parts = grid["alpha"].group("alpha-1").subgroups.values()
-    return {
-        site: IndexSet.union(p.indices for p in parts if p.site == site) for site in sorted({p.site for p in parts})
-    }
+    found: dict[str, IndexSet] = {}
+    for part in grid["alpha"].group("alpha-1").subgroups.values():
+        found[part.site] = found.get(part.site, IndexSet()) | part.indices
+    return found
 
 
 def test_what_waits_goes_to_the_site_named_and_what_started_stays() -> None:
@@ -95,16 +96,18 @@ def test_a_site_that_does_not_take_them_after_all_ends_the_order_and_they_go_whe
 
 
 def test_a_job_that_was_tried_there_before_stays_with_its_attempts() -> None:
-    grid = Grid(alpha=0, beta=1, gamma=0)
-    grid["alpha"].submit(spec(3, work_s=LONG, on_crash="rerun"), 3)
-    grid.pass_time(2.0)
-    beta = grid["beta"]
+    """An attempt was made there: elsewhere its number would be used a second time."""
+    grid = at_beta(on_crash="rerun")
+    alpha, beta = grid["alpha"], grid["beta"]
     tried = {run.index for run in beta.running}
-    beta.hold("alpha-1")
+    alpha.hold("alpha-1")
     beta.end(outcome=Outcome.INTERRUPTED)
-    grid["alpha"].move("alpha-1", "gamma")
+    alpha.move("alpha-1", "gamma")
+    alpha.release_jobs("alpha-1")
     grid.pass_time(5.0)
-    assert placed(grid)["beta"] == IndexSet.of(tried)
+    assert placed(grid) == {"beta": IndexSet.of(tried), "gamma": span(0, 12) - IndexSet.of(tried)}
+    grid.finish()
+    assert grid.claims() == {("alpha-1", i): 2 if i in tried else 1 for i in range(12)}
 
 
 def test_a_move_nobody_can_make_is_refused_in_a_line() -> None:
