@@ -62,7 +62,7 @@ def _batch(site: SiteId, group: GroupId, number: int, started: IndexSet, indices
     key = records.facts_key(subgroup, 1, number)
     return Batch(
         at_s=1000.0 + number,
-        records=tuple(records.encode(line) for line in lines),
+        records=tuple(lines.encode(line) for line in lines),
         facts=((key, _facts(site, indices, failed)),),
     )
 

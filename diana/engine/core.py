@@ -18,6 +18,7 @@ from diana.engine import (
     gossip,
     handover,
     ledger,
+    lines,
     links,
     machines,
     moving,
@@ -66,7 +67,7 @@ class Engine:
         """From a store's content, new or old. StoreNewer: a later release wrote it."""
         state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
-            fold.apply(state, records.decode(stored), site)
+            fold.apply(state, lines.decode(stored), site)
         return cls(site, state, keyring, max(now, journal.at_s))
 
     def start(

@@ -1,17 +1,14 @@
 """The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`).
 
-Every record is stored as one version byte and msgpack. `decode` is the one place where older versions are upcast.
+`engine/lines.py` says how they are stored.
 `O` and `D` mark records of an origin and of an executing site (PROMISES section 2).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from diana.engine.messages import Authorisation
-from diana.errors import StoreNewer
 from diana.model.contact import KnownAt
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
@@ -24,8 +21,6 @@ from diana.model.link import LinkSamples
 from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.sketch import Batch
-
-VERSION = 1
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
@@ -432,31 +427,6 @@ Record = (
     | DrainChanged
     | InvitationNoted
 )
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Record)
-_PREFIX = bytes([VERSION])
-
-
-def encode(record: Record) -> bytes:
-    return _PREFIX + _encoder.encode(record)
-
-
-def decode(stored: bytes) -> Record:
-    """Inverse of `encode` for this and every older version; StoreNewer for a later one."""
-    version = stored[0]
-    if version == VERSION:
-        record: Record = _decoder.decode(memoryview(stored)[1:])
-        return record
-    if version > VERSION:
-        raise StoreNewer(f"journal record of schema {version}: this release reads up to {VERSION}; use a newer diana")
-    older: Record = msgspec.convert(_upcast(version, msgspec.msgpack.decode(stored[1:])), type=Record)
-    return older
-
-
-def _upcast(version: int, fields: dict[str, Any]) -> dict[str, Any]:
-    """Turn an older record's fields into those of `VERSION`. One step per version, in order."""
-    raise StoreNewer(f"journal record of schema {version}: no release wrote it")
 
 
 def facts_key(subgroup: SubgroupId, epoch: int, batch: int) -> FactsKey:

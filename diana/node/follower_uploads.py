@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.tasks import keep_up
-from diana.engine import records
+from diana.engine import lines, records
 from diana.engine.state import SiteState, decode_state
 from diana.model.ids import GroupId
 from diana.model.layout import DataDir
@@ -139,5 +139,5 @@ def read_by(journal: Journal) -> dict[GroupId, list[str]]:
 
 def expired_in(stored: Iterable[bytes]) -> list[GroupId]:
     """Of encoded records: the groups that are over and forgotten."""
-    found = (records.decode(one) for one in stored if _EXPIRED in one)
+    found = (lines.decode(one) for one in stored if _EXPIRED in one)
     return [record.group for record in found if isinstance(record, records.GroupExpired)]

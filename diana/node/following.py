@@ -18,7 +18,7 @@ from diana.adapters.datadir import OpenDataDir
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.keyring import FileKeyring
 from diana.adapters.tasks import begin
-from diana.engine import records
+from diana.engine import lines, records
 from diana.engine.state import SiteState, decode_state
 from diana.errors import DianaError
 from diana.model.ledger import Statement
@@ -214,7 +214,7 @@ def statements_in(stored: Any) -> dict[str, Statement]:
     """Of encoded records. One that does not even contain the kind's name is not decoded."""
     out: dict[str, Statement] = {}
     for one in stored:
-        if _KEPT in one and isinstance(record := records.decode(one), records.StatementKept):
+        if _KEPT in one and isinstance(record := lines.decode(one), records.StatementKept):
             out[record.signed.statement.about] = record.signed.statement
     return out
 

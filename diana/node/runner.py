@@ -16,7 +16,7 @@ from typing import Protocol
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import outputs, records
+from diana.engine import lines, outputs
 from diana.engine.core import Engine
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
@@ -52,7 +52,7 @@ class _Turn:
     def __init__(self, at_s: float, effects: list[fx.Effect]) -> None:
         self.at_s = at_s
         self.effects = effects
-        self.records = [records.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
+        self.records = [lines.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
         self.facts = [(e.key, e.facts) for e in effects if isinstance(e, fx.KeepFacts)]
         self.snapshot: bytes | None = None
 

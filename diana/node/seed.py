@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from diana.adapters.sqlite_store import seeding
-from diana.engine import fold, records
+from diana.engine import fold, lines, records
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.errors import StoreFailed
 from diana.model.ids import GroupId, SiteId, group_of
@@ -88,7 +88,7 @@ def folded(journal: Journal, site: str) -> tuple[bytes, list[GroupId]]:
     state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
     ended: dict[GroupId, None] = {}
     for stored in journal.records:
-        record = records.decode(stored)
+        record = lines.decode(stored)
         if isinstance(record, records.GroupExpired):
             ended[record.group] = None
         elif isinstance(record, records.TombstoneExpired):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine import records
+from diana.engine import lines, records
 from diana.model.facts import Facts, FactsKey
 from diana.ports import Batch, Store
 
@@ -99,7 +99,7 @@ def fill(shelf: Shelf, store: Store) -> None:
 
 def _facts(store: Store, batch: Batch) -> Iterator[tuple[FactsKey, Facts]]:
     for stored in batch.records:
-        match records.decode(stored):
+        match lines.decode(stored):
             case (
                 records.RunsEnded(subgroup=subgroup, epoch=epoch, batch=number)
                 | records.ResultAccepted(subgroup=subgroup, epoch=epoch, batch=number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import records
+from diana.engine import lines, records
 from diana.model.ids import GroupId
 from diana.model.spec import GroupSpec, decode_spec
 from diana.ports import Batch
@@ -22,7 +22,7 @@ def submitted_in(stored: Iterable[bytes]) -> dict[GroupId, list[str]]:
     name is not decoded."""
     found: dict[GroupId, list[str]] = {}
     for one in stored:
-        if _SUBMITTED in one and isinstance(record := records.decode(one), records.GroupSubmitted):
+        if _SUBMITTED in one and isinstance(record := lines.decode(one), records.GroupSubmitted):
             wanted = blobs_in(decode_spec(record.spec), [ref for ref, _ in record.refs])
             if wanted:
                 found[record.group] = wanted

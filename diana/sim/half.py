@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from diana import ports
 from diana.engine import effects as fx
-from diana.engine import records
+from diana.engine import lines, records
 from diana.engine.events import Event
 from diana.model.register import Copy
 from diana.replica import messages as ms
@@ -297,21 +297,21 @@ class Half(Site):
 
     def _line_up(self, effects: list[fx.Effect], joined: Callable[[], None] | None = None) -> None:
         """Records to both disks; the rest waits in line for them. A turn without records rests on those before it."""
-        lines, facts, others = _sorted(effects)
-        assert lines or not facts, "results come with their record"
+        told, facts, others = _sorted(effects)
+        assert told or not facts, "results come with their record"
         replica = self.replica
         assert replica is not None
-        if lines:
-            encoded = tuple(records.encode(line) for line in lines)
+        if told:
+            encoded = tuple(lines.encode(record) for record in told)
             batch = ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts), term=replica.term)
-            after, self._last = self._last, self._last + len(lines)
-            kept = Kept(after, self._last, batch, tuple(lines))
+            after, self._last = self._last, self._last + len(told)
+            kept = Kept(after, self._last, batch, tuple(told))
             self._entries.append(kept)
             self._pair.made(kept)
             self._after(self._fsync_s, self._durable_here, kept.seq, batch)
-        if lines or others:
+        if told or others:
             self._line.append((self._last, others, joined))
-        if lines:
+        if told:
             self.tell(ms.Appended(after + 1, self._last))
         self._drain()
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from diana import ports
-from diana.engine import columns, records, registering
+from diana.engine import columns, lines, records, registering
 from diana.engine import effects as fx
 from diana.engine.core import Engine
 from diana.engine.events import Ask, Event, Tick
@@ -233,12 +233,12 @@ class Site:
                 return False
         return True
 
-    def _commit(self, lines: list[records.Record], facts: _FactsRows) -> None:
-        encoded = tuple(records.encode(line) for line in lines)
+    def _commit(self, told: list[records.Record], facts: _FactsRows) -> None:
+        encoded = tuple(lines.encode(record) for record in told)
         seq = self.store.commit(ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts)))
-        for line in lines:
-            self._check.committed(self.site, line)
-        self._since_snapshot += len(lines)
+        for record in told:
+            self._check.committed(self.site, record)
+        self._since_snapshot += len(told)
         if self._since_snapshot >= SNAPSHOT_RECORDS and self.engine is not None:
             self._since_snapshot = 0
             self.store.snapshot(self.engine.snapshot(), seq)

@@ -11,8 +11,8 @@ from itertools import islice
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import lines, records, registering
 from diana.engine import messages as ms
-from diana.engine import records, registering
 from diana.engine.core import Engine
 from diana.engine.state import Group
 from diana.engine.surroundings import Journal
@@ -118,7 +118,7 @@ class Site:
         for effect in effects:
             match effect:
                 case fx.Persist(record):
-                    self.stored.append(records.encode(record))
+                    self.stored.append(lines.encode(record))
                 case fx.KeepFacts(key, facts):
                     self.facts.setdefault(key, facts)
 
@@ -305,7 +305,7 @@ class Site:
 
     def records(self, kind: type[records.Record] | None = None) -> list[records.Record]:
         """The journal, or those of one kind."""
-        every = [records.decode(stored) for stored in self.stored]
+        every = [lines.decode(stored) for stored in self.stored]
         return [r for r in every if kind is None or isinstance(r, kind)]
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import lines
 from diana.engine import messages as ms
-from diana.engine import records as r
 from diana.engine.core import Engine
 from diana.engine.surroundings import Journal
 from diana.engine.view import PeerView
@@ -34,7 +34,7 @@ class Node:
         self.take(self.engine.start(made, boot_nonce="n", db_uuid="db", address="alpha:7400"))
 
     def take(self, effects: list[fx.Effect]) -> None:
-        self.stored += [r.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
+        self.stored += [lines.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
         self.effects += effects
 
     def handle(self, event: ev.Event) -> None:

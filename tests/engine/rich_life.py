@@ -141,6 +141,7 @@ def _held_and_retried(grid: Grid) -> None:
     grid.part("beta")
     grid.pass_time(3.0)
     alpha.hold("alpha-3", whole(2))
+    alpha.move("alpha-3", "beta")
     grid.heal("beta")
     grid.pass_time(10.0)
     beta.end(1, Outcome.FAILED)

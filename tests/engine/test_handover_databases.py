@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from diana.engine import events as ev
+from diana.engine import lines, records
 from diana.engine import messages as ms
-from diana.engine import records
 from diana.model.ids import SiteId
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
@@ -130,7 +130,7 @@ def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed()
     grid = Grid(alpha=1, beta=4)
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
-    copy = [s for s in beta.stored if not isinstance(records.decode(s), records.RunsStarted)]
+    copy = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
     assert len(copy) < len(beta.stored)
     grid.pass_time(30.0)
     booted_from_a_copy(beta, copy)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import records
+from diana.engine import lines
 from diana.model.ids import SiteId
 from diana.node.runner import SNAPSHOT_BYTES
 from diana.node.seed import Compaction, folded
@@ -21,7 +21,7 @@ def test_a_fold_of_the_journal_is_the_engines_own_state() -> None:
     alpha = grid["alpha"]
     alpha.submit(spec(20), 20)
     grid.finish()
-    told = [records.encode(record) for record in alpha.records()]
+    told = [lines.encode(record) for record in alpha.records()]
     snapshot, gone = folded(Journal(snapshot=None, seq=len(told), at_s=1.0, records=told), SiteId("alpha"))
     assert snapshot == alpha.engine.snapshot()
     assert gone == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from diana.engine import lines
 from diana.engine import records as r
 from diana.errors import UsageError
 from diana.model.ids import GroupId, SiteId
@@ -112,7 +113,7 @@ def test_the_check_sees_a_group_placed_too_early_and_one_done_before_its_dataset
     run(world)
     seen = 0
     for stored in world.sites[SiteId("a")].store.load().records:
-        record = r.decode(stored)
+        record = lines.decode(stored)
         if isinstance(record, r.GroupSubmitted):
             assert order.look(record) is None
             seen += 1
