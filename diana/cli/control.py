@@ -1,4 +1,4 @@
-"""Verbs that change what becomes of jobs: cancel, hold, release, retry."""
+"""Verbs that change what becomes of jobs: cancel, hold, move, release, retry."""
 
 from __future__ import annotations
 
@@ -65,10 +65,27 @@ def _cancel(args: argparse.Namespace) -> int:
 def _hold(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         held = node.hold(target)
-        run_on = f"; {_jobs(held.started)} had started and {'runs' if held.started == 1 else 'run'} on"
-        return {"jobs": held.jobs, "started": held.started}, f"holding {_jobs(held.jobs)}{run_on * bool(held.started)}"
+        return {"jobs": held.jobs, "started": held.started}, f"holding {_jobs(held.jobs)}{_run_on(held.started)}"
 
     return _each(args, act)
+
+
+def _move_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="SITE", help="the site they are to run at")
+    _options("MoveResponse")(parser)
+
+
+def _move(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        moved = node.move(target, args.to)
+        line = f"moving {_jobs(moved.jobs)} to {args.to}{_run_on(moved.started)}"
+        return {"jobs": moved.jobs, "started": moved.started}, line
+
+    return _each(args, act)
+
+
+def _run_on(started: int) -> str:
+    return f"; {_jobs(started)} had started and {'runs' if started == 1 else 'run'} on" * bool(started)
 
 
 def _release(args: argparse.Namespace) -> int:
@@ -108,6 +125,16 @@ diana cancel 'alpha-12.[3-9,12]'
 diana hold alpha-12
 diana hold alpha-12.3
 diana hold 'alpha-12.[3-9,12]'
+""",
+    ),
+    "move": Command(
+        _move_options,
+        _move,
+        "Jobs that have started run on where they are. A site that cannot take them after all ends the order; they\n"
+        "then go where it is best, and diana explain says why.",
+        """
+diana move alpha-12 --to beta
+diana move 'alpha-12.[3-9,12]' --to beta
 """,
     ),
     "release": Command(

@@ -32,6 +32,7 @@ VERBS: dict[str, Entry] = {
     "fetch": Entry("Work", "follow", "copy a group's outputs into a folder"),
     "cancel": Entry("Work", "control", "cancel a group or some of its jobs"),
     "hold": Entry("Work", "control", "jobs that have not started wait until released"),
+    "move": Entry("Work", "control", "jobs that have not started run at another site"),
     "release": Entry("Work", "control", "let held jobs start"),
     "retry": Entry("Work", "control", "try failed jobs again; done ones never"),
     "explain": Entry("Work", "look", "why a group was placed as it was"),

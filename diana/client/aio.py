@@ -103,6 +103,9 @@ class AsyncClient:
     async def hold(self, target: str) -> wire.HoldResponse:
         return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))
 
+    async def move(self, target: str, to: str) -> wire.MoveResponse:
+        return cast("wire.MoveResponse", await self._wire.call("Move", wire.MoveRequest(target=target, to=to)))
+
     async def release(self, target: str) -> int:
         return cast("int", (await self._wire.call("Release", wire.ReleaseRequest(target=target))).jobs)
 

@@ -108,6 +108,10 @@ class Client:
         """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""
         return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
 
+    def move(self, target: str, to: str) -> wire.MoveResponse:
+        """Of the target's jobs those that have not started run at the site `to`; the others run on (`started`)."""
+        return cast("wire.MoveResponse", self._call("Move", wire.MoveRequest(target=target, to=to)))
+
     def release(self, target: str) -> int:
         """Held jobs may start again; how many. UsageError when something named is not held."""
         return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)

@@ -9,6 +9,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.wire.client_base import Base as _Message
+from diana.wire.control_messages import CancelRequest as CancelRequest
+from diana.wire.control_messages import CancelResponse as CancelResponse
+from diana.wire.control_messages import HoldRequest as HoldRequest
+from diana.wire.control_messages import HoldResponse as HoldResponse
+from diana.wire.control_messages import MoveRequest as MoveRequest
+from diana.wire.control_messages import MoveResponse as MoveResponse
+from diana.wire.control_messages import ReleaseRequest as ReleaseRequest
+from diana.wire.control_messages import ReleaseResponse as ReleaseResponse
+from diana.wire.control_messages import RetryRequest as RetryRequest
+from diana.wire.control_messages import RetryResponse as RetryResponse
 from diana.wire.dataset_messages import Dataset as Dataset
 from diana.wire.dataset_messages import DatasetAddRequest as DatasetAddRequest
 from diana.wire.dataset_messages import DatasetChunk as DatasetChunk
@@ -254,52 +264,6 @@ class FetchChunk(_Message, frozen=True):
     last: bool = False
 
 
-class CancelRequest(_Message, frozen=True):
-    target: str
-    """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
-    dependents: bool = False
-    """Also every group that waits for it; with the whole of a group only."""
-
-
-class CancelResponse(_Message, frozen=True):
-    jobs: int = 0
-
-
-class HoldRequest(_Message, frozen=True):
-    target: str
-    """As for CancelRequest."""
-
-
-class HoldResponse(_Message, frozen=True):
-    jobs: int = 0
-    started: int = 0
-    """Had started already, and run on."""
-
-
-class ReleaseRequest(_Message, frozen=True):
-    target: str
-    """As for CancelRequest; everything named must be held."""
-
-
-class ReleaseResponse(_Message, frozen=True):
-    jobs: int = 0
-
-
-class RetryRequest(_Message, frozen=True):
-    """Failed jobs, and those asked for, are placed anew; done ones never."""
-
-    target: str
-    """As for CancelRequest."""
-    held: bool = False
-    """Also those held because nobody knows their outcome."""
-    cancelled: bool = False
-    """Also those cancelled."""
-
-
-class RetryResponse(_Message, frozen=True):
-    jobs: int = 0
-
-
 class PlannedGroup(_Message, frozen=True):
     name: str = ""
     jobs: int = 0
@@ -408,6 +372,7 @@ METHODS: dict[str, Method] = {
     "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
     "Cancel": Method(CancelRequest, CancelResponse),
     "Hold": Method(HoldRequest, HoldResponse),
+    "Move": Method(MoveRequest, MoveResponse),
     "Release": Method(ReleaseRequest, ReleaseResponse),
     "Retry": Method(RetryRequest, RetryResponse),
     "Explain": Method(GroupRequest, ExplainResponse),

@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Client/Fetch": (YES, NO, NO),
     "Client/Cancel": (YES, NO, NO),
     "Client/Hold": (YES, NO, NO),
+    "Client/Move": (YES, NO, NO),
     "Client/Release": (YES, NO, NO),
     "Client/Retry": (YES, NO, NO),
     "Client/Explain": (YES, NO, NO),

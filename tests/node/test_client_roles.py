@@ -16,7 +16,7 @@ from diana.wire.client_messages import METHODS
 from tests.client.nodelike import Nodelike
 
 USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "Hold", "Release",
-             "Retry", "Explain", "Queue", "Links", "Sites", "Datasets", "ShowDataset", "Info", "Ledger",
+             "Retry", "Move", "Explain", "Queue", "Links", "Sites", "Datasets", "ShowDataset", "Info", "Ledger",
              "Peers"}  # fmt: skip
 OPERATORS_MAY = USERS_MAY | {"AddDataset", "VerifyDataset", "RemoveDataset", "Stop", "Invite", "Operate", "Doctor",
                              "Promote"}  # fmt: skip

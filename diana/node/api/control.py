@@ -1,11 +1,11 @@
-"""Calls that change what becomes of a group's jobs: cancel, hold, release, retry."""
+"""Calls that change what becomes of a group's jobs: cancel, hold, move, release, retry."""
 
 from __future__ import annotations
 
-from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
+from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
 from diana.model import views
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, site_id
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal
 from diana.node.api.desk import Desk, checked_group, checked_job
@@ -29,6 +29,18 @@ async def hold(desk: Desk, caller: Principal, request: wire.HoldRequest) -> wire
         views.Ok, lambda number: HoldJobs(request=number, principal=caller, group=group, indices=indices)
     )
     return wire.HoldResponse(jobs=done.count, started=done.started)
+
+
+async def move(desk: Desk, caller: Principal, request: wire.MoveRequest) -> wire.MoveResponse:
+    group, indices = target(request.target)
+    try:
+        to = site_id(request.to)
+    except ValueError as error:
+        raise UsageError(f"move to {request.to!r}: {error}") from None
+    done = await desk.request(
+        views.Ok, lambda number: MoveJobs(request=number, principal=caller, group=group, indices=indices, to=to)
+    )
+    return wire.MoveResponse(jobs=done.count, started=done.started)
 
 
 async def release(desk: Desk, caller: Principal, request: wire.ReleaseRequest) -> wire.ReleaseResponse:

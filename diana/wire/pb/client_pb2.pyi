@@ -341,6 +341,22 @@ class HoldResponse(_message.Message):
     started: int
     def __init__(self, jobs: _Optional[int] = ..., started: _Optional[int] = ...) -> None: ...
 
+class MoveRequest(_message.Message):
+    __slots__ = ("target", "to")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    to: str
+    def __init__(self, target: _Optional[str] = ..., to: _Optional[str] = ...) -> None: ...
+
+class MoveResponse(_message.Message):
+    __slots__ = ("jobs", "started")
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    jobs: int
+    started: int
+    def __init__(self, jobs: _Optional[int] = ..., started: _Optional[int] = ...) -> None: ...
+
 class ReleaseRequest(_message.Message):
     __slots__ = ("target",)
     TARGET_FIELD_NUMBER: _ClassVar[int]

@@ -85,6 +85,11 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.HoldRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.HoldResponse.FromString,
                 _registered_method=True)
+        self.Move = channel.unary_unary(
+                '/diana.v1.Client/Move',
+                request_serializer=diana_dot_v1_dot_client__pb2.MoveRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.MoveResponse.FromString,
+                _registered_method=True)
         self.Release = channel.unary_unary(
                 '/diana.v1.Client/Release',
                 request_serializer=diana_dot_v1_dot_client__pb2.ReleaseRequest.SerializeToString,
@@ -240,6 +245,12 @@ class ClientServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Hold(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Move(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -415,6 +426,11 @@ def add_ClientServicer_to_server(servicer, server):
                     servicer.Hold,
                     request_deserializer=diana_dot_v1_dot_client__pb2.HoldRequest.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.HoldResponse.SerializeToString,
+            ),
+            'Move': grpc.unary_unary_rpc_method_handler(
+                    servicer.Move,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.MoveRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.MoveResponse.SerializeToString,
             ),
             'Release': grpc.unary_unary_rpc_method_handler(
                     servicer.Release,
@@ -782,6 +798,33 @@ class Client:
             '/diana.v1.Client/Hold',
             diana_dot_v1_dot_client__pb2.HoldRequest.SerializeToString,
             diana_dot_v1_dot_client__pb2.HoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Move(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Move',
+            diana_dot_v1_dot_client__pb2.MoveRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.MoveResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,64 @@
+"""Messages of the client service that change what becomes of jobs: cancel, hold, move, release, retry."""
+
+from __future__ import annotations
+
+from diana.wire.client_base import Base as _Message
+
+
+class CancelRequest(_Message, frozen=True):
+    target: str
+    """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
+    dependents: bool = False
+    """Also every group that waits for it; with the whole of a group only."""
+
+
+class CancelResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class HoldRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest."""
+
+
+class HoldResponse(_Message, frozen=True):
+    jobs: int = 0
+    started: int = 0
+    """Had started already, and run on."""
+
+
+class MoveRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest."""
+    to: str
+    """The site its jobs are to run at."""
+
+
+class MoveResponse(_Message, frozen=True):
+    jobs: int = 0
+    started: int = 0
+    """Had started already, and run on where they are."""
+
+
+class ReleaseRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest; everything named must be held."""
+
+
+class ReleaseResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class RetryRequest(_Message, frozen=True):
+    """Failed jobs, and those asked for, are placed anew; done ones never."""
+
+    target: str
+    """As for CancelRequest."""
+    held: bool = False
+    """Also those held because nobody knows their outcome."""
+    cancelled: bool = False
+    """Also those cancelled."""
+
+
+class RetryResponse(_Message, frozen=True):
+    jobs: int = 0
