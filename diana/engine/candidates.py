@@ -26,6 +26,7 @@ NO_WAY = Link()
 """Nothing comes over it."""
 
 NOT_ALLOWED = "not among the sites the group allows"
+NOT_MEANT = "not the site these jobs are to be moved to"
 
 
 class Field(NamedTuple):
@@ -115,7 +116,7 @@ def _candidate(
     if not allowed(draft.spec, site):
         return Candidate(site=site, rejected=NOT_ALLOWED)
     if draft.to not in (None, site):
-        return Candidate(site=site, rejected=f"these jobs are to go to {draft.to}")
+        return Candidate(site=site, rejected=NOT_MEANT)
     peer = core.view.peers.get(site)
     if site in core.banned:
         return Candidate(site=site, rejected="banned by the VO", alive=False)

@@ -231,14 +231,13 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
 
 def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
     _not_moving(group, record.indices)
-    if record.to:
-        group.moving = (*group.moving, Moving(record.indices, record.to, record.why))
+    group.moving = (*group.moving, Moving(record.indices, record.to, record.why))
     if record.exported:
         group.exported = group.exported | record.indices
 
 
 def _not_moving(group: Group, indices: IndexSet) -> None:
-    """They are meant for no site any more."""
+    """No order stands for them any more."""
     if group.moving:
         left = (Moving(m.indices - indices, m.to, m.why) for m in group.moving)
         group.moving = tuple(m for m in left if m.indices)

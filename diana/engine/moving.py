@@ -81,13 +81,21 @@ def _why_not(group: Group, wanted: IndexSet, to: SiteId) -> str:
 def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
     """Which of the jobs no site has are placed together next, and where they are to go (None: where it is best)."""
     for one in group.moving:
-        if some := waiting & one.indices:
+        if one.to and (some := waiting & one.indices):
             return some, one.to
     return waiting, None
+
+
+def told(group: Group, indices: IndexSet, reason: str) -> str:
+    """The reason of a placement of jobs that were moved; of others it stays as it is."""
+    moved = [one for one in group.moving if not one.indices.isdisjoint(indices)]
+    whys = [f"{one.to}: {one.why}" if one.to else one.why for one in moved]
+    return f"moved ({'; '.join(whys)}); {reason}" if whys else reason
 
 
 def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
     """The site they were meant for does not take them."""
     core.waiting_notes[group.group] = why
-    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=why))
+    told = f"{draft.to} did not take them: {why}"
+    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=told))
     core.to_place.add(group.group)

@@ -98,7 +98,7 @@ def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     known = {c.site for c in plan.decision.candidates}
     unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
     # Of a group for some sites only, the others need no word.
-    meant = [row for row in rows if not row.endswith(candidates.NOT_ALLOWED)]
+    meant = [row for row in rows if not row.endswith((candidates.NOT_ALLOWED, candidates.NOT_MEANT))]
     rows = [*meant, *unknown] or rows
     if unknown and len(unknown) == len(spec.sites):
         return Refusal(code="usage", text="; ".join(unknown))
@@ -150,6 +150,8 @@ def _place(
             )
         )
     core.waiting_notes.pop(group.group, None)
+    reason = moving.told(group, IndexSet.union(part.indices for part in parts), decision.reason)
+    decision = msgspec.structs.replace(decision, reason=reason)
     core.persist(GroupPlaced(group=group.group, decision=decision, parts=tuple(parts)))
     for part in parts:
         if part.site == core.site:

@@ -246,6 +246,8 @@ def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
     if subgroup.control_acked < subgroup.control_seq and not home:
         if group.open_of(subgroup.cancelling):
             return "cancelling"
+        if subgroup.recalled & subgroup.indices:
+            return "moving"
         return "holding" if subgroup.holding else "releasing"
     if _out_of_reach(core, subgroup):
         return "unreachable"

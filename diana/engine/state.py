@@ -93,10 +93,11 @@ class Past(msgspec.Struct, kw_only=True):
 
 
 class Moving(msgspec.Struct, frozen=True):
-    """O: jobs that are called back, or have come back, to be placed at one site."""
+    """O: jobs that are called back, or have come back, to be placed anew."""
 
     indices: IndexSet
     to: SiteId
+    """Empty: wherever it is best."""
     why: str
 
 

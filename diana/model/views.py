@@ -26,7 +26,7 @@ class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     failed: int
     state: str
-    """local, offered, committed, closed, cancelling, holding, releasing or unreachable."""
+    """local, offered, committed, closed, cancelling, holding, moving, releasing or unreachable."""
     age_s: float
     """Since the site was last heard of; 0 at home."""
     held: int = 0

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from diana.engine import effects as fx
 from diana.engine import messages as ms
-from diana.engine import records as r
 from diana.engine.core import Engine
 from diana.engine.state import encode_state
 from diana.engine.surroundings import Journal
@@ -54,9 +53,20 @@ def test_what_waits_goes_to_the_site_named_and_what_started_stays() -> None:
     assert grid["alpha"].move("alpha-1", "gamma") == Ok(12 - ran, started=ran)
     grid.pass_time(5.0)
     assert placed(grid) == {"beta": span(0, ran), "gamma": span(ran, 12)}
+    assert grid["alpha"].group("alpha-1").decisions[-1].reason.startswith("moved (gamma: asked for by alice@vo); ")
     grid.finish()
     assert grid.claims() == {("alpha-1", i): 1 for i in range(12)}
     assert view(grid).state == "done"
+
+
+def test_until_their_site_answers_jobs_show_as_moving() -> None:
+    grid = at_beta()
+    grid.part("beta")
+    grid["alpha"].move("alpha-1", "gamma")
+    assert [share.state for share in view(grid).shares] == ["moving"]
+    grid.heal("beta")
+    grid.pass_time(5.0)
+    assert [share.state for share in view(grid).shares] == ["committed", "committed"]
 
 
 def test_jobs_move_home_and_from_home() -> None:
@@ -90,7 +100,8 @@ def test_a_site_that_does_not_take_them_after_all_ends_the_order_and_they_go_whe
     assert isinstance(grid["alpha"].move("alpha-1", "gamma"), Ok)
     grid.pass_time(10.0)
     assert set(placed(grid)) == {"beta"}
-    assert grid["alpha"].records(r.JobsMoved)[-1].why.startswith("no site can take this group")  # type: ignore[union-attr]
+    told = grid["alpha"].group("alpha-1").decisions[-1].reason
+    assert told.startswith("moved (gamma did not take them: ") and "gamma: has no slots" in told, told
     grid.finish()
     assert grid.claims() == {("alpha-1", i): 1 for i in range(12)}
 
