@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from diana.engine import columns, execution, results
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
@@ -31,6 +32,7 @@ site = "a"
 jobs = 40
 work_s = 2.0
 submit_s = 3.0
+moves = [{to = "b", at_s = 5.0}, {to = "c", at_s = 9.0, first = 20, jobs = 20}, {to = "a", at_s = 14.0}]
 [[workload]]
 name = "two"
 site = "b"
@@ -184,6 +186,52 @@ class RetriesWhatIsDone(Engine):
         return super().handle(event, now)
 
 
+class TakesBackWhatItRecalls(Engine):
+    """The origin has recalled jobs again before their site gave them back."""
+
+    def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
+        effects = super().handle(event, now)
+        core = self.core
+        for effect in effects:
+            if isinstance(effect, fx.Persist) and isinstance(issued := effect.record, r.ControlIssued):
+                group = core.state.groups[group_of(issued.subgroup)]
+                subgroup = group.subgroups[issued.subgroup]
+                back = group.open_of(issued.recall & subgroup.indices)
+                if back and subgroup.site != core.site:
+                    batch = 1000 + issued.control_seq
+                    core.persist(
+                        r.ResultAccepted(subgroup=issued.subgroup, epoch=issued.epoch, batch=batch, revoked=back)
+                    )
+                    core.to_place.add(group.group)
+        return effects
+
+
+class GivesBackWhatRuns(Engine):
+    """A recall takes what a machine has been given."""
+
+    def _received(self, sender: SiteId, message: ms.Message) -> None:
+        super()._received(sender, message)
+        if isinstance(message, ms.Control):
+            custody = self.core.state.custodies.get((message.subgroup, message.epoch))
+            running = IndexSet.of(custody.running) & message.recall if custody is not None else IndexSet()
+            if custody is not None and running:
+                ends = results.Ends(columns.empty(self.core.site), revoked=running)
+                execution._ended(self.core, custody, ends)
+
+
+class StartsWhatItGaveBack(Engine):
+    """What was given back is forgotten to be so."""
+
+    def _received(self, sender: SiteId, message: ms.Message) -> None:
+        super()._received(sender, message)
+        if isinstance(message, ms.Control):
+            custody = self.core.state.custodies.get((message.subgroup, message.epoch))
+            for batch in custody.outgoing.values() if custody is not None else ():
+                if custody is not None and batch.revoked:
+                    custody.pending = custody.pending | batch.revoked
+                    self.core.requeue.add(custody.key)
+
+
 @pytest.mark.parametrize(
     ("mutant", "rules"),
     [
@@ -199,6 +247,9 @@ class RetriesWhatIsDone(Engine):
         (AnswersBeforeItIsDurable, "I3"),
         (StartsWhatIsHeld, "I7"),
         (RetriesWhatIsDone, "I1"),
+        (TakesBackWhatItRecalls, "I4"),
+        (GivesBackWhatRuns, "I4"),
+        (StartsWhatItGaveBack, "I4"),
     ],
     ids=lambda p: p.__name__ if isinstance(p, type) else "",
 )
