@@ -8,7 +8,7 @@ import grpc
 from msgspec.structs import replace
 
 from diana.client.credential import Credential
-from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, said_by_node, write
+from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
 from diana.errors import DianaError, Unreachable
 from diana.wire.client_messages import Empty
 
@@ -20,35 +20,38 @@ PAUSE_S = 0.5
 
 
 def leading(credential: Credential) -> Credential:
-    """`credential` with the address that answers for the site; asked only where there are several. Blocks; Unreachable
-    when none does, at once if not even one that follows."""
+    """`credential` with the address of the machine that leads the site, else of one that says what becomes of it; asked
+    only where there are several. Blocks; Unreachable, at once, when none answers."""
     if not credential.others:
         return credential
     until_s = time.monotonic() + PATIENCE_S
     while True:
         failed: DianaError | None = None
-        follows = False
+        follows: Credential | None = None
         for address in (credential.address, *credential.others):
             one = replace(credential, address=address)
-            error = _refusal(one)
-            known = error_from(error, one) if error is not None else None
-            if not isinstance(known, Unreachable):
+            try:
+                if _durability(one):
+                    return one
+                follows = follows or one
+            except Unreachable as error:
+                failed = failed or error
+            except DianaError:
+                # What is wrong is told by the call itself.
                 return one
-            told = said_by_node(error)
-            follows = follows or told
-            # What a machine says of the other one is worth more than that the other is silent.
-            failed = known if told or failed is None else failed
-        if not follows or time.monotonic() > until_s:
+        if follows is None:
             assert failed is not None
             raise failed
+        if time.monotonic() > until_s:
+            return follows
         time.sleep(PAUSE_S)
 
 
-def _refusal(credential: Credential) -> grpc.RpcError | None:
+def _durability(credential: Credential) -> int:
+    """0: the machine does not lead."""
     with grpc.secure_channel(credential.address, credentials_of(credential), options_of(credential)) as channel:
         try:
-            # Sites, because a standby does answer Info.
-            channel.unary_unary(path_of("Sites"), write, Reader("Sites"))(Empty(), timeout=WAIT_S)
+            info = channel.unary_unary(path_of("Info"), write, Reader("Info"))(Empty(), timeout=WAIT_S)
         except grpc.RpcError as error:
-            return error
-    return None
+            raise error_from(error, credential) from None
+    return int(info.durability)

@@ -13,7 +13,7 @@ from diana.engine.state import Custody
 from diana.engine.workers import Want, Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
-from diana.policy import limits, priority
+from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
 
 LOOK_PAST = 500
@@ -44,7 +44,6 @@ def recount(core: Context) -> None:
                 jobs=len(waiting),
                 ready=len(waiting - blocked) if blocked else len(waiting),
                 bound=_is_bound(core, custody),
-                offset=priority.LEVEL_WIDTH if custody.exported else 0.0,
                 run_s=load.expected_s(core, custody),
             ),
             core.now,

@@ -247,6 +247,7 @@ def _jobs_retried(group: Group, indices: IndexSet) -> None:
     for subgroup in group.subgroups.values():
         again = subgroup.indices & indices
         if again:
+            subgroup.done -= len(group.done.within(again))
             subgroup.failed -= len(group.failed.within(again))
             subgroup.finished -= len(again)
             subgroup.indices = subgroup.indices - again
@@ -303,12 +304,9 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             # Never needed again: a committed transfer is not offered twice.
             subgroup.files = subgroup.sources = subgroup.readers = ()
         case r.TakenBack():
-            del group.subgroups[record.subgroup]
             group.unplaced = group.unplaced | subgroup.indices
             group.holding = group.holding | subgroup.holding
-            group.past[record.subgroup] = Past(site=subgroup.site)
-            if len(group.past) > REMEMBERED:
-                del group.past[next(iter(group.past))]
+            _remember(group, subgroup)
         case r.PartUnreachable():
             subgroup.unreachable = record.reason
         case r.ControlIssued():
@@ -323,6 +321,14 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
                 state.work_times.add(group.template, group.owner, record.took)
             if record.done and group.spec.outputs.collect and subgroup.indices.bounds[:1] != (group.jobs,):
                 state.output_sizes.add(group.outputs_key, group.owner, len(record.done), record.output_bytes)
+
+
+def _remember(group: Group, subgroup: Subgroup) -> None:
+    """A placement that is over without any result."""
+    del group.subgroups[subgroup.part]
+    group.past[subgroup.part] = Past(site=subgroup.site, batches=subgroup.batches)
+    if len(group.past) > REMEMBERED:
+        del group.past[next(iter(group.past))]
 
 
 def _compare(state: SiteState, group: Group) -> None:
@@ -343,12 +349,14 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     subgroup.failed += len(record.failed)
     subgroup.acked = True
     if record.revoked:
-        subgroup.revoked += len(record.revoked)
         subgroup.indices = subgroup.indices - record.revoked
         group.unplaced = group.unplaced | record.revoked
         group.holding = group.holding | (subgroup.holding & record.revoked)
         subgroup.holding = subgroup.holding - record.revoked
         subgroup.recalled = subgroup.recalled - record.revoked
+        if not subgroup.indices and not subgroup.superseded:
+            # Nothing of it is left to tell; jobs may move often.
+            _remember(group, subgroup)
     group.attempts = max(group.attempts, record.attempts)
     group.bytes_moved += record.bytes_staged
     if record.has_outputs:

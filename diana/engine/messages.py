@@ -253,7 +253,7 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
     attempt_base: int = 0
     """Attempts its jobs may have used elsewhere: theirs here count on from there."""
     exported: bool = False
-    """They come from a congested site: they stand one level higher, and are not let go again."""
+    """They come from a congested site, and are not let go again."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

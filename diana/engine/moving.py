@@ -55,6 +55,14 @@ def order(
 def _wrong(core: Context, group: Group, to: SiteId) -> str:
     if to != core.site and to not in core.view.peers:
         return f"no site {to} is known at {core.site}; see diana sites"
+    peer = core.view.peers.get(to)
+    if to in core.banned:
+        return f"site {to} is banned by the VO"
+    if peer is not None and not peer.answers(core.now, core.state.settings.suspect_after_s):
+        return f"site {to} has not been heard of for {core.now - peer.last_heard_s:.0f} s; see diana sites"
+    drained = core.state.drained if peer is None else peer.summary.drained if peer.summary else ""
+    if drained:
+        return f"site {to} is drained: {drained}"
     if not allowed(group.spec, to):
         return f"{group.group} may not run at {to}: its job file does not allow that site"
     return ""
@@ -96,6 +104,6 @@ def told(group: Group, indices: IndexSet, reason: str) -> str:
 def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
     """The site they were meant for does not take them."""
     core.waiting_notes[group.group] = why
-    told = f"{draft.to} did not take them: {why}"
-    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=told))
+    refusal = f"{draft.to} did not take them: {why}"
+    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=refusal))
     core.to_place.add(group.group)

@@ -41,9 +41,13 @@ def decide(core: Context, draft: Draft) -> None:
     indices = draft.indices
     if group:
         waiting = group.unplaced - group.holding
-        indices = waiting & draft.indices
+        indices, to = moving.next_of(group, waiting & draft.indices)
         if not waiting.issubset(indices):
             core.to_place.add(group.group)
+        if to != draft.to:
+            # Ordered to another site while the quotes came in.
+            core.to_place.add(group.group)
+            return
     if not indices:
         return
     manifest = Manifest(core, draft)

@@ -67,8 +67,6 @@ class Subgroup(msgspec.Struct, kw_only=True):
     """Not to start there until released."""
     recalled: IndexSet = IndexSet()
     """To come back unless they have started; once the order is acknowledged, those left here have."""
-    revoked: int = 0
-    """Jobs that came back. They are no longer among `indices`."""
     decision: int = 0
     """Which of the group's it came from."""
     first_start_s: float = -1.0
@@ -218,7 +216,7 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     max_parallel: int = 0
     attempt_base: int = 0
     exported: bool = False
-    """Came from a congested site: stands one level higher here, and is not let go again."""
+    """Came from a congested site, by its origin's word: not let go again."""
     runnable: bool = False
     on_hold: bool = False
     """Restored from a backup: nothing starts."""

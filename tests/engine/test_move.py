@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.engine import effects as fx
+from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.core import Engine
 from diana.engine.state import encode_state
@@ -18,7 +19,7 @@ from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from tests.engine.bench import Fate, Grid, Post
-from tests.engine.builders import BOB, spec
+from tests.engine.builders import BOB, OPERATOR, spec
 from tests.engine.test_handover_faults import FAULTS, one_fault
 from tests.engine.test_hold import until, view
 
@@ -130,6 +131,43 @@ def test_a_move_nobody_can_make_is_refused_in_a_line() -> None:
         "alpha-1 has nothing to move to beta: 12 of them are there",
         "no group alpha-1 of yours at alpha",
     ]
+
+
+def test_an_order_given_while_the_jobs_are_priced_holds() -> None:
+    grid = Grid(alpha=0, beta=8, gamma=2)
+    grid["alpha"].submit(spec(6), 6, settle=False)
+    until(grid, ms.Quote)
+    assert grid["alpha"].move("alpha-1", "gamma", settle=False) == Ok(6)
+    grid.finish()
+    assert placed(grid) == {"gamma": span(0, 6)}
+
+
+def test_a_site_that_takes_no_work_is_named_before_anything_is_called_back() -> None:
+    grid = at_beta()
+    alpha = grid["alpha"]
+    grid["gamma"].handle(ev.DrainSite(request=5, principal=OPERATOR, on=True, reason="power"))
+    grid.pass_time(2.0)
+    drained = alpha.move("alpha-1", "gamma")
+    grid.part("gamma")
+    grid.pass_time(60.0)
+    silent = alpha.move("alpha-1", "gamma")
+    assert [said.text for said in (drained, silent) if isinstance(said, fx.Refusal)] == [
+        "site gamma is drained: power",
+        "site gamma has not been heard of for 62 s; see diana sites",
+    ]
+    assert not alpha.group("alpha-1").moving
+
+
+def test_jobs_that_move_again_and_again_leave_nothing_behind() -> None:
+    grid = at_beta(gamma=1)
+    grid["gamma"].submit(spec(9, work_s=LONG, sites=("gamma",)), 9)
+    for turn in range(12):
+        grid["alpha"].move("alpha-1", ("gamma", "beta")[turn % 2], span(10, 12))
+        grid.pass_time(3.0)
+        assert len(grid["alpha"].group("alpha-1").subgroups) == 2
+    assert placed(grid) == {"beta": span(0, 12)}
+    grid.finish()
+    assert {of: n for of, n in grid.claims().items() if of[0] == "alpha-1"} == {("alpha-1", i): 1 for i in range(12)}
 
 
 def test_what_is_cancelled_on_its_way_back_ends_cancelled() -> None:
