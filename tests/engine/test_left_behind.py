@@ -72,6 +72,7 @@ def test_jobs_that_may_run_again_do_when_the_machine_with_their_outputs_is_remov
     alpha.grid.settle()
     assert alpha.records(r.JobsRetried)[-1].indices == IndexSet.span(1, 3)
     assert (view(alpha).done, view(alpha).final) == (2, False)
+    assert sum(share.done for share in view(alpha).shares) == 2
     order = alpha.gathers[0]
     assert order.skip == IndexSet.span(1, 3)
     alpha.gather_at_once = True
