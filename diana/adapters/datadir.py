@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from diana import errors
@@ -17,6 +18,8 @@ from diana.model.layout import DataDir
 LEAST_FREE_FRACTION = 0.05
 LEAST_FREE_BYTES = 512 << 20
 BALLAST_BYTES = 16 << 20
+_LOOKS = 5
+_LOOK_EVERY_S = 0.5
 
 _REMOTE = frozenset(
     {
@@ -117,25 +120,35 @@ class OpenDataDir:
 
     def keep_room(self) -> str:
         """As `low_space`; the ballast goes when hardly more than that is left, comes back with room for new work.
-        UsageError when the directory is not in its place any more."""
-        self._check_place()
-        low = self.low_space()
-        if not low:
-            self.restore_ballast()
-        elif self.free_bytes() < self._ballast_bytes:
-            self.release_ballast()
+        UsageError when the directory is not in its place any more; blocks for seconds to be sure of that."""
+        try:
+            self._check_place()
+            low = self.low_space()
+            if not low:
+                self.restore_ballast()
+            elif self.free_bytes() < self._ballast_bytes:
+                self.release_ballast()
+        except OSError as fault:
+            # A disk may say so for a while: no reason to end what runs.
+            return f"{fault.filename or self.paths.root}: {fault.strerror}; new work is taken when that is mended"
         return low
 
     def _check_place(self) -> None:
-        try:
-            there = os.stat(self.paths.root)
-        except (FileNotFoundError, NotADirectoryError):
-            there = None
-        if there is None or (there.st_dev, there.st_ino) != self._identity:
-            raise errors.UsageError(
-                f"{self.paths.root}: the data directory was moved or deleted while its node ran; "
-                "start the node where it lies now"
-            )
+        """OSError that says nothing of where it lies. What is not there for a moment (a parent is mounted anew) was
+        not moved."""
+        for look in range(_LOOKS):
+            if look:
+                time.sleep(_LOOK_EVERY_S)
+            try:
+                there = os.stat(self.paths.root)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if (there.st_dev, there.st_ino) == self._identity:
+                return
+        raise errors.UsageError(
+            f"{self.paths.root}: the data directory was moved or deleted while its node ran; "
+            "start the node where it lies now"
+        )
 
     def release_ballast(self) -> int:
         """Give up the ballast so that results still land; gives the bytes won."""

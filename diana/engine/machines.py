@@ -14,7 +14,7 @@ from diana.engine import datasets, execution, outputs
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
-from diana.engine.records import MachineGone, MachineKnown
+from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted
 from diana.engine.state import Custody, CustodyKey, Machine
 from diana.engine.workers import EXPECTED_BACK_S, Worker
 from diana.model.indexset import IndexSet
@@ -55,6 +55,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     core.workers.ready(name, event.session, event.memory_bytes, core.now)
     core.timers.cancel(("machine", name))
     _reconcile(core, name, event.known)
+    _adopt(core, name, event.known)
     stray = [run for run in event.known if not _runs(core, run)]
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
@@ -103,6 +104,27 @@ def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
             execution.void(core, custody, void)
         if dying:
             core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
+
+
+def _adopt(core: Context, name: str, known: tuple[Run, ...]) -> None:
+    """Claims outrank the journal: one of an attempt that this never heard of is from after it was copied, for somebody
+    put an older copy back. Whatever that copy says, the job was committed here and has started."""
+    found: dict[CustodyKey, list[int]] = {}
+    for run in known:
+        custody = core.state.custodies.get((run.subgroup, run.epoch))
+        if custody is None or run.index not in custody.indices or run.index in custody.running:
+            continue
+        if run.index in custody.pending or not custody.runnable:
+            behind = run.attempt - custody.attempts.get(run.index, custody.attempt_base)
+            if behind == 1:
+                found.setdefault(custody.key, []).append(run.index)
+    for key in sorted(found):
+        core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
+        custody = core.state.custodies[key]
+        if not custody.runnable:
+            core.persist(CustodyRunnable(subgroup=key[0], epoch=key[1]))
+        core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=IndexSet.of(found[key]), worker=name))
+        core.requeue.add(key)
 
 
 def _runs(core: Context, run: Run) -> bool:

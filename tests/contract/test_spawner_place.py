@@ -1,4 +1,5 @@
-"""A data directory that is moved or deleted under its spawner is not made anew at its old path (PROMISES section 6)."""
+"""A data directory that is moved or deleted under its spawner is not made anew at its old path (PROMISES section 6),
+and a disk that gives odd answers for a while costs no run its end."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.lrm.spawner.place import CERTAIN_S, LOOKS, NotInPlace, Place
+from diana.model.facts import Outcome
 from diana.model.layout import DataDir
 from tests.contract.lrm_builders import RealSite, _is_spawner, alive, shell
 
@@ -30,7 +33,7 @@ async def test_a_spawner_whose_directory_was_moved_goes_and_the_next_one_adopts_
     site = RealSite(old)
     await site.up()
     pids = tmp_path / "pids"
-    site.start(shell(f"echo $$ >> {pids}; sleep 3"), 0)
+    site.start(shell(f"echo $$ >> {pids}; sleep {CERTAIN_S + 2}"), 0)
     await gone(lambda: len(pids_in(pids)) == 1)
     spawner = site.spawner_pid()
     await site.lrm.close()
@@ -54,7 +57,7 @@ async def test_a_spawner_whose_directory_was_moved_goes_and_the_next_one_adopts_
 async def test_a_node_that_comes_to_the_new_place_at_once_gets_a_spawner_of_that_place(
     tmp_path: Path, busy: bool
 ) -> None:
-    """The old spawner's socket has moved along, and its next look is some time away."""
+    """The old spawner's socket has moved along, and what is not in its place may yet be back in a moment."""
     old, new = tmp_path / "old", tmp_path / "new"
     site = RealSite(old)
     await site.up()
@@ -89,3 +92,124 @@ async def test_a_spawner_whose_directory_was_deleted_ends_its_jobs_and_leaves_no
     await asyncio.sleep(0.5)
     await site.lrm.close()
     assert os.listdir(tmp_path) == ["pids"]
+
+
+def hide(folder: Path, trouble: str) -> Path:
+    """As its path may look for a while; where it is meanwhile."""
+    away = folder.with_name("away")
+    folder.rename(away)
+    if trouble == "odd":
+        folder.symlink_to(folder)
+    elif trouble == "another":
+        (folder / "data" / "spawner").mkdir(parents=True)
+    return away
+
+
+@pytest.mark.parametrize("trouble", ["odd", "absent", "another"])
+async def test_a_directory_that_cannot_be_seen_for_a_while_costs_no_end_and_nothing_is_made_meanwhile(
+    tmp_path: Path, trouble: str
+) -> None:
+    home = tmp_path / "home"
+    site = RealSite(home / "data")
+    await site.up()
+    site.start(shell("ls; sleep 0.4; touch left; exit 3"), *range(3))
+    spawner, slots = site.spawner_pid(), site.data.root / "slots"
+    await gone(lambda: slots.is_dir() and len(list(slots.iterdir())) == 2)
+    await asyncio.sleep(0.1)
+    away = hide(home, trouble)
+    ends = await site.ended(2, CERTAIN_S)
+    await asyncio.sleep(0.3)
+    assert {(end.run.index, end.outcome, end.exit_code) for end in ends} == {(i, Outcome.FAILED, 3) for i in (0, 1)}
+    assert len(site.ends()) == 2 and len(list(away.glob("data/logs/*/*"))) == 2
+    if trouble == "another":
+        assert [path.name for path in home.rglob("*")] == ["data", "spawner"]
+        shutil.rmtree(home)
+    elif trouble == "odd":
+        home.unlink()
+    away.rename(home)
+    await site.ended(3)
+    assert (site.log(site.by_index()[2]), site.spawner_pid(), site.readies()) == ("", spawner, 1)
+    assert not list(slots.glob("*/*"))
+    await site.down()
+
+
+async def test_ends_that_came_while_nobody_knew_whether_it_was_moved_are_told_at_the_new_place(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    site = RealSite(old)
+    await site.up()
+    site.start(shell("sleep 0.3; exit 3"), 0, 1)
+    await asyncio.sleep(0.1)
+    spawner = site.spawner_pid()
+    await site.lrm.close()
+    old.rename(new)
+    await gone(lambda: not _is_spawner(spawner))
+    site.data = DataDir(new)
+    site.lrm = site._new()
+    LocalLrm.launch(site.data)
+    await site.lrm.connect()
+    assert {(end.outcome, end.exit_code) for end in await site.ended(2)} == {(Outcome.FAILED, 3)}
+    await site.down()
+
+
+class Look:
+    """One place and a clock that goes from look to look."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_s = 100.0
+        self.place = Place(folder, lambda: self.now_s)
+
+    def __call__(self) -> bool:
+        self.now_s = max(self.now_s + 0.01, self.place.again_s)
+        return self.place.look()
+
+    def until_sure(self) -> tuple[int, float]:
+        """Looks and seconds until it counts as moved."""
+        began_s, looks = self.now_s, 0
+        with pytest.raises(NotInPlace):
+            while True:
+                looks += 1
+                assert not self()
+        return looks, self.now_s - began_s
+
+
+def test_only_what_stays_away_for_several_looks_and_seconds_was_moved(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "data").mkdir(parents=True)
+    look = Look(home / "data")
+    assert look() and not look.place.again_s
+    away = hide(home, "absent")
+    assert not any(look() for _ in range(LOOKS - 1))
+    away.rename(home)
+    assert look() and look() and not look.place.again_s
+    hide(home, "absent")
+    look.now_s += 3600.0
+    looks, took_s = look.until_sure()
+    assert looks >= LOOKS and took_s >= CERTAIN_S
+    assert not look.place.deleted
+
+
+def test_an_answer_that_says_nothing_of_where_it_lies_is_no_move_however_long_it_lasts(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "data").mkdir(parents=True)
+    look = Look(home / "data")
+    away = hide(home, "odd")
+    assert not any(look() for _ in range(100)) and look.place.again_s
+    home.unlink()
+    away.rename(home)
+    assert look()
+
+
+def test_a_file_system_that_counts_no_links_never_makes_a_directory_count_as_deleted(tmp_path: Path) -> None:
+    for links in (True, False):
+        folder = tmp_path / "data"
+        folder.mkdir()
+        fd = os.open(folder, os.O_PATH)
+        if not links:
+            folder.rmdir()
+        look = Look(Path(f"/proc/self/fd/{fd}"))
+        assert look() and not look.place.deleted
+        if links:
+            folder.rmdir()
+        os.close(fd)
+        look.until_sure()
+        assert look.place.deleted == links

@@ -125,8 +125,7 @@ def test_an_older_copy_that_booted_more_often_than_its_peers_saw_is_noticed() ->
 
 
 def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed() -> None:
-    """What a site last said of its journal counts, not only what it said when it last booted. That the copy starts
-    what stands in it again, before anybody heard of it, is for the spawner's claim log to prevent."""
+    """What a site last said of its journal counts, not only what it said when it last booted."""
     grid = Grid(alpha=1, beta=4)
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
@@ -135,6 +134,26 @@ def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed()
     grid.pass_time(30.0)
     booted_from_a_copy(beta, copy)
     check_noticed(grid)
+
+
+@pytest.mark.parametrize("lost", [(records.RunsStarted,), (records.RunsStarted, records.CustodyRunnable)], ids=len)
+def test_what_the_spawner_claimed_is_not_started_again_from_a_copy_that_does_not_know_of_it(
+    lost: tuple[type, ...],
+) -> None:
+    """The journal alone was put back; the claims say what has started, and that it was committed."""
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    grid.cut.add(beta.name)
+    beta.stored = [stored for stored in beta.stored if not isinstance(lines.decode(stored), lost)]
+    beta.boot()
+    beta.lrm_ready()
+    grid.heal("beta")
+    grid.pass_time(60.0)
+    assert len(beta.started) == 4 == len(beta.running)
+    beta.end()
+    grid.pass_time(5.0)
+    assert view(grid).done == 4 == len(beta.started)
 
 
 def test_a_site_with_an_older_database_is_heard_again_and_gets_work() -> None:

@@ -14,6 +14,7 @@ from diana.adapters import certificates
 from diana.errors import Denied, DianaError, Unreachable, UsageError
 from diana.model.identity import Identity
 from diana.model.ids import SiteId
+from diana.model.invitation import Invitation
 from diana.node.enrol import tokens
 from diana.node.enrol.renewing import Renewal, renew_before_start
 from diana.node.enrol.signers import SignerBook
@@ -361,3 +362,33 @@ def test_a_withdrawn_invitation_lets_nobody_in_also_after_a_restart(desk: Desk) 
     with pytest.raises(UsageError, match="no open invitation"):
         run(desk.enrolment.invite("ann@lab", InviteRequest(order="withdraw", id=other.id)))
     assert run(desk.enrolment.invite("ann@lab", InviteRequest(order="list"))).open == ()
+
+
+@pytest.mark.parametrize("first", ["join", "withdraw"])
+def test_of_a_use_and_a_withdrawal_at_the_same_moment_the_later_is_refused(desk: Desk, first: str) -> None:
+    """Neither may write back what it read before the other's change was durable."""
+    token = desk.token("site", "beta")
+    leaf = certificates.invite_leaf(token.seed, token.vo)[1]
+    keep = desk.keep
+
+    async def slow_keep(changed: Invitation) -> dict[str, Invitation]:
+        await asyncio.sleep(0.02)
+        return await keep(changed)
+
+    desk.keep = slow_keep  # type: ignore[method-assign]
+    desk.restart()
+
+    async def both() -> list[Any]:
+        withdrawal = desk.enrolment.invite("ann@lab", InviteRequest(order="withdraw", id=token.id))
+        calls: list[Any] = [desk.enrolment.join(leaf, newcomer("beta", wall_s=NOW_S), ""), withdrawal]
+        return [*await asyncio.gather(*(calls if first == "join" else calls[::-1]), return_exceptions=True)]
+
+    one, other = run(both())
+    assert not isinstance(one, DianaError), one
+    assert isinstance(other, UsageError if first == "join" else Denied), other
+    used = desk.enrolment._invitations.get(token.id)
+    assert used is not None and bool(used.used_by) == (first == "join")
+    assert used.expired(NOW_S) == (first == "withdraw")
+    desk.restart()
+    again = desk.enrolment._invitations.get(token.id)
+    assert again == used

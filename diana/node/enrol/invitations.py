@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from diana.errors import UsageError
+from diana.errors import Denied, UsageError
 from diana.model.invitation import Invitation
 
 MOST_OPEN = 1000
@@ -22,7 +22,7 @@ class Invitations:
 
     def __init__(self, wall_s: Callable[[], float] = time.time) -> None:
         self._wall_s = wall_s
-        self._writing = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._known: Mapping[str, Invitation] = {}
         self._keep: Keep
 
@@ -50,9 +50,10 @@ class Invitations:
 
     async def add(self, invitation: Invitation) -> None:
         """Durable on return."""
-        if len(self.unused()) >= MOST_OPEN:
-            raise UsageError(f"invite: {MOST_OPEN} invitations are open; wait until some have run out")
-        await self._write(invitation)
+        async with self._changing:
+            if len(self.unused()) >= MOST_OPEN:
+                raise UsageError(f"invite: {MOST_OPEN} invitations are open; wait until some have run out")
+            await self._write(invitation)
 
     def unused(self) -> list[Invitation]:
         """Those somebody can still join with, the soonest to run out first."""
@@ -62,31 +63,38 @@ class Invitations:
 
     async def withdraw(self, invitation_id: str) -> Invitation:
         """Durable on return: its bearer hears that it expired. UsageError for one that is not open."""
-        found = {one.id: one for one in self.unused()}.get(invitation_id)
-        if found is None:
-            raise UsageError(
-                f"invite: {invitation_id!r} is no open invitation of this site; diana invite --list names them"
-            )
-        changed = msgspec.structs.replace(found, expires_wall_s=self._wall_s())
-        await self._write(changed)
-        return changed
+        async with self._changing:
+            found = {one.id: one for one in self.unused()}.get(invitation_id)
+            if found is None:
+                raise UsageError(
+                    f"invite: {invitation_id!r} is no open invitation of this site; diana invite --list names them"
+                )
+            changed = msgspec.structs.replace(found, expires_wall_s=self._wall_s())
+            await self._write(changed)
+            return changed
 
     async def use(self, invitation_id: str, key: str, name: str, address: str) -> None:
-        """Durable on return: from now on only `key` is answered."""
-        found = self._known[invitation_id]
-        changed = msgspec.structs.replace(found, used_by=key, used_name=name, used_address=address)
-        if changed != found:
-            await self._write(changed)
+        """Durable on return: from now on only `key` is answered. Denied for one that is not open any more."""
+        async with self._changing:
+            found = self._known.get(invitation_id)
+            if found is None or (not found.used_by and found.expired(self._wall_s())):
+                raise Denied("join: this invitation expired or was withdrawn just now; ask for a new one")
+            if found.used_by not in ("", key):
+                raise Denied("join: this invitation was used already; each is good for one, ask for a new one")
+            changed = msgspec.structs.replace(found, used_by=key, used_name=name, used_address=address)
+            if changed != found:
+                await self._write(changed)
 
     async def free(self, invitation_id: str) -> None:
         """Take back a use that came to nothing: nothing was signed."""
-        found = self._known[invitation_id]
-        await self._write(msgspec.structs.replace(found, used_by="", used_name="", used_address=""))
+        async with self._changing:
+            found = self._known[invitation_id]
+            await self._write(msgspec.structs.replace(found, used_by="", used_name="", used_address=""))
 
     def addresses(self, kind: str) -> list[str]:
         """Where those who joined lately are to be reached."""
         return sorted({i.used_address for i in self._known.values() if i.kind == kind and i.used_address})
 
     async def _write(self, changed: Invitation) -> None:
-        async with self._writing:
-            self._known = await self._keep(msgspec.structs.replace(changed, noted_wall_s=self._wall_s()))
+        """Whole, so under the lock that it was read under."""
+        self._known = await self._keep(msgspec.structs.replace(changed, noted_wall_s=self._wall_s()))

@@ -74,6 +74,8 @@ class Spawner:
         except NotInPlace:
             if self._place.deleted:
                 self._runner.end_all()
+            else:
+                self._runner.end_last()
             self._table.log.sync()
             raise
         self._table.log.sync()
@@ -134,9 +136,10 @@ class Spawner:
             case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
                 self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
             case Forget(runs=runs):
-                # It may rewrite the log, by its path.
-                self._place.check()
                 self._table.forget(runs)
+                # By its path.
+                if self._table.wants_compaction() and self._place.look():
+                    self._table.compact()
             case SetSlots(slots=slots):
                 self._runner.slots.resize(slots)
             case Shutdown():
@@ -150,8 +153,10 @@ class Spawner:
             self._server.send(link, Refused(reason))
             self._server.close(link)
             return
-        # A node at its new place finds this spawner's socket there.
-        self._place.check()
+        if not self._place.look():
+            # A node at its new place finds this spawner's socket there. It comes again, to who is in place then.
+            self._server.close(link)
+            return
         self._table.note_term(hello.term)
         self._server.promote(link)
         self._launcher.site = hello.site

@@ -1,7 +1,8 @@
 """Starts queued runs in free slots, watches them, and ends them: exit, time limit, cancel, log cap.
 
 A slot is free again only when the process group of its job and all it left behind are dead and its scratch directory
-is empty.
+is empty. The end of a job waits for the former alone: it is written down by the open log, whatever the disk says of the
+directory.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class Runner:
         """Our own unreaped children."""
         self._strays = Strays(launcher, others)
         self._draining: list[tuple[Job, End]] = []
+        self._untidy: list[Job] = []
+        """Ended, their scratch directories not yet empty."""
         self._timers: list[tuple[float, int, Job, int]] = []
         """(boot_s, tie-break, job, signal); TERM stands for the time limit."""
         self._count = count()
@@ -78,20 +81,19 @@ class Runner:
         self._segments.of_machine(machine)
 
     def busy(self) -> bool:
-        return bool(self.running or self._draining or self._table.queue)
+        return bool(self.running or self._draining or self._untidy or self._table.queue)
 
     # --- starting --------------------------------------------------------------------------------------
 
     def fill(self) -> None:
         """Start what is queued in what is free."""
         queue = self._table.queue
-        if not queue:
-            return
-        self._place.check()
         now = boot_s()
-        if now < self._not_before_s:
+        if not queue or now < self._not_before_s:
             return
         self._not_before_s = 0.0
+        if not self._place.look():
+            return
         ready: list[Job] = []
         while queue:
             job = queue[0]
@@ -141,11 +143,15 @@ class Runner:
                 scratch = self._scratch.path(job.slots[0])
                 self.others.lend(job, scratch)
                 job.pid = self._launcher.launch(job, job.segment, scratch)
-            except NotStarted as fault:
-                self._refuse(job, str(fault), named=True)
-                continue
-            except OSError as fault:
-                self._refuse(job, f"scratch directory: {fault.filename}: {fault.strerror}")
+            except (NotStarted, OSError) as fault:
+                if not self._place.look():
+                    # No fault of the job's.
+                    self._put_back(ready[at:])
+                    break
+                if isinstance(fault, NotStarted):
+                    self._refuse(job, str(fault), named=True)
+                else:
+                    self._refuse(job, f"scratch directory: {fault.filename}: {fault.strerror}")
                 continue
             except TryLater as fault:
                 print(fault, file=sys.stderr, flush=True)
@@ -173,11 +179,14 @@ class Runner:
         self._not_before_s = boot_s() + _RETRY_S
 
     def _free(self, job: Job) -> None:
+        self._leave_log(job)
+        self.slots.release(job.slots)
+        job.slots = []
+
+    def _leave_log(self, job: Job) -> None:
         if job.segment is not None:
             job.segment.users -= 1
             job.segment = None
-        self.slots.release(job.slots)
-        job.slots = []
 
     def _refuse(self, job: Job, why: str, *, named: bool = False) -> None:
         text = why if named else f"{job.claim.record.group}.{job.index}: {why}"
@@ -232,7 +241,11 @@ class Runner:
         self._draining.append((job, end))
 
     def settle(self) -> None:
-        """Complete the jobs of which nothing is left."""
+        """Complete the jobs of which nothing is left. NotInPlace."""
+        self._settle()
+        self._tidy()
+
+    def _settle(self) -> None:
         if not self._draining:
             return
         jobs = [job for job, _ in self._draining]
@@ -254,8 +267,6 @@ class Runner:
         self._draining = left
 
     def _complete(self, job: Job, end: End) -> None:
-        # A scratch directory that is not there is made anew.
-        self._place.check()
         segment = job.segment
         if segment is not None and not job.own_out:
             end.segment, end.offset = segment.name, job.log_offset
@@ -265,14 +276,23 @@ class Runner:
             except OSError as fault:
                 end.truncated = True
                 print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
-        try:
-            if self.others.take_back(job, self._scratch) or self._scratch.empty(job.slots[0]):
-                self._launcher.leave()
-        except OSError as fault:
-            print(f"scratch of slot {job.slots[0]}: {fault}", file=sys.stderr, flush=True)
-        self._free(job)
+        self._leave_log(job)
         self._table.ended(job, end)
         self.to_tell.append(job)
+        self._untidy.append(job)
+
+    def _tidy(self) -> None:
+        """By path: a scratch directory that is not there is made anew."""
+        if not self._untidy or not self._place.look():
+            return
+        jobs, self._untidy = self._untidy, []
+        for job in jobs:
+            try:
+                if self.others.take_back(job, self._scratch) or self._scratch.empty(job.slots[0]):
+                    self._launcher.leave()
+            except OSError as fault:
+                print(f"scratch of slot {job.slots[0]}: {fault}", file=sys.stderr, flush=True)
+            self._free(job)
 
     def kill(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
         for job in self._table.matching(subgroup, epoch, indices):
@@ -280,6 +300,19 @@ class Runner:
                 self._end_unstarted(job, Outcome.CANCELLED, 0, "")
             elif job.state is State.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
+
+    def end_last(self) -> None:
+        """Of a directory that was moved: write down the ends there are, also of jobs that left something behind to
+        kill. What runs on is another spawner's."""
+        for fd, _ in self._epoll.poll(0):
+            if fd in self.running:
+                self.exited(fd)
+        for _ in range(_LAST_ROUNDS):
+            self._settle()
+            if not self._draining:
+                return
+            self.others.flush()
+            time.sleep(_DRAIN_POLL_S)
 
     def end_all(self) -> None:
         """Of jobs whose data directory is no more, nothing is left; nobody hears of them."""
@@ -326,6 +359,8 @@ class Runner:
             at = min(at, self._timers[0][0])
         if self._not_before_s:
             at = min(at, self._not_before_s)
+        if self._place.again_s:
+            at = min(at, self._place.again_s)
         return at
 
     def on_time(self) -> None:
@@ -340,9 +375,11 @@ class Runner:
                 self._stop(job, Outcome.TIMED_OUT)
         if self.running and now >= self._next_watch_s:
             self._next_watch_s = now + WATCH_S
-            self._place.check()
+            self._place.look()
             self._cut_logs()
             self._strays.reap(self._pids | self.others.helpers())
+        if self._place.again_s:
+            self._place.look()
 
     def _cut_logs(self) -> None:
         for job in self.running.values():

@@ -157,8 +157,10 @@ class Table:
                     dropped.setdefault(job.claim.record.number, []).append(index)
         if dropped:
             self.log.add(Dropped(list(dropped.items())))
-        if self.log.size_bytes > self._next_compaction_bytes and not self._syncer.busy:
-            self.compact()
+
+    def wants_compaction(self) -> bool:
+        """Most of the log is forgotten, and nobody is at work on it."""
+        return self.log.size_bytes > self._next_compaction_bytes and not self._syncer.busy
 
     def compact(self) -> None:
         """Rewrite the log as the table stands."""
