@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from diana.adapters.staging.beside import Beside
+from diana.adapters.staging.beside import Beside, Forwarded
 from diana.adapters.staging.blobs import Blobs
 from diana.adapters.staging.cache import Cache
 from diana.adapters.staging.catalogue import PAGE, Catalogue
@@ -114,10 +114,10 @@ class FileStager:
         self._outputs.beside = beside
         self.holdings.elsewhere = beside.open
 
-    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> None:
-        """All these outputs stand in the group's own folder on this machine, as far as the other one has them.
-        Unreachable says what is lacking, and why."""
-        await self._outputs.complete(group, outputs)
+    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]], retried: IndexSet) -> None:
+        """All these outputs stand in the group's own folder on this machine, as far as the other one has them; those of
+        `retried` jobs with this content. Unreachable says what is lacking, and why."""
+        await self._outputs.complete(group, outputs, retried)
 
     def service(self, identify: Identify) -> DataService:
         """The serving side, for the node's gRPC server."""
@@ -190,7 +190,7 @@ class FileStager:
 
     def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
         async def run() -> None:
-            if not order.to.startswith("/") and (why := await self._completed(order.group, outputs)):
+            if not order.to.startswith("/") and (why := await self._completed(order, outputs)):
                 self._emit(OutputsInCatalogue(ticket=order.ticket, dataset=None, error=why))
                 return
             self._emit(
@@ -213,14 +213,15 @@ class FileStager:
 
         self._look(answered())
 
-    async def _completed(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> str:
+    async def _completed(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> str:
         """Why not all of them stand here; a machine that is away is waited for."""
+        retried = IndexSet.union(old for _, old in order.superseded)
         while not self._stopping.is_set():
             try:
-                await self.complete(group, outputs)
+                await self.complete(order.group, outputs, retried)
                 return ""
             except Away as away:
-                _log.info("%s: %s", group, away)
+                _log.info("%s: %s", order.group, away)
                 await asyncio.sleep(AWAY_S)
             except DianaError as fault:
                 return str(fault)
@@ -343,6 +344,8 @@ class FileStager:
         with closing(opened):
             stop = min(opened.size_bytes, offset + length) if length else opened.size_bytes
             while offset < stop:
+                if isinstance(opened, Forwarded):
+                    await opened.bring(offset)
                 chunk = await in_thread(self._pool, opened.read, min(CHUNK_BYTES, stop - offset), offset)
                 if not chunk:
                     return

@@ -132,7 +132,7 @@ class _Node:
 
     async def start(self, stack: AsyncExitStack) -> None:
         from diana.adapters.keyring import FileKeyring
-        from diana.node.choosing_witness import ChoosingWitness, witness_among
+        from diana.node.choosing_witness import ChoosingWitness
         from diana.node.enrol.wiring import Enrolling
         from diana.node.ground import Ground, attach_witness, note_blobs
         from diana.node.linking import Links, told_address
@@ -213,8 +213,7 @@ class _Node:
             self._term_rose(self.term())
             # Nobody hears of this boot before it is on both disks.
             await self.lead.open(self.runner.seq)
-            choosing = ChoosingWitness(config.vo, paths, self.pair, lambda: witness_among(config, self._dialled()))
-            choosing.begin(stack)
+            ChoosingWitness(config, paths, self.pair, self._dialled).begin(stack)
         await self._clients(stack, server, port)
 
     def term(self) -> int:
@@ -289,7 +288,7 @@ class _Node:
             from diana.node.merging import Merging
 
             self.stager.stand_beside(beside(self.pair, runner.given_up))
-            merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s)
+            merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s, runner.retried)
             release.merges = merging
             stack.push_async_callback(merging.stop)
 

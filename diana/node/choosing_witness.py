@@ -29,24 +29,50 @@ LOOK_EVERY_S = 2.0
 _log = logging.getLogger("diana.standby")
 
 
-def witness_among(config: SiteConfig, peers: dict[SiteId, str]) -> str:
-    """SITE@ADDRESS: the site the operator named, else the first one linked that can be dialled; empty: there is none.
+def witness_among(config: SiteConfig, peers: dict[SiteId, str]) -> tuple[str, list[str]]:
+    """The site the operator named, else the first one linked, and where it may be dialled; nowhere: there is none yet.
     `peers`: linked sites and where they are, empty where they can only dial out."""
     if config.witness:
-        return f"{config.witness}@{peers.get(SiteId(config.witness), '')}"
-    return next((f"{site}@{peers[site]}" for site in sorted(peers) if peers[site] and site != config.site), "")
+        told = [peer.rpartition("@")[2] for peer in config.peers]
+        return config.witness, [
+            where for where in dict.fromkeys((peers.get(SiteId(config.witness), ""), *told)) if where
+        ]
+    first = next((site for site in sorted(peers) if peers[site] and site != config.site), None)
+    return ("", []) if first is None else (first, [peers[first]])
+
+
+async def find_witness(
+    config: SiteConfig, paths: DataDir, peers: dict[SiteId, str]
+) -> tuple[str, Register | None] | None:
+    """SITE@ADDRESS of one that answers, and what it keeps of this site. None: there is none yet. DianaError where one
+    that is known does not answer."""
+    site, addresses = witness_among(config, peers)
+    if not addresses:
+        return None
+    client = WitnessClient(site, config.vo, paths.keys, lambda: addresses)
+    try:
+        kept = await client.touch(0, None)
+        return f"{site}@{client.good}", kept
+    finally:
+        await client.close()
 
 
 class ChoosingWitness:
-    """`begin` it when this machine leads; the process begins anew once there is a witness. `found` names one."""
+    """`begin` it when this machine leads; the process begins anew once there is a witness."""
 
     def __init__(
-        self, vo: str, paths: DataDir, pair: Replication, found: Callable[[], str], every_s: float = LOOK_EVERY_S
+        self,
+        config: SiteConfig,
+        paths: DataDir,
+        pair: Replication,
+        peers: Callable[[], dict[SiteId, str]],
+        every_s: float = LOOK_EVERY_S,
     ) -> None:
-        self._vo = vo
-        self._keys = paths.keys
+        """`peers`: as for `witness_among`."""
+        self._config = config
+        self._paths = paths
         self._pair = pair
-        self._found = found
+        self._peers = peers
         self._every_s = every_s
 
     def begin(self, stack: AsyncExitStack) -> None:
@@ -67,13 +93,28 @@ class ChoosingWitness:
                 continue
             if pair.other_witness:
                 await self._take(pair.other_witness)
-            elif (witness := self._found()) and pair.offered != witness:
-                _log.info("%s is to be the witness; %s is told", witness, pair.pair.other)
-                pair.offer_witness(witness)
+            elif not pair.offered:
+                await self._offer()
+
+    async def _offer(self) -> None:
+        """Only one that answers: the standby keeps what it is told."""
+        try:
+            found = await find_witness(self._config, self._paths, self._peers())
+        except DianaError as error:
+            _log.info("%s", error)
+            return
+        if found is not None:
+            _log.info("%s is to be the witness; %s is told", found[0], self._pair.pair.other)
+            self._pair.offer_witness(found[0])
+
+    def _addresses(self, witness: str) -> list[str]:
+        """Where it was when the standby was told of it, and where it is linked now."""
+        site, _, told = witness.partition("@")
+        return [where for where in dict.fromkeys((told, self._peers().get(SiteId(site), ""))) if where]
 
     async def _take(self, witness: str) -> None:
-        site, _, where = witness.partition("@")
-        client = WitnessClient(site, self._vo, self._keys, lambda: [where] if where else [])
+        site = witness.partition("@")[0]
+        client = WitnessClient(site, self._config.vo, self._paths.keys, lambda: self._addresses(witness))
         try:
             found = await client.touch(0, None)
             term, wish = self._pair.replica.term, self._alone(found)
@@ -85,7 +126,7 @@ class ChoosingWitness:
             await client.close()
         # Whoever was made leader meanwhile was so by force, and says so before it grants a lease.
         if kept == wish and self._pair.in_step and self._pair.replica.term == term:
-            self._pair.begin_anew_with(witness, wish)
+            self._pair.begin_anew_with(f"{site}@{client.good}", wish)
 
     def _alone(self, found: Register | None) -> Register:
         replica = self._pair.replica

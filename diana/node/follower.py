@@ -123,7 +123,7 @@ class _Follower:
         from diana.adapters.sqlite_store import SqliteStore
         from diana.node.doorway import Doorway
         from diana.node.following import Following
-        from diana.node.pair import recognised
+        from diana.node.pair import make_consistent
         from diana.node.store_thread import StoreThread
 
         config, paths, stack = self._config, self._paths, self._stack
@@ -153,7 +153,7 @@ class _Follower:
         if pair is None:
             await self._stop_spawner()
             return 0
-        self._replication = replication = self._machine(thread, recognised(pair, self._file, thread))
+        self._replication = replication = self._machine(thread, make_consistent(pair, self._file, thread))
         self._link = self._linked(replication)
         self._attach(server, thread)
         following = Following(self._opened, config, self._overrides, keyring, replication, self._leader)

@@ -13,12 +13,14 @@ from pathlib import Path
 from diana.adapters.stager import AWAY_S, FileStager
 from diana.adapters.staging.client import Away
 from diana.adapters.staging.outputs import stands
+from diana.adapters.tasks import begin
 from diana.engine import columns
 from diana.engine.effects import GATHERED, Kill, Start
 from diana.engine.events import JobsEnded
 from diana.errors import DianaError
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
+from diana.model.indexset import IndexSet
 from diana.node.release import Passage
 from diana.ports import Emit
 
@@ -26,7 +28,8 @@ _log = logging.getLogger("diana.node")
 
 
 class Merging:
-    """`outputs` gives those that count of a group; it blocks on the disk."""
+    """`outputs` gives those that count of a group, and blocks on the disk; `retried` its jobs that were tried again,
+    which may have left others under their names."""
 
     def __init__(
         self,
@@ -35,12 +38,14 @@ class Merging:
         outputs: Callable[[GroupId], Iterator[OutputFile]],
         emit: Emit,
         now_s: Callable[[], float],
+        retried: Callable[[GroupId], IndexSet],
     ) -> None:
         self._site = site
         self._stager = stager
         self._outputs = outputs
         self._emit = emit
         self._now_s = now_s
+        self._retried = retried
         self._waiting: dict[tuple[SubgroupId, int], tuple[Start, asyncio.Task[None]]] = {}
 
     def begin(self, order: Start, start: Callable[[], None], passage: Passage | None) -> None:
@@ -49,17 +54,19 @@ class Merging:
         key = (order.subgroup, order.epoch)
         if key in self._waiting:
             self._waiting.pop(key)[1].cancel()
-        task = asyncio.get_running_loop().create_task(self._run(order, start, passage))
+        task = begin(self._run(order, start, passage), f"the merge of {group_of(order.subgroup)}")
         self._waiting[key] = (order, task)
         task.add_done_callback(partial(self._ended, key))
 
     def kill(self, order: Kill) -> bool:
         """Whether that concerned one that was not started yet."""
         waiting = self._waiting.get((order.subgroup, order.epoch))
-        if waiting is None:
+        if waiting is None or waiting[1].done():
+            # Started in this very turn, it is the LRM's to end.
             return False
-        waiting[1].cancel()
-        self._emit(self._never_ran(waiting[0], Outcome.CANCELLED, ""))
+        if not waiting[1].cancelling():
+            waiting[1].cancel()
+            self._emit(self._never_ran(waiting[0], Outcome.CANCELLED, ""))
         return True
 
     async def stop(self) -> None:
@@ -73,34 +80,41 @@ class Merging:
             del self._waiting[key]
 
     async def _run(self, order: Start, start: Callable[[], None], passage: Passage | None) -> None:
-        group = group_of(order.subgroup)
+        try:
+            await self._inputs(group_of(order.subgroup), order.directory)
+            if passage is not None:
+                await passage()
+            start()
+        except (DianaError, OSError) as fault:
+            self._emit(self._never_ran(order, Outcome.STAGING_FAILED, str(fault)))
+        except Exception as fault:
+            why = f"internal error ({fault!r}); see the node's log"
+            self._emit(self._never_ran(order, Outcome.STAGING_FAILED, why))
+            raise
+
+    async def _inputs(self, group: GroupId, directory: str) -> None:
+        """Until all stand here."""
         while True:
             try:
-                await self._complete(group, order.directory)
+                await self._complete(group, directory)
+                return
             except Away as away:
                 _log.info("the merge of %s waits: %s", group, away)
                 await asyncio.sleep(AWAY_S)
-            except (DianaError, OSError) as fault:
-                self._emit(self._never_ran(order, Outcome.STAGING_FAILED, str(fault)))
-                return
-            else:
-                if passage is not None:
-                    await passage()
-                start()
-                return
 
     async def _complete(self, group: GroupId, directory: str) -> None:
+        retried = self._retried(group)
         if directory == GATHERED:
-            await self._stager.complete(group, lambda: self._outputs(group))
+            await self._stager.complete(group, lambda: self._outputs(group), retried)
             return
         folder = Path(directory)
         lacking = await asyncio.to_thread(
-            lambda: next((o for o in self._outputs(group) if not stands(folder, o)), None)
+            lambda: next((o for o in self._outputs(group) if not stands(folder, o, closely=o.index in retried)), None)
         )
         if lacking is not None:
             raise DianaError(
-                f"output {lacking.name} is not in {folder} on this machine but on the one that led when it came; "
-                "copy it here and retry"
+                f"output {lacking.name} is not in {folder} on this machine as it was gathered; "
+                "copy it here from the one that led when it came, and retry"
             )
 
     def _never_ran(self, order: Start, outcome: Outcome, why: str) -> JobsEnded:

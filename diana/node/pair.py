@@ -13,7 +13,7 @@ from diana.ports import Store
 from diana.replica import messages as ms
 
 REPLICATED = "replicated"
-"""Meta of a journal that two machines keep: the term of its last forced takeover, or 0."""
+"""Meta of a journal that two machines keep: "1"; where one machine keeps it alone: empty."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +61,10 @@ def log_of(store: Store) -> ms.Log:
     return ms.Log(end.seq, starts[-ms.MOST_STARTS :], len(starts) > ms.MOST_STARTS, store.meta("db_uuid"))
 
 
-def recognised(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
-    """What the disk holds, made consistent. A journal that was replicated beside a `replica.json` that does not know,
-    or the other way round, is another disk than the one the register counts on: it begins anew."""
+def make_consistent(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
+    """Write what brings journal and `replica.json` together; the latter as it is then. StoreFailed. A journal that was
+    replicated beside a `replica.json` that does not know, or the other way round, is another disk than the one the
+    register counts on: it begins anew."""
     store, saved = thread.store, pair.saved
     fresh = saved.founder and saved.term == 0 and saved.register is None
     forgot = saved == ms.Saved()

@@ -5,19 +5,21 @@ Also what any leading node attaches for others: the witness it can be for other 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from diana import __version__
+from diana.adapters.tasks import begin
 from diana.engine.effects import Refusal, RegisterIs
 from diana.engine.events import RegisterAsked
 from diana.errors import DianaError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.model.register import Register
-from diana.node.choosing_witness import witness_among
+from diana.node.choosing_witness import find_witness
 from diana.node.config import SiteConfig
 from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
@@ -47,6 +49,7 @@ class Pairing:
         self._peers = peers
         self._paired = paired
         self._link: ReplicaLink | None = None
+        self._pairing: asyncio.Task[None] | None = None
         self._done = False
 
     def attach(self, server: Any) -> None:
@@ -63,27 +66,27 @@ class Pairing:
         from diana.adapters.replica_link.link import VERSION
         from diana.wire.pb import replica_pb2
 
+        # Of the witness it hears from the founder of the pair, which knows by then whether that one answers.
         return replica_pb2.ReplicaHello(
-            version=VERSION,
-            machine=self._config.machine,
-            release=__version__,
-            address=self._address,
-            witness=self._witness(),
+            version=VERSION, machine=self._config.machine, release=__version__, address=self._address
         )
 
     def other_up(self, hello: Any) -> None:
+        if self._pairing is None or (self._pairing.done() and not self._done):
+            self._pairing = begin(self._pair_with(hello), f"making {hello.machine} the standby")
+
+    async def _pair_with(self, hello: Any) -> None:
+        """StoreFailed."""
         from diana.adapters.replica_link import DurableFile
         from diana.node.follower import pair_file
         from diana.node.pair import Pair
         from diana.replica.messages import Saved
 
-        if self._done:
-            return
-        self._done = True
-        witness = self._witness()
+        witness = await self._witness()
         DurableFile(pair_file(self._paths), Pair).write(
             Pair(other=hello.machine, saved=Saved(founder=True), witness=witness, address=hello.address)
         )
+        self._done = True
         _log.info("%s is the standby; witness: %s", hello.machine, witness or "none")
         self._paired()
 
@@ -93,8 +96,17 @@ class Pairing:
     def other_gone(self) -> None:
         """It will dial again."""
 
-    def _witness(self) -> str:
-        return witness_among(self._config, self._peers())
+    async def _witness(self) -> str:
+        """One that answers now and knows nothing of this site: else the founder could not make the first register, and
+        would never lead. Empty: there is none yet, and one that comes later is chosen later."""
+        try:
+            found = await find_witness(self._config, self._paths, self._peers())
+        except DianaError as error:
+            _log.warning("%s; it is taken up once it answers", error)
+            return ""
+        if found is None and self._config.witness:
+            _log.warning("witness %s of site.toml is not linked; it is taken up once it is", self._config.witness)
+        return "" if found is None or found[1] is not None else found[0]
 
 
 def witness_of(door: EngineDoor) -> Callable[[SiteId, int, Register | None], Any]:

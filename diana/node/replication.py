@@ -59,9 +59,9 @@ class Replication:
         self.pair = pair
         self._file = file
         store = thread.store
-        witness, _, where = pair.witness.partition("@")
+        witness = pair.witness.partition("@")[0]
         self.witness = WitnessClient(
-            witness, vo, paths.keys, lambda: [*([where] if where else []), *witness_addresses()]
+            witness, vo, paths.keys, lambda: [where for where in (self._witness_at(), *witness_addresses()) if where]
         )
         log = log_of(store)
         self.replica = Replica(
@@ -204,11 +204,21 @@ class Replication:
             # The machine that leads chose the witness; with it this machine begins anew.
             self.save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
             self.deposed(f"its witness is {hello.witness}")
+        elif self._moved(hello.witness) and self._led_by_the_other():
+            self.save_pair(msgspec.structs.replace(self.pair, witness=hello.witness))
         self._streams += 1
         if self.pair.lacks and not self.leading.done():
             self._begin(self._make_whole(self._streams))
         else:
             self.tell(ms.LinkUp())
+
+    def _witness_at(self) -> str:
+        return self.pair.witness.partition("@")[2]
+
+    def _moved(self, witness: str) -> bool:
+        """Whether that is this machine's witness at another address."""
+        site, _, where = witness.partition("@")
+        return where not in ("", self._witness_at()) and site == self.pair.witness.partition("@")[0]
 
     def _led_by_the_other(self) -> bool:
         """By what this machine knows itself."""
@@ -343,9 +353,17 @@ class Replication:
             found = await self.witness.touch(question.expect_term, question.register)
         except DianaError as error:
             _log.info("%s", error)
+            if self._nothing_asked():
+                self.save_pair(msgspec.structs.replace(self.pair, witness=""))
+                self.deposed("its witness does not answer, so it goes without one until one does")
+                return
             self.tell(ms.WitnessAway())
         else:
             self.tell(ms.WitnessSaid(found))
+
+    def _nothing_asked(self) -> bool:
+        """Whether this founder asked for no term yet: then no register names anybody, and it needs no witness."""
+        return self.pair.saved == ms.Saved(founder=True)
 
     def _begin(self, doing: Any) -> None:
         task = asyncio.ensure_future(doing)

@@ -132,6 +132,10 @@ class Runner:
         """An operator removed that machine of the site."""
         return outputs.machine_gone(self._engine.core, machine)
 
+    def retried(self, group: GroupId) -> IndexSet:
+        """Its jobs that were tried again: other outputs may stand under the names of theirs."""
+        return self._engine.core.state.groups[group].retried
+
     def outputs_of(self, group: GroupId) -> Iterator[OutputFile]:
         """Those that count, by name and content; from the store. Blocks, in whatever thread."""
         parts = self._engine.core.state.groups[group].subgroups

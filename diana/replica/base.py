@@ -26,8 +26,8 @@ from diana.replica.settings import ReplicaSettings
 Role = Literal["follower", "candidate", "leader", "over"]
 NEVER = -math.inf
 FORCED_TERMS = 1_000_000
-"""Without a witness nobody counts the terms a cut-off leader went through; an operator's force begins at the next
-multiple of this, above all of them."""
+"""Without a witness that has a register nobody counts the terms a cut-off leader went through; an operator's force
+begins at the next multiple of this, above all of them."""
 
 
 class Base:

@@ -196,7 +196,7 @@ class Following(Base):
         term = term_of(register) + 1
         if outdated or self.term > term:
             term = max(self.term, term_of(self.register)) + 1
-        if self.force and not self.witness:
+        if self.force and (register is None or not self.witness):
             term = (max(term, self.term) // FORCED_TERMS + 1) * FORCED_TERMS
         wish = Register(term, self.me.machine, in_sync, forced)
         self._promise(term, by_force=bool(self.force))

@@ -96,11 +96,12 @@ class Leading(Base):
     def _makes_again(self) -> bool:
         """Whether to make the register anew that the witness lost, or has an older one of. Terms rise, so that one is
         no later leader's unless its own was lost as well; against that stands the lease: while it does, no other
-        replica asked for a term."""
+        replica asked for a term. Who stands alone has none, for the other may have been forced to lead meanwhile; so
+        that one waits for the other's lease, or for an operator."""
         return self.witness and self.fallen >= 0 and not self.handed and self._lease_stands()
 
     def _lease_stands(self) -> bool:
-        return self._leased(self.now)
+        return self.both and self._leased(self.now)
 
     # --- what may leave --------------------------------------------------------------------------------
 

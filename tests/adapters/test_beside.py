@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from diana.adapters.staging.beside import Beside
@@ -15,7 +20,8 @@ from diana.errors import Denied, Unreachable
 from diana.model.facts import OutputFile
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from tests.adapters.staging_grid import GROUP, TestSite, collect, facts_key, grid, noise, sha, write
+from diana.wire.pb import data_pb2_grpc
+from tests.adapters.staging_grid import GROUP, QUICK, TestSite, collect, facts_key, grid, noise, sha, write
 
 MAIN = SiteId("alpha.main")
 OUTPUTS = {"a": b"abc", "b/c": noise(2_500_000), "d": b""}
@@ -99,9 +105,9 @@ async def test_what_was_gathered_there_is_completed_here_and_shown_to_no_other_s
         outputs = [OutputFile(0, "a", 3, sha(b"abc")), OutputFile(1, "b/c", 3, sha(b"bcd"))]
         way = alpha.ways.pop(MAIN)
         with pytest.raises(Away, match="output b/c: on machine main"):
-            await alpha.stager.complete(GROUP, lambda: iter(outputs))
+            await alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet())
         alpha.ways[MAIN] = way
-        await alpha.stager.complete(GROUP, lambda: iter(outputs))
+        await alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet())
         assert (here / "b" / "c").read_bytes() == b"bcd"
         names = [chunk async for chunk in alpha.stager.read(MAIN, f"gathered:{GROUP}")]
         assert b"".join(names) == b"b/c\n"
@@ -126,3 +132,105 @@ async def test_what_one_of_two_machines_gathered_keeps_its_first_name_until_it_i
         await alpha.idle()
         assert not [p for p in collected.rglob("*") if p.is_file()]
         assert (alpha.data.gathered(GROUP) / "a").read_bytes() == b"abc"
+
+
+async def test_a_machine_that_dies_while_what_it_gathered_is_copied_is_waited_for(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        write(main.data.gathered(GROUP) / "a", b"abc")
+        outputs = [OutputFile(0, "a", 3, sha(b"abc"))]
+        await main.stop_serving()
+        with pytest.raises(Away, match=r"output a: site alpha\.main: it does not answer"):
+            await alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet())
+        copying = asyncio.create_task(alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet()))
+        await asyncio.sleep(QUICK.patience_s / 4)
+        way = alpha.ways.pop(MAIN)
+        with pytest.raises(Away, match="output a: on machine main, which is away"):
+            await copying
+        await main.serve(main.port)
+        alpha.ways[MAIN] = way
+        await alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet())
+        assert (alpha.data.gathered(GROUP) / "a").read_bytes() == b"abc"
+
+
+async def test_what_an_attempt_before_the_retry_left_under_the_name_does_not_count(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        here, there = alpha.data.gathered(GROUP), main.data.gathered(GROUP)
+        old, new = {"a": b"old", "b": b"longer", "c": b"mine"}, {"a": b"new", "b": b"short", "c": b"that"}
+        for name in old:
+            write(here / name, old[name])
+            write(there / name, new[name])
+        outputs = [OutputFile(index, name, len(new[name]), sha(new[name])) for index, name in enumerate(new)]
+        await alpha.stager.complete(GROUP, lambda: iter(outputs), IndexSet.of({0, 1}))
+        assert {path.name: path.read_bytes() for path in here.iterdir()} == {**new, "c": b"mine"}
+
+
+class Silent(data_pb2_grpc.DataServicer):
+    """A machine that takes requests, and answers none."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.left = asyncio.Event()
+
+    async def Read(self, request_iterator: Any, context: Any) -> None:
+        async for _ in request_iterator:
+            self.asked += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+@asynccontextmanager
+async def silent_beside(root: Path) -> AsyncIterator[tuple[TestSite, TestSite, Silent]]:
+    """alpha, whose other machine is silent, and gamma."""
+    async with grid(root, "alpha", "gamma") as (alpha, gamma):
+        server, silent = grpc.aio.server(), Silent()
+        data_pb2_grpc.add_DataServicer_to_server(silent, server)  # type: ignore[no-untyped-call]
+        alpha.ways[MAIN] = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        await server.start()
+        alpha.stager.stand_beside(Beside(alpha.site, MAIN, "main", lambda: False))
+        try:
+            yield alpha, gamma, silent
+        finally:
+            await server.stop(None)
+
+
+async def read(site: TestSite, of: TestSite, ref: str) -> bytes:
+    return b"".join([chunk async for chunk in site.stager.read(of.site, ref)])
+
+
+async def test_reads_of_a_silent_machine_hold_up_no_disk_work(tmp_path: Path) -> None:
+    async with silent_beside(tmp_path) as (alpha, gamma, silent):
+        reads = [asyncio.create_task(read(gamma, alpha, f"log:{GROUP}/s{n}")) for n in range(QUICK.threads + 2)]
+        while silent.asked < len(reads):
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(QUICK.stall_s / 2):
+            await alpha.register("data", [write(tmp_path / "file", b"abc")])
+        assert not any(task.done() for task in reads)
+        assert {type(end) for end in await asyncio.gather(*reads, return_exceptions=True)} == {Unreachable}
+
+
+async def test_a_reader_that_leaves_ends_the_read_of_the_other_machine(tmp_path: Path) -> None:
+    async with silent_beside(tmp_path) as (alpha, gamma, silent):
+        reading = asyncio.create_task(read(gamma, alpha, f"log:{GROUP}/s0"))
+        while not silent.asked:
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        await asyncio.wait([reading])
+        async with asyncio.timeout(QUICK.stall_s / 2):
+            await silent.left.wait()
+
+
+async def test_a_leader_reads_its_own_log_at_the_other_machine_without_holding_its_loop(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", MAIN) as (alpha, main):
+        stand_beside(alpha, main)
+        text = noise(2_500_000)
+        write(main.data.logs(GROUP) / "s0", text)
+        async with asyncio.timeout(3.0):
+            assert await read(alpha, alpha, f"log:{GROUP}/s0") == text
+            async for chunk in alpha.stager.read(alpha.site, f"log:{GROUP}/s0", 5, 10):
+                assert chunk == text[5:15]
+            with pytest.raises(Unreachable, match=r"not at site alpha\.main"):
+                await read(alpha, alpha, f"log:{GROUP}/s1")

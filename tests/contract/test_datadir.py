@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,24 @@ def test_the_file_system_of_a_path_is_that_of_its_nearest_mount(path: str, kind:
 
 def test_a_machine_that_does_not_say_is_believed() -> None:
     assert file_system_of(Path("/x"), "") == ""
+
+
+def test_a_directory_that_cannot_be_seen_for_a_while_takes_no_new_work_and_one_that_was_moved_ends_its_node(
+    tmp_path: Path,
+) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    held = OpenDataDir(home / "d", least_free_fraction=0.0, least_free_bytes=1, ballast_bytes=4096)
+    assert held.keep_room() == ""
+    home.rename(away)
+    home.symlink_to(home)
+    assert held.keep_room().startswith(f"{home / 'd'}: Too many levels of symbolic links; new work is taken when")
+    home.unlink()
+    back = threading.Timer(0.3, away.rename, (home,))
+    back.start()
+    assert held.keep_room() == ""
+    back.join()
+    home.rename(away)
+    with pytest.raises(UsageError, match="moved or deleted while its node ran"):
+        held.keep_room()
+    assert not home.exists()
+    held.close()

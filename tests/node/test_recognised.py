@@ -10,7 +10,7 @@ import pytest
 from diana.adapters.replica_link import DurableFile
 from diana.adapters.sqlite_store import SqliteStore
 from diana.model.register import Copy, Register
-from diana.node.pair import Pair, recognised
+from diana.node.pair import Pair, make_consistent
 from diana.node.store_thread import StoreThread
 from diana.replica.messages import Saved
 
@@ -26,7 +26,7 @@ def thread(tmp_path: Path) -> Iterator[StoreThread]:
 
 
 def uuid_after(thread: StoreThread, folder: Path, saved: Saved) -> str:
-    recognised(Pair(other="main", saved=saved), DurableFile(folder / "replica.json", Pair), thread)
+    make_consistent(Pair(other="main", saved=saved), DurableFile(folder / "replica.json", Pair), thread)
     return thread.store.meta("replica_uuid")
 
 

@@ -45,8 +45,19 @@ def durability(site: Site) -> int:
         return 0
 
 
+def settled(site: Site) -> bool:
+    """Whether it leads with a standby in sync, and with its witness where it was told of one."""
+    if durability(site) != 2:
+        return False
+    try:
+        with site.client() as client:
+            return load_config(site.paths.config).witness in ("", client.peers().witness)
+    except DianaError:
+        return False
+
+
 def in_sync(site: Site, within_s: float = IN_SYNC_S) -> None:
-    until(lambda: durability(site) == 2, lambda: f"{site.name} has a standby in sync\n{site.story()}", within_s, 0.1)
+    until(lambda: settled(site), lambda: f"{site.name} has a standby in sync\n{site.story()}", within_s, 0.1)
 
 
 def takes_over(site: Site, within_s: float = 20.0) -> float:

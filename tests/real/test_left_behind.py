@@ -10,6 +10,7 @@ import pytest
 from diana.adapters import certificates
 from diana.client import Client
 from diana.errors import DianaError
+from diana.model.ids import GroupId
 from diana.wire.client_messages import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 from tests.real.joining import invited
@@ -199,6 +200,48 @@ def test_a_merge_after_a_takeover_waits_for_what_was_gathered_before_it(grid: Gr
         assert {path.name for path in client.fetch(group, grid.root / "fetched")} == {*NAMES, "all.txt"}
     assert (here / "all.txt").read_text().splitlines() == [f"this is {index}" for index in range(JOBS)]
     assert len(starts.all()) == JOBS and not starts.doubled()
+
+
+def test_a_merge_runs_over_what_the_retry_left_though_the_failed_attempt_left_as_much_here(
+    grid: Grid, starts: Starts
+) -> None:
+    """Gathered on main: what failed. On spare, which leads then: what the retry made. The merge runs on main."""
+    main, spare = pair(grid)
+    mended, merges = grid.root / "mended", grid.root / "merges"
+    script = f"[ -e {mended} ] && w=new || w=old; echo $w $DIANA_INDEX; : > ok-$DIANA_INDEX; [ $w = new ]"
+    made: dict[str, object] = {
+        **starts.job(2, then=("sh", "-c", script), stdout="out-{index}.txt"),
+        "outputs": {
+            "collect": ["ok-{index}"],
+            "merge": ["sh", "-c", f"[ -e {merges} ] && cat out-*.txt > all.txt"],
+        },
+    }
+    credential = user_of(grid, main, spare)
+    with Client(credential=credential) as client:
+        group = client.submit(made).group
+        assert ended(client, grid, group).state == "failed"
+    here = main.paths.gathered(GroupId(group))
+    assert {path.read_text() for path in here.iterdir()} == {"old 0\n", "old 1\n"}
+    leads_instead(main, spare)
+    mended.touch()
+    with Client(credential=credential) as client:
+        assert client.retry(group) == 2
+        assert "merge command failed" in ended(client, grid, group).note
+    leads_instead(spare, main)
+    assert (here / "out-0.txt").read_text() == "old 0\n"
+    merges.touch()
+    with Client(credential=credential) as client:
+        assert client.retry(group) == 1
+        status = ended(client, grid, group)
+        assert (status.state, status.done) == ("done", 2), f"{status}\n{grid.story()}"
+    assert (here / "all.txt").read_text() == "new 0\nnew 1\n"
+
+
+def leads_instead(old: Site, new: Site) -> None:
+    old.kill()
+    takes_over(new)
+    old.launch()
+    in_sync(new)
 
 
 def test_an_invitation_given_out_before_a_takeover_is_good_after_it_and_only_once(grid: Grid) -> None:

@@ -21,12 +21,15 @@ def witness_of(site: Site) -> str:
         return client.peers().witness
 
 
-def test_a_pair_without_a_witness_takes_the_first_peer_that_comes_and_survives_its_leader(grid: Grid) -> None:
+@pytest.mark.parametrize("named", ["", "beta"])
+def test_a_pair_whose_witness_is_not_there_yet_takes_it_once_it_comes_and_survives_its_leader(
+    grid: Grid, named: str
+) -> None:
     alpha = grid.add("alpha", 1)
+    spare = add_standby(grid, alpha, named)
     alpha.start()
-    spare = add_standby(grid, alpha, "")
     spare.launch()
-    in_sync(alpha)
+    until(lambda: durability(alpha) == 2, lambda: f"alpha has a standby in sync\n{alpha.story()}", IN_SYNC_S, 0.1)
     assert witness_of(alpha) == ""
     beta = grid.add("beta", 1)
     config = load_config(beta.paths.config)

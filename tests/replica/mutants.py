@@ -127,6 +127,13 @@ class MadeAgainUnleased(Replica):
         return True
 
 
+class MadeAgainAlone(Replica):
+    """It makes the register anew though it stands alone, with no lease that another would have to wait for."""
+
+    def _lease_stands(self) -> bool:
+        return self._leased(self.now)
+
+
 class NoCompareAndSet(World):
     def witness_hears(self, s: State, question: Question) -> Iterator[tuple[str, State]]:
         now = s.register
@@ -193,6 +200,12 @@ MUTANTS = (
     Mutant("truncate_conflicts", TruncateConflicts),
     Mutant("compare_and_set", world=NoCompareAndSet, on={"begins_alone": True}),
     Mutant("made_again_leased", MadeAgainUnleased, on={"register_losses": 1}),
+    Mutant(
+        "made_again_with_both",
+        MadeAgainAlone,
+        ForcedWhileTheOtherLives,
+        on={"register_losses": 1, "orders": 1, "begins_alone": True},
+    ),
     Mutant("witness_durable", world=WitnessForgets),
     Mutant("forced_when_other_stopped", world=ForcedWhileTheOtherLives, on={"orders": 2, "begins_alone": True}),
 )

@@ -24,6 +24,20 @@ STORIES: dict[str, Story] = {
     + TAKES_OVER
     + TAKEN_OVER_AND_LOST
     + [("records Register(term=2, leader='a'",), ("0 reads Register(term=2, leader='a'",)],
+    "made_again_with_both": [
+        ("0 hears Ack",),
+        ("1 hears Beat", "to='0'"),
+        ("0 appends x",),
+        ("1 hears Append",),
+        ("1 fsyncs",),
+        ("the link is lost",),
+        *WAITED,
+        ("1 is forced",),
+        *TAKES_OVER[1:],
+        *TAKEN_OVER_AND_LOST,
+        ("records Register(term=2, leader='a'",),
+        ("0 reads Register(term=2, leader='a'",),
+    ],
     "granted_outlives_crash": LEASED + ON_BOTH + [("1 crashes",)] + TAKES_OVER + LATE,
     "promise": LEASED
     + ON_BOTH

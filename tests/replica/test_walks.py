@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from diana.replica.machine import Replica
 from tests.protocol.search import explore
 from tests.protocol.standby_rules import HARMS
 from tests.protocol.standby_setting import Rules
@@ -44,7 +45,7 @@ ELSEWHERE = {"start_when_durable", "worker_refuses_old", "worker_term_durable", 
 """Sentences that the engine, its driver and the spawners keep."""
 BY_OTHER_MEANS = {"truncate_conflicts_only", "forced_asks_all"}
 """Nothing is truncated: another history is replaced by a copy; `Lead.forced` is told to the engine's driver."""
-THE_CODES_OWN = {"made_again_leased"}
+THE_CODES_OWN = {"made_again_leased", "made_again_with_both"}
 """The model's witness loses nothing."""
 WALKED = [m for m in MUTANTS if m.without not in STORIES and (FULL or m.without in BY_WALKS)]
 
@@ -58,7 +59,7 @@ def test_without_any_one_sentence_a_walk_does_harm(mutant: Mutant) -> None:
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.without in STORIES], ids=lambda m: m.without)
 def test_a_story_does_harm_to_the_mutant_and_cannot_be_told_of_the_machine(mutant: Mutant) -> None:
     assert told(mutant.made(whats=("x",)), STORIES[mutant.without]) is not None
-    own = World(Bound(terms=6, cuts=2, register_losses=1, whats=("x",)))
+    own = dataclasses.replace(mutant, machine=Replica).made(whats=("x",))
     assert told(own, STORIES[mutant.without]) is None
 
 

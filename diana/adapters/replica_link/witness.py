@@ -63,16 +63,17 @@ class WitnessClient:
         self._keys = keys
         self._addresses = addresses
         self._open: dict[str, grpc.aio.Channel] = {}
-        self._good = ""
+        self.good = ""
+        """The address that answered last."""
 
     async def touch(self, expect_term: int, wish: Register | None) -> Register | None:
         """The register after the question. Unreachable: no answer, and a change may have come to pass all the same."""
         request = witness_pb2.TouchRequest(register=None if wish is None else to_proto(wish), expect_term=expect_term)
         why = "no address of it is known"
-        for address in sorted(self._addresses(), key=lambda one: one != self._good):
+        for address in sorted(self._addresses(), key=lambda one: one != self.good):
             try:
                 response = await self._ask(address, request)
-                self._good = address
+                self.good = address
                 return from_proto(response.register) if response.HasField("register") else None
             except grpc.aio.AioRpcError as error:
                 why = f"{address}: {error.details() or error.code().name}"

@@ -12,10 +12,9 @@ from contextlib import suppress
 
 from diana.adapters.staging.client import Away, Fetcher
 from diana.adapters.staging.holdings import UNKNOWN_BYTES, NotHere
-from diana.errors import Unreachable
+from diana.adapters.tasks import begin
+from diana.errors import DianaError, Unreachable
 from diana.model.ids import SiteId
-
-CLOSE_S = 5.0
 
 
 class Beside:
@@ -53,7 +52,8 @@ class Beside:
 
 
 class Forwarded:
-    """`Content` that is read from the other machine as it is asked for. Methods block, in data threads."""
+    """`Content` that is read from the other machine as it is asked for. What `read` gives in a data thread was brought
+    on the event loop before: a machine that is silent holds up no thread."""
 
     sha256 = ""
     size_bytes = UNKNOWN_BYTES
@@ -63,13 +63,30 @@ class Forwarded:
         self._begin = begin
         self._chunks: AsyncIterator[bytes] | None = None
         self._left = b""
+        self._ended = False
+        self._fault: DianaError | None = None
 
-    def read(self, count: int, offset: int) -> bytes:
-        """Unreachable when the stream breaks."""
+    @property
+    def lacks(self) -> bool:
+        """Nothing can be read before `bring`."""
+        return not (self._left or self._ended)
+
+    async def bring(self, offset: int) -> None:
+        """Until there is something to read at `offset`: bytes, the end, or why there are none. On the event loop."""
+        if not self.lacks:
+            return
         if self._chunks is None:
             self._chunks = self._begin(offset)
-        if not self._left:
-            self._left = asyncio.run_coroutine_threadsafe(_next(self._chunks), self._loop).result()
+        try:
+            self._left = await anext(self._chunks, b"")
+        except DianaError as fault:
+            self._fault = fault
+        self._ended = not self._left
+
+    def read(self, count: int, offset: int) -> bytes:
+        """From what was brought. Unreachable when the stream broke."""
+        if self._fault is not None:
+            raise self._fault
         out, self._left = self._left[:count], self._left[count:]
         return out
 
@@ -77,13 +94,15 @@ class Forwarded:
         return True
 
     def close(self) -> None:
+        """From any thread, the loop's too; never while something is brought. Waits for nothing."""
         if self._chunks is not None:
-            with suppress(TimeoutError, RuntimeError):
-                asyncio.run_coroutine_threadsafe(_end(self._chunks), self._loop).result(CLOSE_S)
+            with suppress(RuntimeError):
+                # Of a loop that is closed already, and with it the stream.
+                self._loop.call_soon_threadsafe(_begin_end, self._chunks)
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes:
-    return await anext(chunks, b"")
+def _begin_end(chunks: AsyncIterator[bytes]) -> None:
+    begin(_end(chunks), "the end of a read at the other machine")
 
 
 async def _end(chunks: AsyncIterator[bytes]) -> None:

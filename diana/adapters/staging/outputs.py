@@ -22,7 +22,7 @@ from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.parts import Mismatch, PartFile
 from diana.adapters.staging.paths import drop_file, folder, make_folders, open_plain, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
-from diana.adapters.staging.sources import Search, bring
+from diana.adapters.staging.sources import Search, Silent, bring
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.uploads import upload
 from diana.adapters.staging.urls import Urls
@@ -90,7 +90,7 @@ class Outputs:
     def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Path) -> list[Search]:
         """What is not yet there, in a folder that has room for it."""
         _make_folder(root)
-        lacking = [o for o in outputs if not _stands(root, o)]
+        lacking = [o for o in outputs if not stands(root, o)]
         self._make_room(root, lacking)
         return [
             Search(
@@ -120,16 +120,27 @@ class Outputs:
         except Unreachable as fault:
             raise Lacking(beside.trouble(f"output {name}") or fault, beside.machine, lacking) from None
 
-    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]]) -> None:
-        """What stands in the group's own folder on the other machine alone is copied here. Unreachable (Away)."""
-        if self.beside is None:
+    async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]], retried: IndexSet) -> None:
+        """What stands in the group's own folder on the other machine alone is copied here; of `retried` jobs also what
+        stands here with another content. Unreachable; Away where the machine is to be waited for."""
+        beside = self.beside
+        if beside is None:
             return
         root, key = self._data.gathered(group), FactsKey(group, SubgroupId(group), 0, 0)
-        lacking = await in_thread(self._pool, lambda: [o for o in _checked(list(outputs())) if not stands(root, o)])
-        if lacking:
+        lacking = await in_thread(
+            self._pool,
+            lambda: [o for o in _checked(list(outputs())) if not stands(root, o, closely=o.index in retried)],
+        )
+        if not lacking:
+            return
+        try:
             await self._bring_beside(
-                self.beside, root, lacking, lambda o: (f"gathered:{group}/{o.name}", _part(key, o, root))
+                beside, root, lacking, lambda o: (f"gathered:{group}/{o.name}", _part(key, o, root))
             )
+        except Unreachable as fault:
+            # It may have died, or come back, since it was asked first.
+            said = Away(str(fault), beside.machine) if isinstance(fault, Silent) else fault
+            raise beside.trouble(f"output {lacking[0].name}") or said from None
 
     async def _bring_beside(
         self,
@@ -184,24 +195,13 @@ class Outputs:
                 finally:
                     os.close(fd)
         except FileNotFoundError:
-            return _stands(root, output)
+            return stands(root, output)
         return True
 
     def drop(self, key: FactsKey, facts: Facts) -> None:
         """In a data thread: the origin has them, delete our copies. Done before is fine."""
         for output in _checked(facts.outputs):
             drop_file(self._data.collected(key.subgroup, key.epoch), parts_of(output.name))
-
-
-def stands(root: Path, output: OutputFile) -> bool:
-    """Whether a file of that name stands there; what it holds was checked when it came. Blocks."""
-    parts = parts_of(output.name)
-    try:
-        with folder(root, parts[:-1]) as at:
-            os.close(open_plain(at, parts[-1]))
-    except OSError:
-        return False
-    return True
 
 
 def _checked(outputs: Sequence[OutputFile]) -> list[OutputFile]:
@@ -226,8 +226,9 @@ def _make_folder(root: Path) -> None:
         raise LocalFault(f"output folder {root}: {fault.strerror}; name one the node's account may write") from None
 
 
-def _stands(root: Path, output: OutputFile) -> bool:
-    """Whether the file is there already with this content."""
+def stands(root: Path, output: OutputFile, *, closely: bool = True) -> bool:
+    """Whether the file is there already with this content; not `closely`: with this size, which tells enough where
+    nothing else ever came under the name, for what comes is checked. Blocks."""
     parts = parts_of(output.name)
     try:
         with folder(root, parts[:-1]) as at:
@@ -237,7 +238,7 @@ def _stands(root: Path, output: OutputFile) -> bool:
     with open(fd, "rb", buffering=0) as file:
         if os.fstat(fd).st_size != output.size_bytes:
             return False
-        return hashlib.file_digest(file, "sha256").hexdigest() == output.sha256
+        return not closely or hashlib.file_digest(file, "sha256").hexdigest() == output.sha256
 
 
 def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:

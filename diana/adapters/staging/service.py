@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import Executor
+from contextlib import aclosing
 from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
 
+from diana.adapters.staging.beside import Forwarded
 from diana.adapters.staging.client import Away
 from diana.adapters.staging.holdings import UNKNOWN_BYTES, Content, Holdings, NotHere, Reader, changed
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
@@ -56,10 +58,11 @@ class DataService(data_pb2_grpc.DataServicer):
         answers = _Answers(self._holdings, reader)
         asking = asyncio.create_task(answers.take(request_iterator))
         try:
-            async for batch in self._batches(answers):
-                for frame in batch:
-                    await self.pace.take(len(frame.data))
-                    await context.write(frame)
+            async with aclosing(self._batches(answers)) as batches:
+                async for batch in batches:
+                    for frame in batch:
+                        await self.pace.take(len(frame.data))
+                        await context.write(frame)
         except grpc.aio.InternalError:
             # The reader is gone, killed perhaps. Left to grpc, that would be a traceback in the node's log.
             raise asyncio.CancelledError from None
@@ -71,18 +74,22 @@ class DataService(data_pb2_grpc.DataServicer):
                 asking.exception()
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, answers.close))
 
-    async def _batches(self, answers: _Answers) -> AsyncIterator[list[data_pb2.ReadFrame]]:
+    async def _batches(self, answers: _Answers) -> AsyncGenerator[list[data_pb2.ReadFrame], None]:
         """Frames as threads make them; the next batch is being read while one is sent."""
-        loop = asyncio.get_running_loop()
-        ahead: asyncio.Future[list[data_pb2.ReadFrame]] | None = None
-        while True:
-            if ahead is None:
-                if not await answers.wait():
-                    return
-                ahead = loop.run_in_executor(self._pool, answers.pull)
-            batch = await ahead
-            ahead = loop.run_in_executor(self._pool, answers.pull) if answers.more() else None
-            yield batch
+        ahead: asyncio.Task[list[data_pb2.ReadFrame]] | None = None
+        try:
+            while True:
+                if ahead is None:
+                    if not await answers.wait():
+                        return
+                    ahead = asyncio.create_task(answers.frames(self._pool))
+                batch = await ahead
+                ahead = asyncio.create_task(answers.frames(self._pool)) if answers.more() else None
+                yield batch
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                await asyncio.wait([ahead])
 
 
 class _Request(NamedTuple):
@@ -96,8 +103,8 @@ class _Request(NamedTuple):
 
 
 class _Answers:
-    """One stream's requests, and the frames that answer them. `take`, `wait`, `more` belong to the event loop, `pull`
-    and `close` to a data thread, one at a time."""
+    """One stream's requests, and the frames that answer them. `pull` and `close` belong to a data thread, one at a
+    time, all else to the event loop."""
 
     def __init__(self, holdings: Holdings, reader: Reader) -> None:
         self._holdings = holdings
@@ -137,8 +144,15 @@ class _Answers:
             await self._news.wait()
         return True
 
+    async def frames(self, pool: Executor) -> list[data_pb2.ReadFrame]:
+        """As `pull`; what lies at another machine is waited for here, and holds up no data thread."""
+        loop = asyncio.get_running_loop()
+        while not (frames := await loop.run_in_executor(pool, self.pull)) and self._current is not None:
+            await self._current.bring()
+        return frames
+
     def pull(self) -> list[data_pb2.ReadFrame]:
-        """At most about a chunk's worth of frames; blocks on the disk."""
+        """At most about a chunk's worth of frames, none while the next has to be brought; blocks on the disk."""
         frames: list[data_pb2.ReadFrame] = []
         room = CHUNK_BYTES
         with self._lock:
@@ -147,7 +161,8 @@ class _Answers:
                     if not self._asked:
                         break
                     self._current = _Sending(self._asked.popleft(), self._holdings, self._reader)
-                frame = self._current.next_frame(room)
+                if (frame := self._current.next_frame(room)) is None:
+                    break
                 frames.append(frame)
                 room -= len(frame.data)
                 if frame.last:
@@ -176,9 +191,17 @@ class _Sending:
         self._stop = 0
         self._file: Content | None = None
 
-    def next_frame(self, room: int) -> data_pb2.ReadFrame:
+    async def bring(self) -> None:
+        """What `next_frame` lacked."""
+        if isinstance(self._file, Forwarded):
+            await self._file.bring(self._at)
+
+    def next_frame(self, room: int) -> data_pb2.ReadFrame | None:
+        """None: not before `bring`."""
         try:
             file = self._file or self._begin()
+            if isinstance(file, Forwarded) and file.lacks:
+                return None
             data = file.read(min(self._stop - self._at, max(room, 1)), self._at)
             last = self._at + len(data) >= self._stop or (not data and file.size_bytes == UNKNOWN_BYTES)
             if not last and not data:

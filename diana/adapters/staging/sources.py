@@ -15,6 +15,10 @@ from diana.model.ids import SiteId
 _SPOILED_MOST = 3
 
 
+class Silent(Unreachable):
+    """Not refused: no source could be asked for long, or none kept on sending."""
+
+
 @dataclass(eq=False, slots=True)
 class Search:
     """One wanted file and what became of asking its sources."""
@@ -65,8 +69,8 @@ class Search:
 
 async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLimits) -> int:
     """All files under their final names; gives the bytes that travelled. Unreachable names the first file that cannot
-    be had and what each source said (Away: a machine there has it); LocalFault when our disk refuses. Unfinished parts
-    are then left, closed."""
+    be had and what each source said (Away: a machine there has it; Silent); LocalFault when our disk refuses.
+    Unfinished parts are then left, closed."""
     loop = asyncio.get_running_loop()
     pending = list(searches)
     moved = 0
@@ -88,7 +92,7 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
                 search.tries = 0
         elif any(s.tries >= s.left() for s in pending):
             if loop.time() - last_news_s >= limits.patience_s:
-                raise Unreachable(f"{pending[0].title()}: {pending[0].why()}")
+                raise Silent(f"{pending[0].title()}: {pending[0].why()}")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, limits.retry_most_s)
     return moved
