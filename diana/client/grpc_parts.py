@@ -51,6 +51,11 @@ class Reader:
         return codec.from_proto(self._kind, self._proto.FromString(data))
 
 
+def said_by_node(error: Any) -> bool:
+    """Whether a node answered so; else the call came to nothing on the way."""
+    return any(key == FAILURE_KEY for key, _ in error.trailing_metadata() or ())
+
+
 def error_from(error: Any, credential: Credential) -> DianaError:
     """The error behind a failed call (`grpc.Call`, `grpc.aio.AioRpcError`)."""
     for key, value in error.trailing_metadata() or ():

@@ -11,7 +11,7 @@ import grpc
 
 from diana.client import renewal
 from diana.client.credential import load_credential
-from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
+from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, said_by_node, write
 from diana.client.leading import leading
 from diana.client.signing import permit
 from diana.client.where import answer_limit_s
@@ -19,6 +19,15 @@ from diana.errors import DianaError, Unreachable
 
 if TYPE_CHECKING:
     from diana.client.where import StrPath
+
+
+class _Refused(Exception):
+    """A machine of the site answered that somebody cannot be reached: it itself, perhaps, as the site's leader."""
+
+    def __init__(self, failed: Unreachable, address: str) -> None:
+        super().__init__(address)
+        self.failed = failed
+        self.address = address
 
 
 class RemoteWire:
@@ -30,6 +39,8 @@ class RemoteWire:
         """What a submission's groups are signed with."""
         self._used = False
         self._made: grpc.Channel | None = None
+        self._address = ""
+        """Where that leads to."""
 
     @property
     def _channel(self) -> grpc.Channel:
@@ -37,6 +48,7 @@ class RemoteWire:
         if self._made is None:
             one = leading(self._credential)
             self._made = grpc.secure_channel(one.address, credentials_of(one), options_of(one))
+            self._address = one.address
         return self._made
 
     def _failed(self, error: Any) -> DianaError:
@@ -46,13 +58,28 @@ class RemoteWire:
         return failed
 
     def call(self, method: str, request: Any) -> Any:
-        send = self._channel.unary_unary(path_of(method), write, Reader(method))
+        """A machine that led and follows now did nothing: the one that leads is asked instead, once."""
+        try:
+            return self._call(method, request)
+        except _Refused as refused:
+            if leading(self._credential).address == refused.address:
+                raise refused.failed from None
+        try:
+            return self._call(method, request)
+        except _Refused as refused:
+            raise refused.failed from None
+
+    def _call(self, method: str, request: Any) -> Any:
+        send, address = self._channel.unary_unary(path_of(method), write, Reader(method)), self._address
         try:
             answer = send(request, timeout=answer_limit_s(method))
             self._used = True
             return answer
         except grpc.RpcError as error:
-            raise self._failed(error) from None
+            failed = self._failed(error)
+            if isinstance(failed, Unreachable) and self._credential.others and said_by_node(error):
+                raise _Refused(failed, address) from None
+            raise failed from None
 
     def upload(self, requests: Iterable[Any]) -> None:
         send = self._channel.stream_unary(path_of("Upload"), write, Reader("Upload"))

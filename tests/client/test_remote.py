@@ -15,7 +15,7 @@ from diana import errors
 from diana.adapters import certificates
 from diana.adapters.grpc_server import make_server
 from diana.client import AsyncClient, Client
-from diana.client.grpc_parts import FAILURE_KEY
+from diana.client.grpc_parts import FAILURE_KEY, credentials_of, options_of
 from diana.model.facts import OutputFile
 from diana.node.client_service import add_client_service
 from diana.node.setup import init_site, init_user
@@ -217,3 +217,47 @@ def test_messages_of_both_ways_in_are_the_same() -> None:
     for method in METHODS.values():
         for kind in (method.request, method.response):
             assert issubclass(kind, msgspec.Struct) and codec.proto_class(kind).DESCRIPTOR.name == kind.__name__
+
+
+class Follower(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """A machine that led until a moment ago, and says so of every call but Info."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        method = call.method.rpartition("/")[2]
+        info = codec.to_proto(METHODS["Info"].response(site="alpha", durability=0)).SerializeToString()
+
+        async def answer(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
+            self.asked.append(method)
+            if method != "Info":
+                said = codec.to_proto(Failure(code="unreachable", text="alpha's RootGrid is main")).SerializeToString()
+                context.set_trailing_metadata(((FAILURE_KEY, said),))
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "")
+            return info
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+async def test_a_client_in_use_follows_to_the_machine_that_leads_now(remote: Remote, tmp_path: Path) -> None:
+    ann = remote.user("ann", tmp_path / "ann")
+    follower = Follower()
+    server, port = make_server("127.0.0.1:0", remote.node.data.keys)
+    server.add_generic_rpc_handlers((follower,))
+    await server.start()
+    table = (ann / "credential.toml").read_text()
+    (ann / "credential.toml").write_text(f'{table}addresses = ["{remote.address}"]\n')
+    try:
+        with Client(credential=ann) as client:
+            # What it was connected to when that one led.
+            client._wire._made = grpc.secure_channel(f"127.0.0.1:{port}", *parts_of(client))  # type: ignore[union-attr]
+            sites = await asyncio.to_thread(client.sites)
+    finally:
+        await server.stop(0)
+    assert follower.asked == ["Sites"] and isinstance(sites, tuple)
+
+
+def parts_of(client: Client) -> tuple[grpc.ChannelCredentials, list[tuple[str, object]]]:
+    credential = client._wire._credential  # type: ignore[union-attr]
+    return credentials_of(credential), options_of(credential)
