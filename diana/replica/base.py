@@ -41,6 +41,7 @@ class Base:
         "expect",
         "fallen",
         "force",
+        "forced_at",
         "fsynced",
         "grant_term",
         "grant_until_s",
@@ -113,6 +114,8 @@ class Base:
         """The register was not read since the start."""
         self.force = 0
         """Request of the operator who forces a takeover."""
+        self.forced_at = 0
+        """Term of the register known then: a higher one says that the other led since."""
         self.peer_term = -1
         """What the other, as a follower, said on this link that it promised."""
         # Leader

@@ -21,6 +21,8 @@ class Following(Base):
         if self._too_old(beat.term):
             self.say(Refused(self.term))
             return
+        if self.force:
+            self._refuse_force(f"{self.other} answers and leads in term {beat.term}; hand over there instead")
         if beat.term > self.term or self.role == "candidate":
             self.verified = 0
         self.role, self.pending, self.unsure = "follower", None, False
@@ -147,7 +149,7 @@ class Following(Base):
         if self._may_take(register):
             self.force = self._not_forced()
             self._ask_for(register, forced=register is not None and register.forced)
-        elif self.force and self._may_force():
+        elif self.force and self._may_force(register):
             self._ask_for(register, forced=True)
 
     def _may_take(self, register: Register | None) -> bool:
@@ -172,15 +174,23 @@ class Following(Base):
         term. It might have been forced to lead meanwhile."""
         return register.leader == self.me.machine and 0 <= self.peer_term <= register.term
 
-    def _may_force(self) -> bool:
-        """An operator's word stands for the register's, but not against a lease, and not for an empty disk."""
+    def _may_force(self, register: Register | None) -> bool:
+        """An operator's word stands for the register's, but not against a lease, not against one that leads again since
+        it was given, and not for an empty disk."""
+        if register is not None and register.term > self.forced_at:
+            led = f"{register.leader} was made leader in term {register.term}"
+            self._refuse_force(f"{led}, which was not known here; if it is dead for good, say so again")
+            return False
         if not self._waited():
             return False
         if not self.saved.term or not self.log.last:
-            self.answer(self.force, f"{self.me.machine} has no copy of the journal; restore a backup instead")
-            self.force = 0
+            self._refuse_force(f"{self.me.machine} has no copy of the journal; restore a backup instead")
             return False
         return True
+
+    def _refuse_force(self, why: str) -> None:
+        self.answer(self.force, why)
+        self.force = 0
 
     def _not_forced(self) -> int:
         """It may lead anyway."""
@@ -233,8 +243,7 @@ class Following(Base):
             self.answer(self.force)
             self.elected(register)
             return
-        self.answer(self.force, f"{register.leader} was made leader in term {register.term}; try again")
-        self.force = 0
+        self._refuse_force(f"{register.leader} was made leader in term {register.term}; try again")
         self.role, self.pending, self.unsure = "follower", None, False
         self.grant_until_s = max(self.grant_until_s, self.now + self.settings.wait_s)
 

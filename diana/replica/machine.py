@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from diana.model.register import Copy, Register
+from diana.model.register import Copy, Register, term_of
 from diana.replica import messages as ms
 from diana.replica.base import Role
 from diana.replica.following import Following
@@ -145,7 +145,7 @@ class Replica(Leading, Following):
             elif not self._waited():
                 self.answer(event.request, f"{self.other} was heard of just now; stop it first, then try again")
             else:
-                self.force, self.next_ask_s = event.request, self.now
+                self.force, self.forced_at, self.next_ask_s = event.request, term_of(self.register), self.now
                 self.follower_tick()
         elif not leads:
             self.answer(event.request, f"{self.me.machine} does not lead; ask {self.leads() or self.other}")

@@ -18,7 +18,7 @@ from diana.adapters.certificates import issue_user
 from diana.adapters.grpc_server import PortTaken, make_server
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.grpc_transport.link import QUEUE_BYTES, envelope
-from diana.adapters.grpc_transport.streams import Served
+from diana.adapters.grpc_transport.streams import Dialled, Served
 from diana.engine.events import PeerDown, PeerUp
 from diana.engine.messages import Committed, Prepare
 from diana.errors import UsageError
@@ -188,6 +188,25 @@ async def test_a_hello_that_is_slow_to_be_known_as_sent_makes_nobody_seem_gone(
     await network.until(lambda: "alpha" in beta.transport.peers())
     alpha.transport.add_address(beta.address)
     await network.until(lambda: [link.dialler for link in beta.transport.links().values()] == ["alpha"])
+    await asyncio.sleep(0.5)
+    assert [type(e) for e in alpha.inbox.events + beta.inbox.events] == [PeerUp, PeerUp]
+
+
+async def test_a_stream_that_is_not_kept_stands_until_the_peer_has_the_other(
+    network: GrpcNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beta has alpha's stream and wants its own no more, while its answer to alpha is still on the way."""
+    alpha, beta = await network.add("alpha"), await network.add("beta")
+    read, late_s = Dialled.read, iter((0.8, 0.3))
+
+    async def slowly(self: Dialled) -> bytes | None:
+        await asyncio.sleep(next(late_s, 0.0))
+        return await read(self)
+
+    monkeypatch.setattr(Dialled, "read", slowly)
+    alpha.transport.add_address(beta.address)
+    beta.transport.add_address(alpha.address)
+    await network.until(lambda: [link.dialler for link in alpha.transport.links().values()] == ["alpha"])
     await asyncio.sleep(0.5)
     assert [type(e) for e in alpha.inbox.events + beta.inbox.events] == [PeerUp, PeerUp]
 

@@ -19,6 +19,7 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.LIST_GROUPS: (ANY, ANY, NO, NO, NO),
     Action.CANCEL: (OWN, ANY, NO, NO, NO),
     Action.HOLD: (OWN, ANY, NO, NO, NO),
+    Action.MOVE: (OWN, ANY, NO, NO, NO),
     Action.RELEASE: (OWN, ANY, NO, NO, NO),
     Action.RETRY: (OWN, ANY, NO, NO, NO),
     Action.READ_SITES: (ANY, ANY, NO, NO, NO),

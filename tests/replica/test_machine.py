@@ -250,6 +250,26 @@ def test_a_takeover_is_forced_only_when_the_leader_was_not_heard_of() -> None:
     assert isinstance(lead, ms.Lead) and lead.forced and lead.history_term == lead.term
 
 
+def test_a_forced_takeover_gives_way_to_a_leader_that_is_back_before_it_came_about() -> None:
+    """The operator said that it was dead (PROMISES section 2: never while the other lives)."""
+    pair = both()
+    pair.kill("b")
+    pair.run(2.0)
+    pair.kill("a")
+    pair.start("b")
+    pair.run(20.0)
+    replica = pair.nodes["b"].replica
+    assert replica is not None
+    pair.reachable = False
+    pair.tell("b", ms.ForceTakeover(4))
+    pair.reachable = True
+    pair.start("a")
+    pair.run(12.0)
+    assert (durability(pair, "a") > 0, durability(pair, "b")) == (True, 0)
+    (answer,) = pair.nodes["b"].of(ms.Answered)
+    assert isinstance(answer, ms.Answered) and answer.error
+
+
 def test_without_a_witness_the_leader_goes_on_alone_and_nobody_takes_over_unasked() -> None:
     pair = both(witness=False)
     assert durability(pair, "a") == 2

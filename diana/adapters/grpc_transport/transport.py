@@ -284,6 +284,10 @@ class GrpcTransport:
     async def carry(self, link: Link) -> bool:
         """Run an established stream to its end; False when another one to that peer is kept instead."""
         if not self._establish(link):
+            if link.dialler == self._hello.site and link.peer.site in self._links:
+                # Until our Hello on the other stream arrives, the peer knows this one alone; it closes it then.
+                asyncio.get_running_loop().call_later(RETIRE_S, link.close)
+                await link.run()
             return False
         try:
             await link.run()
