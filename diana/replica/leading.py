@@ -126,7 +126,8 @@ class Leading(Base):
         return self.role == "leader" and seq <= self._durable() and self._leased(now)
 
     def _release(self) -> None:
-        if not self._leased(self.now):
+        if not self._leased(self.now) or self._durable() < self.answered:
+            # Also when the other counts again and lacks some of it: that it has caught up is to be said anew.
             self.answered = NEVER
             return
         seq = max(self.released, self._durable())

@@ -345,3 +345,19 @@ def test_what_cannot_be_a_register_is_refused(wrong: dict[str, object]) -> None:
 def test_settings_out_of_range_name_the_key() -> None:
     with pytest.raises(ValueError, match="beat_s"):
         ReplicaSettings(beat_s=3.0)
+
+
+def test_what_waits_for_the_other_to_catch_up_is_released_when_it_has() -> None:
+    """A leader that went on alone counts on the other again, which lacks the last that was let go."""
+    pair = both()
+    a = pair.nodes["a"].replica
+    assert a is not None and a.peer_seen is not None
+    seq = a.log.last + 1
+    a.handle(ms.Appended(seq, seq), pair.now)
+    a.handle(ms.Fsynced(seq), pair.now)
+    a.both = a.in_step = False
+    assert ms.ReleaseUpTo(seq) in a.handle(ms.Tick(), pair.now)
+    for has, released in ((seq - 1, False), (seq, True)):
+        ack = ms.Ack(a.term, a.peer_seen, has, a.log.cut(has), pair.now, seq)
+        effects = a.handle(ms.Received(ack), pair.now)
+        assert (ms.ReleaseUpTo(seq) in effects, a.may_act(pair.now, seq)) == (released, released)
