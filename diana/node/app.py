@@ -30,6 +30,7 @@ from diana.model.layout import DataDir
 from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig, limits_of, load_config, want_keys
 from diana.node.follower import Leadership, is_paired, serve_pair
+from diana.node.node_log import log_to
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
 
@@ -59,7 +60,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
-        _log_to(paths.node_log)
+        log_to(paths.node_log)
         check_jobs_accounts(config, paths)
         LocalLrm.launch(paths)
         if config.role == "member":
@@ -81,14 +82,6 @@ def _with(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:
     except ValueError as error:
         raise UsageError(str(error)) from None
     return msgspec.structs.replace(config, settings=settings, **own)
-
-
-def _log_to(path: Path) -> None:
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.setLevel(logging.INFO)
-    root.addHandler(handler)
 
 
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
