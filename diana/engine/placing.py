@@ -48,6 +48,8 @@ def decide(core: Context, draft: Draft) -> None:
             # Ordered to another site while the quotes came in.
             core.to_place.add(group.group)
             return
+        # What it gives up is theirs alone: others of it may be meant for another site by now.
+        draft.indices = indices
     if not indices:
         return
     manifest = Manifest(core, draft)

@@ -157,7 +157,7 @@ class Replication:
         self.tell(ms.Fsynced(seq))
 
     async def open(self, seq: int) -> None:
-        """Until what rests on the records up to `seq` may leave, at this very moment. One waits at a time."""
+        """Until what rests on the records up to `seq` may leave, at this very moment."""
         while not self.replica.may_act(now_s(), seq):
             self._released.clear()
             self.tell(ms.Tick())  # A lease that ran out unnoticed would not be said anew.

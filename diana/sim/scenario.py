@@ -322,7 +322,7 @@ def _check_machines(site: SiteSpec) -> None:
 
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     at = f"workload {work.name}"
-    for site in (work.site, *work.sites, *work.forced):
+    for site in (work.site, *work.sites, *work.forced, *(move.to for move in work.moves)):
         _known(site, names, f"{at}: site")
     _check_forced(work, at)
     if work.user:

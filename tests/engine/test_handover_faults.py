@@ -77,6 +77,27 @@ def one_fault(kind: type, fault: str, which: int) -> Fate:
     return fate
 
 
+def some_faults(data: st.DataObject, most: int = 6) -> Fate:
+    """Whatever mixture is drawn, message by message; then all arrives."""
+    drawn = st.lists(st.sampled_from(("deliver", "deliver", *FAULTS)), min_size=1, max_size=30)
+    faults: Iterator[str] = iter(data.draw(drawn))
+    left = most
+
+    def fate(grid: Grid, number: int, letter: Post) -> str:
+        nonlocal left
+        fault = next(faults, "deliver")
+        if fault == "deliver" or not left:
+            return "deliver"
+        left -= 1
+        if fault.startswith("crash"):
+            sender, to, _ = letter
+            grid.sites[sender if "sender" in fault else to].restart()
+            return "lose" if fault.endswith("lose") else "deliver"
+        return fault
+
+    return fate
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda k: k.__name__)
 def test_one_message_meets_one_fault(kind: type, fault: str) -> None:
@@ -131,21 +152,4 @@ def test_every_receiver_crashes_after_every_message_it_has_made_durable() -> Non
 @given(st.data())
 def test_any_mixture_of_faults(data: st.DataObject) -> None:
     """Up to eight faults anywhere in one life; after them the network is well."""
-    faults: Iterator[str] = iter(
-        data.draw(st.lists(st.sampled_from(("deliver", "deliver", *FAULTS)), min_size=1, max_size=40))
-    )
-    left = 8
-
-    def fate(grid: Grid, number: int, letter: Post) -> str:
-        nonlocal left
-        fault = next(faults, "deliver")
-        if fault == "deliver" or not left:
-            return "deliver"
-        left -= 1
-        if fault.startswith("crash"):
-            sender, to, _ = letter
-            grid.sites[sender if "sender" in fault else to].restart()
-            return "lose" if fault.endswith("lose") else "deliver"
-        return fault
-
-    check(run(fate, outputs=data.draw(st.booleans())))
+    check(run(some_faults(data, most=8), outputs=data.draw(st.booleans())))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +14,9 @@ from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import GroupView, Ok
-from tests.engine.bench import Fate, Grid, Post
+from tests.engine.bench import Fate, Grid
 from tests.engine.builders import BOB, OPERATOR, dataset, spec, whole
-from tests.engine.test_handover_faults import FAULTS, one_fault
+from tests.engine.test_handover_faults import FAULTS, one_fault, some_faults
 
 LONG = 100.0
 
@@ -348,21 +346,4 @@ def test_an_order_meets_a_fault(kind: type, fault: str) -> None:
 @settings(max_examples=40)
 @given(st.data())
 def test_orders_meet_any_mixture_of_faults(data: st.DataObject) -> None:
-    faults: Iterator[str] = iter(
-        data.draw(st.lists(st.sampled_from(("deliver", "deliver", *FAULTS)), min_size=1, max_size=30))
-    )
-    left = 6
-
-    def fate(grid: Grid, number: int, letter: Post) -> str:
-        nonlocal left
-        fault = next(faults, "deliver")
-        if fault == "deliver" or not left:
-            return "deliver"
-        left -= 1
-        if fault.startswith("crash"):
-            sender, to, _ = letter
-            grid.sites[sender if "sender" in fault else to].restart()
-            return "lose" if fault.endswith("lose") else "deliver"
-        return fault
-
-    held_life(fate)
+    held_life(some_faults(data))

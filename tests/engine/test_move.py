@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -12,15 +11,16 @@ from hypothesis import strategies as st
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine import records as r
 from diana.engine.core import Engine
 from diana.engine.state import encode_state
 from diana.engine.surroundings import Journal
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
-from tests.engine.bench import Fate, Grid, Post
+from tests.engine.bench import Fate, Grid
 from tests.engine.builders import BOB, OPERATOR, spec
-from tests.engine.test_handover_faults import FAULTS, one_fault
+from tests.engine.test_handover_faults import FAULTS, one_fault, some_faults
 from tests.engine.test_hold import until, view
 
 LONG = 100.0
@@ -142,6 +142,18 @@ def test_an_order_given_while_the_jobs_are_priced_holds() -> None:
     assert placed(grid) == {"gamma": span(0, 6)}
 
 
+def test_a_refusal_ends_the_order_for_those_jobs_alone_that_it_was_about() -> None:
+    """The others were ordered elsewhere while the site that refuses was asked."""
+    grid = at_beta(gamma=0)
+    grid["alpha"].move("alpha-1", "gamma", settle=False)
+    until(grid, ms.QuoteRequest)
+    grid["alpha"].move("alpha-1", "beta", span(8, 12), settle=False)
+    grid.settle()
+    grid.pass_time(10.0)
+    orders = [(m.indices, m.to) for m in grid["alpha"].records(r.JobsMoved)]  # type: ignore[union-attr]
+    assert orders[-1][1] == "" and orders[-1][0].isdisjoint(span(8, 12)), orders
+
+
 def test_a_site_that_takes_no_work_is_named_before_anything_is_called_back() -> None:
     grid = at_beta()
     alpha = grid["alpha"]
@@ -248,21 +260,4 @@ def test_a_move_meets_a_fault(kind: type, fault: str) -> None:
 @settings(max_examples=40)
 @given(st.data())
 def test_moves_meet_any_mixture_of_faults(data: st.DataObject) -> None:
-    faults: Iterator[str] = iter(
-        data.draw(st.lists(st.sampled_from(("deliver", "deliver", *FAULTS)), min_size=1, max_size=30))
-    )
-    left = 6
-
-    def fate(grid: Grid, number: int, letter: Post) -> str:
-        nonlocal left
-        fault = next(faults, "deliver")
-        if fault == "deliver" or not left:
-            return "deliver"
-        left -= 1
-        if fault.startswith("crash"):
-            sender, to, _ = letter
-            grid.sites[sender if "sender" in fault else to].restart()
-            return "lose" if fault.endswith("lose") else "deliver"
-        return fault
-
-    moved_life(fate)
+    moved_life(some_faults(data))
