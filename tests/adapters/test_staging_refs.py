@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from diana.adapters.staging.refs import BadName, LogRef, OutputRef, output_ref, parse_ref, parts_of
@@ -26,6 +26,7 @@ def test_a_name_is_refused_or_stays_below_its_root(name: str) -> None:
 
 
 @given(st.text(max_size=60))
+@example("\n@")
 def test_any_text_is_a_reference_or_refused(text: str) -> None:
     for scheme in ("", "dataset:", "blob:", "output:", "log:"):
         try:

@@ -118,7 +118,8 @@ def dataset_version(text: str) -> tuple[str, int]:
     """`NAME` or `NAME@VERSION` -> (NAME, VERSION, 0 for the newest)."""
     name, mark, version = text.partition("@")
     if mark and (not _VERSION.match(version)):
-        raise BadName(f"dataset {text[:120]!a}: want a version from 1 after the @, such as {name[:120]}@2")
+        example = ascii(f"{name[:120]}@2")
+        raise BadName(f"dataset {text[:120]!a}: want a version from 1 after the @, such as {example}")
     return dataset_name(name), int(version) if mark else 0
 
 
