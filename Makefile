@@ -9,12 +9,15 @@ STAMP := .venv/.installed
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 
-# Added to the verb's own: make test PYTEST='-k levels', make demo DEMO='--jobs 20', make torture SEEDS=1000.
+# Added to the verb's own: make test PYTEST='-k levels', make demo DEMO='--jobs 20',
+# make torture SEEDS=1000 KILLS=20 JOBS=1000 (KILLS=0: the simulator alone).
 PYTEST ?=
 DEMO ?=
 BENCH ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
+KILLS ?= 200
+JOBS ?= 10000
 
 .PHONY: help setup demo test wide real check bench torture proto lock clean
 
@@ -57,8 +60,9 @@ check: setup ## lint, format, types, layers, proto compatibility
 bench: setup ## the figures of benchmarks/, beside a calibration of the same run
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
-torture: setup ## seeds of loss, duplication, delay and crashes in the simulator
-	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+torture: setup ## faults by seed in the simulator, then kills, stops, cuts and a full disk among real processes (root)
+	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED) --report faults,coverage
+	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/test_chaos.py $(PYTEST)
 
 proto: setup ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate

@@ -1,4 +1,4 @@
-"""First figures for P1, P2, P7 and P8, each on a real node of its own."""
+"""What `make bench` measures: each figure of PERFORMANCE by the name it has there, and a few more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import bench_catalogue, bench_placement, bench_queues, bench_stream
+from benchmarks import bench_catalogue, bench_handover, bench_placement, bench_queues, bench_stream
 from benchmarks.bench_alternatives import alternatives
 from benchmarks.calibration import timed, xargs_jobs_per_s
 from benchmarks.history import finish_at_random
@@ -126,6 +126,11 @@ def p10_stream(folder: Path, rounds: int) -> dict[str, float]:
     return asyncio.run(bench_stream.measure(place, 256, min(rounds, 3)))
 
 
+def handover(folder: Path, rounds: int) -> dict[str, float]:
+    """A subgroup of 10 to 1,000,000 jobs to another site and back: engines alone, then two real nodes on loopback."""
+    return bench_handover.measure(rounds)
+
+
 def catalogue(folder: Path, rounds: int) -> dict[str, float]:
     """Look-ups in a catalogue of 10^4, 10^5 and 10^6 files (10^7: bench_catalogue --full), its size and growth."""
     place = folder / "catalogue"
@@ -142,5 +147,6 @@ FIGURES = {
     "p8": p8_restart,
     "p10": p10_stream,
     "catalogue": catalogue,
+    "handover": handover,
     "alternatives": alternatives,
 }

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import records
+from diana.engine import lines, records
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, subgroup_id
 from diana.model.indexset import IndexSet
@@ -46,7 +46,7 @@ def _batch(site: SiteId, group: GroupId, number: int, started: IndexSet, indices
     subgroup = subgroup_id(group, 0)
     ended = IndexSet.of(indices)
     failed = IndexSet.of(index for index in indices if index % 100 == 0)
-    lines: tuple[records.Record, ...] = (
+    told: tuple[records.Record, ...] = (
         records.RunsStarted(subgroup=subgroup, epoch=1, indices=started),
         records.RunsEnded(subgroup=subgroup, epoch=1, batch=number, ended=ended),
         records.ResultAccepted(
@@ -62,7 +62,7 @@ def _batch(site: SiteId, group: GroupId, number: int, started: IndexSet, indices
     key = records.facts_key(subgroup, 1, number)
     return Batch(
         at_s=1000.0 + number,
-        records=tuple(lines.encode(line) for line in lines),
+        records=tuple(lines.encode(record) for record in told),
         facts=((key, _facts(site, indices, failed)),),
     )
 

@@ -8,11 +8,11 @@ on the store's own thread in the node, and `Keyring`, which only computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
-from diana.engine.effects import Contact, Gather, Kill, LookUp, RegisterOutputs, StageIn, Start
+from diana.engine.effects import Contact, Gather, Kill, Lease, LookUp, RegisterOutputs, StageIn, Start
 from diana.engine.events import Event, Run
 from diana.engine.messages import Hello, Message
 from diana.engine.surroundings import Journal, Keyring
@@ -91,6 +91,10 @@ def with_term(starts: tuple[TermStart, ...], first_seq: int, term: int) -> tuple
     return (*starts, TermStart(first_seq, term))[-MOST_TERM_STARTS:]
 
 
+Standing = Literal["newest", "unsure", "older"]
+"""Whether a store lacks what it once held: surely not; it cannot be told; it does, for an older copy was put back."""
+
+
 class Store(Protocol):
     """The only keeper of durable state. Errors: `errors.StoreFailed` (then the node stops and says why),
     `errors.StoreNewer` for a store of a later schema, `errors.StoreBusy` when another process holds it."""
@@ -123,6 +127,15 @@ class Store(Protocol):
         """Durable on return."""
         ...
 
+    def standing(self) -> Standing:
+        """As it was found at opening, by a mark that lies beside it and is not part of any copy. Once it is unsure it
+        stays so over restarts, until `trust` or another db_uuid."""
+        ...
+
+    def trust(self) -> None:
+        """It is the newest, as others have said."""
+        ...
+
     def log_end(self) -> LogEnd:
         """Kept with the transactions themselves."""
         ...
@@ -135,6 +148,13 @@ class Store(Protocol):
     def free_bytes(self) -> int: ...
 
     def close(self) -> None: ...
+
+
+def call_restored(store: Store, db_uuid: str) -> None:
+    """The store lacks something that it once held: give it another name, by which peers notice, and have the next start
+    hold what is not over. Durable on return; cut off between the two, it is done again."""
+    store.set_meta("restored_from", store.meta("db_uuid"))
+    store.set_meta("db_uuid", db_uuid)
 
 
 class Transport(Protocol):
@@ -158,6 +178,10 @@ class LocalResourceManager(Protocol):
     """Emits LrmReady, LrmLost, JobsEnded."""
 
     def start(self, order: Start) -> None: ...
+
+    def lease(self, order: Lease) -> None:
+        """Kept for every machine, and told again to one that is back."""
+        ...
 
     def kill(self, order: Kill) -> None: ...
 

@@ -32,6 +32,11 @@ def _options(answer: str) -> Callable[[argparse.ArgumentParser], None]:
 def _retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--held", action="store_true", help="also jobs held because nobody knows how they ended")
     parser.add_argument("--cancelled", action="store_true", help="also cancelled jobs")
+    parser.add_argument(
+        "--unreachable",
+        action="store_true",
+        help="also jobs at sites that cannot be reached; they may run on there, and DIANA_EPOCH tells the copies apart",
+    )
     _options("RetryResponse")(parser)
 
 
@@ -98,7 +103,7 @@ def _release(args: argparse.Namespace) -> int:
 
 def _retry(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
-        jobs = node.retry(target, held=args.held, cancelled=args.cancelled)
+        jobs = node.retry(target, held=args.held, cancelled=args.cancelled, unreachable=args.unreachable)
         return {"jobs": jobs}, f"trying {_jobs(jobs)} again"
 
     return _each(args, act)
@@ -155,6 +160,7 @@ diana release 'alpha-12.[3-9,12]'
 diana retry alpha-12
 diana retry --held 'alpha-12.[3-9]'
 diana retry --cancelled --held alpha-12
+diana retry --unreachable alpha-12
 """,
     ),
 }

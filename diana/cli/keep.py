@@ -62,7 +62,8 @@ diana backup --keys --data /srv/beta /safe/beta
     "restore": Command(
         _restore_options,
         _restore,
-        "The restored node holds everything that was not over, for peers know more than the backup does.",
+        "The restored node asks its peers what they hold of its groups and takes that over; all else that was not\n"
+        "over is held until diana release or diana retry --held. See docs/operators.md.",
         """
 diana restore /backups/alpha-2026-11-21 --data /srv/alpha
 """,

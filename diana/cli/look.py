@@ -170,6 +170,8 @@ def _explain(args: argparse.Namespace) -> int:
             print()
         show_decision(decision)
     show_waiting(explained.waiting)
+    for reason in explained.stays:
+        print(output.clean(f"stays {reason}"))
     show_outcomes(explained)
     return 0
 

@@ -1,4 +1,4 @@
-"""`diana site drain|undrain|ban|unban|remove-machine` and `diana policy`: an operator's word for a site or the VO."""
+"""`diana site drain|undrain|ban|unban|remove-machine|go-on`, `diana policy`: an operator's word for a site or VO."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from diana.errors import UsageError
 
 def run(args: argparse.Namespace) -> int:
     """One of the orders of `diana site`."""
-    wants_name = args.order in ("ban", "unban", "remove-machine")
+    wants_name = args.order in ("ban", "unban", "remove-machine", "go-on")
     if wants_name and not args.name:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
     if args.name and not wants_name:

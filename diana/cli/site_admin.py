@@ -11,7 +11,7 @@ from diana.errors import UsageError
 ORDERS = {
     "promote": "promote",
     "run-as": "run_as",
-    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine"), "orders"),
+    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine", "go-on"), "orders"),
 }
 """Order -> module of diana/cli whose `run` carries it out."""
 
@@ -25,7 +25,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it;"
+        help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it; of go-on: a site;"
         " of run-as: check or install",
     )
     parser.add_argument("--reason", metavar="TEXT", help="shown to everybody who meets the drain or the ban")
@@ -57,9 +57,10 @@ COMMANDS = {
     "site": Command(
         _options,
         _run,
-        "drain: this site takes no new work, what is here runs out; undrain ends that.\n"
+        "drain: this site takes no new work, what has started runs out, what waits goes elsewhere.\n"
         "ban: the whole VO trusts a site, a machine or a user no more, within a minute; only a signer's operator may.\n"
         "remove-machine: a member machine is gone for good; what it ran counts as interrupted.\n"
+        "go-on: after this site's database was put back, no longer wait for what a site that is gone could tell.\n"
         "run-as check: whether the accounts of [run_as] can run jobs; run-as install, as root: the program for it.\n"
         "promote, asked of the leader: its standby leads from then on. With --force, asked of the standby: it takes\n"
         "over from a machine that is dead for good; what only that one knew is given up, and nothing that was not\n"
@@ -68,6 +69,7 @@ COMMANDS = {
 diana site drain --reason "power cut on Friday"
 diana site ban beta --reason "stolen machine"
 diana site remove-machine m2
+diana site go-on gamma
 diana site run-as check
 diana site promote
 diana site promote --force --data /srv/alpha-spare

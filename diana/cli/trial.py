@@ -29,6 +29,22 @@ def _simulate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="FILE", help="a scenario, as those in scenarios/")
     parser.add_argument("--seeds", type=at_least(1), default=1, metavar="N", help="how many runs (default: 1)")
     parser.add_argument("--first-seed", type=at_least(0), default=0, metavar="S", help="seeds S to S+N-1 (default: 0)")
+    parser.add_argument(
+        "--workers",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="processes, for the same result (default: all cores)",
+    )
+    parser.add_argument(
+        "--report", default="", metavar="KEY,...", help="these keys instead of the scenario's, as faults,coverage"
+    )
+    parser.add_argument(
+        "--shrink",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="make the first seed that fails small (within a minute; default: yes)",
+    )
     add_json(parser, "the scenario's report")
 
 
@@ -36,8 +52,19 @@ def _simulate(args: argparse.Namespace) -> int:
     if not Path(args.scenario).is_file():
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
     from diana.sim.main import run
+    from diana.sim.shrink import LIMIT_S
 
-    return run(args.scenario, args.seeds, args.first_seed, args.json)
+    keys = tuple(key.strip() for key in args.report.split(",") if key.strip())
+    shrink_s = LIMIT_S if args.shrink else 0.0
+    return run(
+        args.scenario,
+        args.seeds,
+        args.first_seed,
+        args.json,
+        workers=args.workers,
+        keys=keys,
+        shrink_s=shrink_s,
+    )
 
 
 COMMANDS = {

@@ -27,6 +27,7 @@ OPTIONS = (
     "collect",
     "to",
     "on_crash",
+    "on_site_lost",
 )
 """Command-line options that travel under the job file's names and go over what stands there."""
 
@@ -52,6 +53,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
+    over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of jobs at a site that is lost")
     over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.gpus=1")
     over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
 

@@ -109,8 +109,10 @@ class AsyncClient:
     async def release(self, target: str) -> int:
         return cast("int", (await self._wire.call("Release", wire.ReleaseRequest(target=target))).jobs)
 
-    async def retry(self, target: str, *, held: bool = False, cancelled: bool = False) -> int:
-        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled)
+    async def retry(
+        self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False
+    ) -> int:
+        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
         return cast("int", (await self._wire.call("Retry", request)).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ class AsyncClient:
         return cast("wire.PromoteResponse", await self._wire.call("Promote", request)).text
 
     async def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
-        """drain, undrain, ban, unban, remove-machine or set-policy; what was done. Operators only."""
+        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only."""
         request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
         return cast("wire.OperateResponse", await self._wire.call("Operate", request)).text
 

@@ -116,10 +116,11 @@ class Client:
         """Held jobs may start again; how many. UsageError when something named is not held."""
         return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)
 
-    def retry(self, target: str, *, held: bool = False, cancelled: bool = False) -> int:
-        """Failed jobs are tried again, with `held` those of unknown outcome and with `cancelled` those cancelled too;
-        how many. UsageError when there is none."""
-        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled)
+    def retry(self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False) -> int:
+        """Failed jobs are tried again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
+        `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; how many.
+        UsageError when there is none."""
+        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
         return cast("int", self._call("Retry", request).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ class Client:
         return cast("wire.PromoteResponse", self._call("Promote", request)).text
 
     def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
-        """drain, undrain, ban, unban, remove-machine or set-policy; what was done. Operators only."""
+        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only."""
         request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
         return cast("wire.OperateResponse", self._call("Operate", request)).text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import load, outputs, registering
+from diana.engine import load, outputs, recovery, registering
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.engine.effects import GroupAccepted, Refusal, Reply
@@ -24,6 +24,8 @@ MANY_PEERS = 64
 def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
     if core.low_room and not event.plan_only:
         return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
+    if why := recovery.waiting_for(core):
+        return Refusal(code="retry", text=f"{core.site} {why}", retry_after_s=5.0)
     if why := _permit_refused(core, event):
         return Refusal(code="denied", text=why)
     if event.jobs < 1:

@@ -7,7 +7,7 @@ from math import inf
 from statistics import median
 from typing import NamedTuple
 
-from diana.engine import quotes
+from diana.engine import guard, quotes
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, quote_request
 from diana.engine.manifest import Manifest, is_url
@@ -129,6 +129,8 @@ def _candidate(
     rejected = quote.rejected[:MOST_TEXT] or unusable(quote, draft.spec)
     if refused_until > core.now:
         rejected = rejected or "refused part of this group just now"
+    if not (draft.unguarded or draft.to == site):
+        rejected = rejected or guard.why_not(core, draft.group, site)
     default = core.state.settings.default_bytes_per_s
     rtt_s = 0.0 if home or peer is None or peer.rtt_s is None else peer.rtt_s
     links = {link.site: _link(link, default) for link in quote.links if 0 < link.bytes_per_s < inf}

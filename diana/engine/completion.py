@@ -41,6 +41,7 @@ def on_registered(core: Context, event: OutputsInCatalogue) -> None:
 def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.persist(GroupClosed(group=group.group, state=state, at_s=core.now, note=note))
     core.waiting_notes.pop(group.group, None)
+    core.migration.kept.pop(group.group, None)
     core.avoid.pop(group.group, None)
     core.notify(group.group)
     dependencies.changed(core, group)

@@ -6,15 +6,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from diana.engine import fold, learning
+from diana.engine.complaints import Complaints
 from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.events import LookedUp
+from diana.engine.guard import Guard
+from diana.engine.lease_book import LeaseBook
 from diana.engine.littles import Line
 from diana.engine.membership.table import Members
 from diana.engine.messages import Message, Progress
+from diana.engine.migration_book import MigrationBook
 from diana.engine.parties import Parties
 from diana.engine.predictions import Predictions
 from diana.engine.queues import Queues
 from diana.engine.records import Record
+from diana.engine.recovery_messages import Holdings
 from diana.engine.roster import Roster
 from diana.engine.running_totals import Totals
 from diana.engine.stagebook import StageBook
@@ -59,7 +64,10 @@ class Context:
         self.timers = Timers()
         self.queues = Queues(state.settings, state.service)
         self.line = Line(now)
+        self.leases = LeaseBook(state.settings.lease_s if state.generation else 0.0)
+        self.migration = MigrationBook(state.settings, now)
         self.predictions = Predictions()
+        self.guard = Guard()
         self.queries: dict[int, Query] = {}
         """What clients asked that other sites must answer first."""
         self.requeue: set[CustodyKey] = set()
@@ -88,6 +96,24 @@ class Context:
         """When a site was last told of the ledger here, how long until again, and of which two digests."""
         self.low_room = ""
         """Why no new work is taken just now; what runs still lands."""
+        self.newest = True
+        """The journal surely lacks nothing that it once held."""
+        self.fallen = ""
+        """Who knows that it does; nothing starts any more."""
+        self.doubted = False
+        """The store says so at the next start too, until everybody has spoken."""
+        self.unsure = False
+        """Nobody knows whether the journal is the newest this site had."""
+        self.spoken: set[SiteId] = set()
+        """Peers that have judged this boot's journal and found it whole."""
+        self.fell: dict[SiteId, str] = {}
+        """Peers whose journal is shorter than it was, and in which boot."""
+        self.heard_seq: dict[SiteId, tuple[str, int]] = {}
+        """How long a peer's journal was when it last spoke: db_uuid and records."""
+        self.holdings: dict[SiteId, dict[int, Holdings]] = {}
+        """Pages of what a peer holds, until all are here."""
+        self.inventoried: set[str] = set()
+        """Machines that have told this boot what they claimed."""
         self.ended: dict[CustodyKey, Ended] = {}
         self.progress: dict[SubgroupId, Progress] = {}
         """What destinations say they are doing."""
@@ -122,6 +148,9 @@ class Context:
         self.moved: set[CustodyKey] = set()
         """Custodies of others whose progress changed since it was told."""
         self.tries: dict[TimerKey, int] = {}
+        self.speaker = SiteId("")
+        """Whose word is being handled; empty: nobody's."""
+        self.complaints = Complaints()
         self.counters: dict[str, int] = {}
         self.next_ticket = 1
         self.summary_counter = 0
@@ -153,9 +182,11 @@ class Context:
         self.effects.append(LookUp(ticket=ticket, refs=refs))
 
     def warn(self, text: str) -> None:
-        """A peer's nonsense is ordinary input: counted and told, never an error."""
+        """A peer's nonsense is ordinary input: counted, and told unless too much of it is; never an error."""
         self.count("nonsense")
-        self.effects.append(Warn(text))
+        line = self.complaints.line(self.speaker, text, self.now)
+        if line:
+            self.effects.append(Warn(line))
 
     def count(self, what: str, by: int = 1) -> None:
         self.counters[what] = self.counters.get(what, 0) + by

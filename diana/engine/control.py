@@ -7,7 +7,7 @@ repeated, late or reordered it says the same, and the highest `control_seq` coun
 from __future__ import annotations
 
 from diana.engine import custody as custodies
-from diana.engine import dependencies, handover, outputs, results
+from diana.engine import dependencies, handover, outputs, results, stocktaking
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
@@ -201,6 +201,9 @@ def release(core: Context, event: ReleaseJobs) -> None:
     if asked is None:
         return
     group, wanted = asked
+    if group.on_hold:
+        _lift(core, event, group)
+        return
     ordered = IndexSet.union([group.holding, *(s.holding for s in group.subgroups.values())])
     held = _held(core, group)
     if not wanted & held or (event.indices is not None and not wanted.issubset(ordered)):
@@ -215,6 +218,16 @@ def release(core: Context, event: ReleaseJobs) -> None:
         core.to_place.add(group.group)
     core.reply(Reply(event.request, Ok(len(wanted & held))))
     core.notify(group.group)
+
+
+def _lift(core: Context, event: ReleaseJobs, group: Group) -> None:
+    """After a restore: the whole group, once everybody has told what runs elsewhere."""
+    if stocktaking.missing(core) or event.indices is not None:
+        whole = "" if event.indices is None else "it is released as a whole; "
+        refuse(core, event, f"{group.group}: {whole}{stocktaking.note(core, group)}")
+        return
+    stocktaking.lift(core, group)
+    core.reply(Reply(event.request, Ok(group.jobs - group.finished())))
 
 
 def _held(core: Context, group: Group) -> IndexSet:

@@ -14,27 +14,39 @@ from diana.engine import (
     dispatching,
     draining,
     execution,
+    exporting,
     fold,
     gossip,
+    guard,
     handover,
+    leases,
     ledger,
     lines,
     links,
     machines,
+    migrating,
     moving,
     outputs,
+    pulling,
     queries,
     quoting,
     reads,
     records,
+    recovery,
+    renewing,
     retrying,
+    rooms,
     staging,
+    stocktaking,
     submitting,
     witness,
 )
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import lease_messages as lm
 from diana.engine import messages as ms
+from diana.engine import migration_messages as mm
+from diana.engine import recovery_messages as rm
 from diana.engine.context import Context
 from diana.engine.membership import learning, spreading
 from diana.engine.state import SiteState, decode_state, encode_state
@@ -77,17 +89,22 @@ class Engine:
         boot_nonce: str,
         db_uuid: str,
         restored: bool = False,
+        newest: bool = True,
         urls: tuple[str, ...] = DEFAULT_ALLOWED,
         machine: str = MAIN_MACHINE,
         term: int = 0,
         address: str = "",
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
+        `newest`: the store surely lacks nothing that it once held; else jobs wait until their origins spoke.
         `urls`: beginnings of those that jobs may read here. `machine`: the one this node runs on, whose slots the
         settings tell. `term`: of the site's leadership, 0 without a standby. `address`: where peers reach it; empty: it
         can only dial out."""
         core = self.core
         core.term = term
+        core.newest = newest and not restored
+        core.doubted = not newest and not restored
+        core.unsure = bool(core.state.peers) and not newest and not restored
         core.allowed_urls = urls
         core.persist(
             records.Opened(
@@ -97,12 +114,15 @@ class Engine:
         self._settings(settings)
         ledger.apply(core)
         machines.begin(core, machine)
+        recovery.begin(core)
         gossip.begin(core, address)
         core.after(("housekeeping",), HOUSEKEEPING_S)
         for key in sorted(core.state.custodies):
             held = core.state.custodies[key]
             if held.runnable:
                 staging.begin(core, held)
+        leases.begin(core)
+        renewing.begin(core)
         handover.resend_all(core)
         custody.say_again(core)
         outputs.resume_all(core)
@@ -138,6 +158,7 @@ class Engine:
             case ev.JobsEnded():
                 execution.on_jobs_ended(core, event)
             case ev.Received():
+                core.speaker = event.sender
                 if event.sender == core.site:
                     core.warn("a peer speaks by this site's name")
                 else:
@@ -185,6 +206,8 @@ class Engine:
                 core.reply(fx.Reply(event.request, Invitations(core.state.invitations)))
             case ev.DrainSite():
                 draining.drain(core, event)
+            case ev.GoOn():
+                stocktaking.go_on(core, event)
             case ev.RegisterAsked():
                 witness.asked(core, event)
             case ev.LinkMeasured():
@@ -209,7 +232,8 @@ class Engine:
         core = self.core
         if core.policy_changed:
             self._settings(core.own_settings)
-        while core.to_place or core.to_check:
+        while core.guard.to_pull or core.to_place or core.to_check:
+            pulling.settle(core)
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
                 if name in core.state.groups:
@@ -219,6 +243,7 @@ class Engine:
                 if name in core.state.groups:
                     completion.check_complete(core, core.state.groups[name])
         dispatching.dispatch(core)
+        core.speaker = SiteId("")
         out, core.effects = core.effects, []
         return out
 
@@ -239,6 +264,20 @@ class Engine:
                 queries.answer(core, sender, message)
             case ms.QueueReport():
                 queries.on_report(core, sender, message)
+            case lm.Renew():
+                leases.on_renew(core, sender, message)
+            case lm.Renewed():
+                renewing.granted(core, sender, message)
+            case mm.Surplus():
+                exporting.on_surplus(core, sender, message)
+            case mm.RoomRequest():
+                rooms.on_request(core, sender, message)
+            case mm.RoomGrant():
+                migrating.on_grant(core, sender, message)
+            case rm.Met():
+                stocktaking.on_met(core, sender, message)
+            case rm.Holdings():
+                stocktaking.on_holdings(core, sender, message)
             case ms.Prepare() | ms.Commit() | ms.Abort() | ms.Control() | ms.ResultAck():
                 custody.on_order(core, sender, message)
             case (
@@ -277,6 +316,10 @@ class Engine:
                 learning.save_contacts(core)
             case ("links",):
                 links.record(core)
+            case ("unheard",):
+                recovery.begin_if_heard_out(core, patient=False)
+            case ("met", site):
+                recovery.again(core, SiteId(site))
             case ("housekeeping",):
                 self._housekeeping()
             case ("quotes", number):
@@ -287,6 +330,19 @@ class Engine:
                 core.to_place.add(GroupId(group))
             case ("offer" | "commit" | "control", part):
                 handover.resend(core, SubgroupId(part))
+            case ("room", room):
+                migrating.drop_unanswered(core, room)
+            case ("lease", site):
+                leases.over(core, SiteId(site))
+            case ("disown", site):
+                leases.disown(core, SiteId(site))
+            case ("renew", origin):
+                renewing.ask(core, SiteId(origin))
+            case ("lease-over", origin):
+                renewing.over(core, SiteId(origin))
+            case ("guard", _):
+                # A site on probation may try one more: the look at what to start, which ends each event, does that.
+                pass
             case ("offer-over", part):
                 handover.offer_over(core, SubgroupId(part))
             case ("prepared", part, epoch):
@@ -310,11 +366,14 @@ class Engine:
         settings = ledger.effective(self.core, settings)
         if settings != self.core.state.settings:
             self.core.persist(records.SettingsChanged(settings=settings))
+        leases.configured(self.core)
         machines.configured(self.core)
+        self.core.migration.configure(self.core.state.settings, self.core.now)
 
     def _housekeeping(self) -> None:
         core = self.core
         core.after(("housekeeping",), HOUSEKEEPING_S)
+        guard.tidy(core)
         settings = core.state.settings
         for name in dependencies.expirable(core, settings.keep_s):
             dependencies.forget(core, core.state.groups[name])

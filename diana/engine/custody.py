@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from diana.engine import columns, execution, load, machines, staging
+from diana.engine import columns, execution, guard, load, machines, recovery, renewing, rooms, staging
 from diana.engine.context import Context
 from diana.engine.effects import DropOutputs
 from diana.engine.messages import (
@@ -58,6 +58,9 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
     if why:
         core.warn(f"{message.subgroup}: {why}")
         return
+    if core.fallen or (isinstance(message, Abort | Control) and not recovery.may_bury(core)):
+        # Said again until it is answered.
+        return
     key = (message.subgroup, message.epoch)
     tombstone = core.state.tombstones.get(key)
     if tombstone is not None:
@@ -80,7 +83,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
             if custody is not None and not custody.runnable:
                 core.persist(CustodyDropped(subgroup=message.subgroup, epoch=message.epoch, at_s=core.now))
                 core.settle(("prepared", *_text(key)))
-                core.send(sender, Aborted(subgroup=message.subgroup, epoch=message.epoch))
+                core.send(sender, _aborted(core, message.subgroup, message.epoch))
             elif custody is not None:
                 core.warn(f"{sender} aborts {message.subgroup}, which it had committed")
         case Control():
@@ -97,20 +100,23 @@ def _text(key: CustodyKey) -> tuple[str, str]:
 def _already_over(core: Context, sender: SiteId, message: Order, tombstone: Tombstone) -> None:
     """A tombstone answers for ever what the transfer would have answered."""
     part, epoch = message.subgroup, message.epoch
-    if isinstance(message, Prepare | Commit):
-        over = Committed if tombstone.done else Aborted
-        core.send(sender, over(subgroup=part, epoch=epoch))
-    elif isinstance(message, Abort) and not tombstone.done:
-        core.send(sender, Aborted(subgroup=part, epoch=epoch))
+    if isinstance(message, Prepare | Commit) and tombstone.done:
+        core.send(sender, Committed(subgroup=part, epoch=epoch))
+    elif isinstance(message, Prepare | Commit | Abort) and not tombstone.done:
+        core.send(sender, _aborted(core, part, epoch))
     elif isinstance(message, Control):
         core.send(sender, ControlAck(subgroup=part, epoch=epoch, control_seq=message.control_seq))
+
+
+def _aborted(core: Context, part: SubgroupId, epoch: int) -> Aborted:
+    return Aborted(subgroup=part, epoch=epoch, db_uuid=core.state.db_uuid, seq=core.state.seq)
 
 
 # --- prepare ---------------------------------------------------------------------------------------------
 
 
 def _take(core: Context, sender: SiteId, message: Prepare) -> None:
-    why = _unacceptable(core, message)
+    why = _unacceptable(core, message) or _no_room(core, sender, message)
     if why:
         core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
         core.count("offers_refused")
@@ -131,9 +137,15 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             max_parallel=message.max_parallel,
             attempt_base=message.attempt_base,
             exported=message.exported,
+            raised=message.room > 0,
+            unguarded=message.unguarded,
         )
     )
+    if message.room:
+        core.count("jobs_imported", len(message.indices))
     _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
+    # The first of its origin since this boot may have to wait for its word, which nobody asked for until now.
+    recovery.again(core, sender)
 
 
 def _unacceptable(core: Context, message: Prepare) -> str:
@@ -168,6 +180,17 @@ def _unacceptable(core: Context, message: Prepare) -> str:
     return load.rejection(core, asked) or _not_here(core, spec)
 
 
+def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
+    """Of work that is to stand a level higher here: whether room is kept for it, which it takes with this."""
+    if not message.room:
+        return ""
+    processors = len(message.indices) * decode_spec(message.spec).resources.processors
+    if not (message.exported and rooms.take(core, sender, message.room, processors)):
+        return f"{core.site} keeps no room for it any more"
+    rooms.landing(core, sender, message.subgroup, message.epoch, processors)
+    return ""
+
+
 def _not_here(core: Context, spec: GroupSpec) -> str:
     if (spec.sites and core.site not in spec.sites) or core.site in spec.not_sites:
         return "the group does not allow this site"
@@ -198,9 +221,11 @@ def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | N
         return
     if not custody.runnable:
         core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
+        rooms.landed(core, message.subgroup, message.epoch)
         core.settle(("prepared", *_text(custody.key)))
         core.moved.add(custody.key)
         staging.begin(core, custody)
+        renewing.committed(core, custody)
         # An order may overtake the commit.
         execution.cancel(core, custody, custody.cancelled)
         execution.revoke(core, custody)
@@ -303,6 +328,7 @@ def tell_progress(core: Context) -> None:
     """Advisory; counted by site time, so that the newest wins."""
     # Others' arrivals move where they stand, too.
     core.moved.update(core.queues.moved_priorities(core.site))
+    core.moved.update(guard.stopped_keys(core))
     for key in sorted(core.moved):
         custody = core.state.custodies.get(key)
         if custody is not None:
@@ -314,7 +340,7 @@ def _tell(core: Context, custody: Custody) -> None:
     """Its progress, if it is another site's and not over."""
     if custody.origin == core.site or not custody.runnable or custody.key not in core.state.custodies:
         return
-    held = custody.pending if custody.on_hold else custody.pending & custody.held
+    held = custody.pending if recovery.stays(core, custody) else custody.pending & custody.held
     staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
     running = load.running_here(core, custody)
     level, priority = core.queues.best(custody.key)
@@ -332,6 +358,9 @@ def _tell(core: Context, custody: Custody) -> None:
             held=held,
             level=level,
             priority=priority,
-            note=staging.note(core, custody.key) or machines.note(core, custody.key),
+            note=staging.note(core, custody.key) or machines.note(core, custody.key) or recovery.stays(core, custody),
+            db_uuid=core.state.db_uuid,
+            seq=core.state.seq,
+            stopped=guard.stopped(core, custody),
         ),
     )

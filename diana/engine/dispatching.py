@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine import forecast, load
+from diana.engine import forecast, guard, load, machine_guard, recovery, renewing
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
@@ -15,6 +15,7 @@ from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
+from diana.policy.migration import RAISE
 
 LOOK_PAST = 500
 """Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
@@ -25,7 +26,7 @@ def recount(core: Context) -> None:
     now, with the numbers as they are, and not only when there is room."""
     for key in sorted(core.requeue):
         custody = core.state.custodies.get(key)
-        if custody is None or not custody.runnable or custody.on_hold:
+        if custody is None or not custody.runnable or recovery.stays(core, custody) or renewing.lapsed(core, custody):
             core.queues.remove(key)
             core.line.note(key, 0, core.now)
             core.predictions.forget(key)
@@ -43,12 +44,15 @@ def recount(core: Context) -> None:
                 submitted_s=custody.submitted_s,
                 jobs=len(waiting),
                 ready=len(waiting - blocked) if blocked else len(waiting),
+                offset=RAISE if custody.raised else 0.0,
                 bound=_is_bound(core, custody),
                 run_s=load.expected_s(core, custody),
             ),
             core.now,
         )
-        core.line.note(key, len(waiting), core.now)
+        arrived = core.line.note(key, len(waiting), core.now)
+        if arrived > 0:
+            core.migration.rates.arrived(arrived, core.now)
     some = max(core.requeue, default=None)
     core.requeue.clear()
     core.queues.settle(core.now)
@@ -87,6 +91,8 @@ def _fill(core: Context) -> None:
         custody = core.state.custodies[entry.key]
         want = Want(entry.processors, custody.spec.resources.memory_bytes)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
+        let = guard.allowed(core, custody) if most > 0 else 0
+        most = most if let is None else min(most, let)
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
         starting = _start(core, custody, _shares(core, custody, want, jobs, behind, kept))
@@ -130,11 +136,12 @@ def _shares(core: Context, custody: Custody, want: Want, jobs: int, behind: int,
     if custody.key in core.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and (kept is None or kept.worker is not own) else {}
+    caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
     if kept is None:
-        return workers.share_out(want, jobs, behind=behind)
-    shares = workers.share_out(want, jobs, spared=kept.worker.name)
+        return workers.share_out(want, jobs, behind=behind, caps=caps)
+    shares = workers.share_out(want, jobs, spared=kept.worker.name, caps=caps)
     left = jobs - sum(shares.values())
-    if left and workers.suits(kept.worker, want):
+    if left and kept.worker.name not in caps and workers.suits(kept.worker, want):
         run_s = load.expected_s(core, custody)
         passing = min(left, kept.reservation.lets_pass(want.processors, run_s, max(0, kept.free()), core.now))
         if passing:
@@ -175,7 +182,9 @@ def _start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
             started += len(indices)
     if not started:
         return 0
+    guard.given(core, custody)
     core.queues.took(custody.key, started)
+    core.migration.rates.started(started, core.now)
     core.line.note(custody.key, len(custody.startable()), core.now)
     core.predictions.given(custody.key, first[0])
     if custody.origin != core.site:
@@ -202,6 +211,7 @@ def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> N
             indices=indices,
             attempts=tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1),
             directory=_merge_directory(core, custody),
+            lease=custody.origin if renewing.leased(core, custody) else "",
         )
     )
 

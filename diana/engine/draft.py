@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from diana.engine.effects import Refusal
 from diana.engine.events import LookedUp, SubmitGroup
 from diana.engine.messages import Quote, QuoteRequest
+from diana.engine.migration_messages import SurplusGroup
 from diana.engine.state import Group
 from diana.model.history import template_key
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec
@@ -22,6 +24,19 @@ MAX_ASKED_REFS = 2000
 """In one message; more are asked one stretch after the other."""
 MAX_ASKED_CHARACTERS = 256 * 1024
 """In one message: names may be long, and each comes back up to twice with size and hash."""
+
+
+class Export(NamedTuple):
+    """What a congested site would let go of one group."""
+
+    told: SurplusGroup
+    site: SiteId
+    """Where it waits."""
+    parts: tuple[tuple[SubgroupId, IndexSet], ...]
+    """In queue order there."""
+    among: tuple[SiteId, ...]
+    """Other sites that may have it through earlier, by their summaries."""
+    reason: str
 
 
 class Draft:
@@ -38,6 +53,10 @@ class Draft:
         self.group: GroupId | None = None
         self.to: SiteId | None = None
         """The one site these jobs are to go to."""
+        self.unguarded = False
+        """Also sites that failed the group may have it."""
+        self.export: Export | None = None
+        """What waits at one site and may move: nothing is placed, but room asked for where it would end earlier."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
@@ -117,6 +136,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         template=template_key(draft.spec),
         work_s=need.work_s,
         urls=draft.urls,
+        raised=draft.export is not None,
     )
 
 

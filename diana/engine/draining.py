@@ -1,4 +1,5 @@
-"""The operator's drain: a site takes no new work, from peers or for its own users; what is here runs out."""
+"""The operator's drain: a site takes no new work, from peers or for its own users. What has started runs
+out; what waits is called back by its origins (`pulling.py`)."""
 
 from __future__ import annotations
 

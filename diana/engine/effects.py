@@ -49,6 +49,8 @@ class SendResult(msgspec.Struct, frozen=True):
     cancelled: IndexSet
     bytes_staged: int = 0
     revoked: IndexSet = IndexSet()
+    db_uuid: str = ""
+    seq: int = 0
 
 
 class Contact(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +139,17 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """(index, attempt) where the attempt is not 1."""
     directory: str = ""
     """Run in this folder instead (the merge command)."""
+    lease: str = ""
+    """Run only while the lease of this origin stands (`Lease`); empty: for ever."""
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """What was started under the lease of this origin, or is to be, may run until then and no longer, whatever becomes
+    of this process: TERM, grace, KILL by each machine itself. Such runs end LEASE_OVER."""
+
+    origin: SiteId
+    until_s: float
+    """Site time; only ever later than told before."""
 
 
 class Kill(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +237,17 @@ class DropGroup(msgspec.Struct, frozen=True):
     group: GroupId
 
 
+class StartAnew(msgspec.Struct, frozen=True):
+    """The journal is an older copy than this site had: give the store this name, mark it as restored, start again."""
+
+    db_uuid: str
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """Nobody could tell at the start whether the store had all it ever held; all sites it knew have said now that it
+    lacks nothing. Until then a later start must not take it for the newest."""
+
+
 class Warn(msgspec.Struct, frozen=True):
     """For the node's log: a peer's nonsense, an invariant that looks wrong."""
 
@@ -241,6 +265,7 @@ Effect = (
     | Reply
     | Notify
     | Start
+    | Lease
     | Kill
     | ForgetRuns
     | StageIn
@@ -251,5 +276,7 @@ Effect = (
     | DropOutputs
     | DropSubgroup
     | DropGroup
+    | StartAnew
+    | Confirmed
     | Warn
 )

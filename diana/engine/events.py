@@ -125,6 +125,8 @@ class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Also those held because nobody knows their outcome."""
     cancelled: bool = False
     """Also those cancelled."""
+    unreachable: bool = False
+    """Also those at sites out of reach, with the whole of a group only."""
 
 
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +221,15 @@ class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     on: bool
     reason: str = ""
+
+
+class GoOn(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator has this site wait no longer for the word of another, after a database was put back. Answered by
+    `Reply(Ok | Refusal)`."""
+
+    request: int
+    principal: Principal
+    site: SiteId
 
 
 class RegisterAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,6 +370,7 @@ Event = (
     | NameSite
     | NoteInvitation
     | DrainSite
+    | GoOn
     | LinkMeasured
     | LrmReady
     | LrmLost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import columns, learning, links, results
+from diana.engine import columns, guard, learning, links, results
 from diana.engine.context import Context, Ended
 from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
 from diana.engine.events import JobsEnded, Run
@@ -12,7 +12,8 @@ from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SubgroupId, group_of
 from diana.model.indexset import IndexSet
 
-_UNSURE = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+_LEASE_OVER = frozenset({Outcome.LEASE_OVER})
+_UNSURE = _LEASE_OVER | {Outcome.UNKNOWN, Outcome.INTERRUPTED}
 
 
 # --- the LRM -----------------------------------------------------------------------------------------------
@@ -35,14 +36,16 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
             stale.append(at)
     if stale:
         core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
-    if custody.spec.on_crash == "rerun":
-        fresh = _repeat_unsure(core, custody, facts, fresh)
+    fresh = _repeat_unsure(core, custody, facts, fresh)
     if fresh:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
         core.totals.runs.told(key, [facts.indices[at] for at in fresh])
         _learn(core, custody, facts, fresh)
-        _flush_soon(core, custody, buffer)
+        if guard.ended(core, custody, facts, fresh):
+            flush(core, key)
+        else:
+            _flush_soon(core, custody, buffer)
 
 
 def void(core: Context, custody: Custody, indices: IndexSet) -> None:
@@ -61,8 +64,7 @@ def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> 
     errors = [JobError(index, error) for index in indices if index not in custody.cancelled]
     facts = columns.never_ran(core.site, indices, attempts, outcomes, 0, errors, core.now)
     rows = list(range(len(indices)))
-    if custody.spec.on_crash == "rerun":
-        rows = _repeat_unsure(core, custody, facts, rows)
+    rows = _repeat_unsure(core, custody, facts, rows)
     if rows:
         buffer = core.ended.setdefault(custody.key, Ended())
         buffer.facts.append(columns.pick(facts, rows))
@@ -89,8 +91,12 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
-    """on_crash = rerun: outcomes nobody knows are tried again as a new attempt; the other rows remain."""
-    again = [at for at in fresh if facts.outcomes[at] in _UNSURE and facts.indices[at] not in custody.cancelled]
+    """on_crash = rerun: outcomes nobody knows are tried again as a new attempt, and always what ended with its lease;
+    the other rows remain."""
+    if custody.spec.on_crash == custody.spec.on_site_lost == "hold":
+        return fresh
+    kinds = _UNSURE if custody.spec.on_crash == "rerun" else _LEASE_OVER
+    again = [at for at in fresh if facts.outcomes[at] in kinds and facts.indices[at] not in custody.cancelled]
     if not again:
         return fresh
     picked = columns.pick(facts, again)
@@ -139,7 +145,9 @@ def flush(core: Context, key: CustodyKey) -> None:
 def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
     """Pending jobs whose inputs cannot be had."""
     core.requeue.add(custody.key)
-    _ended(core, custody, results.Ends(columns.staging_failed(core.site, indices, error, core.now)))
+    facts = columns.staging_failed(core.site, indices, error, core.now)
+    guard.ended(core, custody, facts, list(range(len(indices))), ran=False)
+    _ended(core, custody, results.Ends(facts))
     close_if_over(core, custody)
 
 
@@ -200,7 +208,8 @@ def send_result(core: Context, custody: Custody, batch: int) -> None:
     core.back_off(("result", custody.subgroup, str(custody.epoch), str(batch)))
     key = facts_key(custody.subgroup, custody.epoch, batch)
     out = custody.outgoing[batch]
-    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged, out.revoked))
+    state = core.state
+    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged, out.revoked, state.db_uuid, state.seq))
 
 
 def close_if_over(core: Context, custody: Custody) -> None:

@@ -6,10 +6,13 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from diana.engine import fold_custody
+from diana.engine import fold_custody, fold_recovery
 from diana.engine import records as r
+from diana.engine.lease_records import PartDisowned, PartDropped
+from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported
 from diana.engine.state import (
     Custody,
+    Disowned,
     Group,
     Machine,
     Moving,
@@ -29,6 +32,8 @@ SKIPPED_GROUPS = 1_000_000
 """Group numbers left out after a restore."""
 REMEMBERED = 64
 """Placements per group remembered after they were taken back."""
+MOST_FORMER = 16
+"""db_uuids of a peer that are remembered beside its present one."""
 FULL_DECISIONS = 32
 """Decisions per group kept with their tables; of older ones what was planned stays."""
 
@@ -37,6 +42,34 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
     """Change `state` by one record of the site `home`."""
     state.seq += 1
     match record:
+        # First what comes most often: cases are tried in order.
+        case (
+            r.RunsEnded()
+            | r.RunsStarted()
+            | r.BatchAcked()
+            | r.CustodyTaken()
+            | r.CustodyRunnable()
+            | r.CustodyDropped()
+            | r.CustodyClosed()
+            | r.TombstoneExpired()
+            | r.ControlTaken()
+            | r.RunsVoided()
+            | r.RunsRepeated()
+        ):
+            fold_custody.in_custody(state, record, home)
+        case (
+            r.ResultAccepted()
+            | r.TransferCommitted()
+            | r.CommitAcked()
+            | r.TakenBack()
+            | r.PartUnreachable()
+            | PartDisowned()
+            | r.ResultStale()
+            | r.OutputsGathered()
+            | r.ControlIssued()
+            | r.ControlAcked()
+        ):
+            _at_origin(state, record)
         case r.Opened():
             _opened(state, record)
         case r.SettingsChanged():
@@ -55,7 +88,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.datasets.pop(record.name, None)
             state.produced.pop(record.name, None)
         case r.PeerSeen():
-            state.peers[record.site] = PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq)
+            state.peers[record.site] = _peer_seen(state.peers.get(record.site), record)
         case r.LinksRecorded():
             _links_recorded(state, record)
         case r.ContactsLearned():
@@ -99,35 +132,16 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.state, group.closed_s = record.state, record.at_s
             _compare(state, group)
             group.note = record.note or group.note
+        case PartDropped():
+            dropped = state.disowned[record.site]
+            del dropped[record.subgroup]
+            if not dropped:
+                del state.disowned[record.site]
         case r.GroupExpired():
             group = state.groups.pop(record.group)
             state.keys.pop(f"{group.owner} {group.key}", None)
-        case (
-            r.TransferCommitted()
-            | r.CommitAcked()
-            | r.TakenBack()
-            | r.PartUnreachable()
-            | r.ResultAccepted()
-            | r.ResultStale()
-            | r.OutputsGathered()
-            | r.ControlIssued()
-            | r.ControlAcked()
-        ):
-            _at_origin(state, record)
-        case (
-            r.CustodyTaken()
-            | r.CustodyRunnable()
-            | r.CustodyDropped()
-            | r.CustodyClosed()
-            | r.TombstoneExpired()
-            | r.ControlTaken()
-            | r.RunsStarted()
-            | r.RunsVoided()
-            | r.RunsRepeated()
-            | r.RunsEnded()
-            | r.BatchAcked()
-        ):
-            fold_custody.in_custody(state, record, home)
+        case PartReported() | PeerReported() | HoldLifted():
+            fold_recovery.recover(state, record, home)
         case _:
             assert_never(record)
 
@@ -148,7 +162,9 @@ def _opened(state: SiteState, record: r.Opened) -> None:
 def _hold_everything(state: SiteState, reason: str) -> None:
     """What is not over may have gone on since the backup: nothing of it is started or placed by itself."""
     # Ids given since the backup may stand at peers and in users' notes.
+    state.forgotten = (*state.forgotten, (state.next_group, state.next_group + SKIPPED_GROUPS))
     state.next_group += SKIPPED_GROUPS
+    state.recovering, state.reported = True, dict.fromkeys(state.peers, False)
     for custody in state.custodies.values():
         custody.on_hold = True
     for group in state.groups.values():
@@ -205,6 +221,8 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
         max_parallel=part.max_parallel,
         attempt_base=part.attempt_base,
         exported=part.exported,
+        room=part.room,
+        unguarded=part.unguarded,
         decision=len(group.decisions) - 1,
         db_uuid=state.db_uuid if at_home else "",
         acked=at_home,
@@ -224,6 +242,8 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
             max_parallel=part.max_parallel,
             attempt_base=part.attempt_base,
             exported=part.exported,
+            raised=part.room > 0,
+            unguarded=part.unguarded,
             runnable=True,
             pending=part.indices,
         )
@@ -231,7 +251,7 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
 
 def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
     _not_moving(group, record.indices)
-    group.moving = (*group.moving, Moving(record.indices, record.to, record.why))
+    group.moving = (*group.moving, Moving(record.indices, record.to, record.why, record.room))
     if record.exported:
         group.exported = group.exported | record.indices
 
@@ -239,7 +259,7 @@ def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
 def _not_moving(group: Group, indices: IndexSet) -> None:
     """No order stands for them any more."""
     if group.moving:
-        left = (Moving(m.indices - indices, m.to, m.why) for m in group.moving)
+        left = (Moving(m.indices - indices, m.to, m.why, m.room) for m in group.moving)
         group.moving = tuple(m for m in left if m.indices)
 
 
@@ -269,6 +289,7 @@ _OriginRecord = (
     | r.CommitAcked
     | r.TakenBack
     | r.PartUnreachable
+    | PartDisowned
     | r.ResultAccepted
     | r.ResultStale
     | r.OutputsGathered
@@ -281,7 +302,8 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
     group = state.groups[group_of(record.subgroup)]
     if isinstance(record, r.ResultStale):
         group.stale_results += record.jobs
-        past = group.past[record.subgroup]
+        # What is left of a part that was placed anew stays a part.
+        past = group.subgroups.get(record.subgroup) or group.past[record.subgroup]
         past.batches = past.batches | IndexSet.span(record.batch, record.batch + 1)
         return
     if isinstance(record, r.OutputsGathered):
@@ -309,6 +331,8 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             _remember(group, subgroup)
         case r.PartUnreachable():
             subgroup.unreachable = record.reason
+        case PartDisowned():
+            _part_disowned(state, group, subgroup, record)
         case r.ControlIssued():
             subgroup.control_seq = record.control_seq
             subgroup.cancelling, subgroup.holding = record.cancel, record.hold
@@ -317,10 +341,41 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():
             _result_accepted(group, subgroup, record)
+            _heard(state, subgroup.site, record)
             if record.took:
                 state.work_times.add(group.template, group.owner, record.took)
             if record.done and group.spec.outputs.collect and subgroup.indices.bounds[:1] != (group.jobs,):
                 state.output_sizes.add(group.outputs_key, group.owner, len(record.done), record.output_bytes)
+
+
+def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: PartDisowned) -> None:
+    lost = record.indices
+    old = Disowned(subgroup.epoch, subgroup.control_seq, subgroup.cancelling, subgroup.recalled)
+    state.disowned.setdefault(subgroup.site, {})[subgroup.part] = old
+    group.unplaced = group.unplaced | lost
+    group.holding = group.holding | record.held
+    group.retried = group.retried | lost
+    group.attempts = max(group.attempts, subgroup.attempt_base + 1)
+    subgroup.indices, subgroup.disowned = subgroup.indices - lost, subgroup.disowned | lost
+    subgroup.cancelling = subgroup.cancelling - lost
+    subgroup.recalled = subgroup.recalled - lost
+    if not subgroup.indices and not subgroup.superseded:
+        _remember(group, subgroup)
+
+
+def _heard(state: SiteState, site: SiteId, record: r.ResultAccepted) -> None:
+    """Its journal was that long: it comes back with less only if an older copy was put back."""
+    known = state.peers.get(site)
+    if known is not None and known.db_uuid == record.db_uuid and known.seq < record.seq:
+        state.peers[site] = PeerMemory(known.db_uuid, known.generation, known.boot_nonce, record.seq, known.former)
+
+
+def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
+    former = known.former if known is not None else ()
+    if known is not None and known.db_uuid != record.db_uuid:
+        others = tuple(db_uuid for db_uuid in former if db_uuid not in (known.db_uuid, record.db_uuid))
+        former = (*others, known.db_uuid)[-MOST_FORMER:]
+    return PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq, former)
 
 
 def _remember(group: Group, subgroup: Subgroup) -> None:

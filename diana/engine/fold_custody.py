@@ -40,13 +40,16 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
                 max_parallel=record.max_parallel,
                 attempt_base=record.attempt_base,
                 exported=record.exported,
+                raised=record.raised,
+                unguarded=record.unguarded,
             )
             return
         case r.CustodyDropped() | r.CustodyClosed():
             custody = state.custodies.pop(key)
             done = isinstance(record, r.CustodyClosed)
             if custody.origin != home:
-                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin)
+                told = custody.indices if done else IndexSet()
+                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin, told)
             return
         case r.TombstoneExpired():
             del state.tombstones[key]
@@ -105,4 +108,5 @@ def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
             has_outputs=record.has_outputs,
             bytes_staged=record.bytes_staged,
             revoked=record.revoked,
+            ended=record.ended,
         )

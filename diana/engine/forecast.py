@@ -12,6 +12,7 @@ from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
 from diana.policy import forecast
+from diana.policy.migration import RAISE
 
 
 class Wait(NamedTuple):
@@ -36,8 +37,8 @@ def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
     when its own is through, and its first job starts when there is room for it.
     """
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs)
-    slots, given_s = _slots(core)
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE if asked.raised else 0.0)
+    slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
     lanes = core.workers.lanes(asked.processors)
     # Processors left over beside the last lane serve nobody of this group.
@@ -55,7 +56,7 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     """(custody, demoted) -> seconds until its next job starts, by the order in which jobs would start if nothing more
     came; inf: not foreseen. Every one that is to come is kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
-    slots, ahead_s = _slots(core)
+    slots, ahead_s = slots_of(core)
     there = core.workers.there()
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
@@ -74,13 +75,13 @@ def learn(core: Context, arrived: CustodyKey) -> None:
         return
     if not core.predictions.sample_due(arrived, core.now):
         return
-    slots, given_s = _slots(core)
+    slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
     ahead_s = max(0.0, given_s + core.queues.work_before_s(entry) - own_s)
     core.predictions.predicted(arrived, slots.starts_s(entry.processors, ahead_s), core.now)
 
 
-def _slots(core: Context) -> tuple[forecast.Slots, float]:
+def slots_of(core: Context) -> tuple[forecast.Slots, float]:
     """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
     held = load.held(core)
     free = core.workers.slots() - sum(width for _, width in held.ends)

@@ -4,12 +4,24 @@ learns; `membership/` spreads it beyond the streams at hand."""
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import custody, handover, ledger, links, littles, load, machines
+from diana.engine import (
+    custody,
+    handover,
+    leases,
+    ledger,
+    links,
+    littles,
+    load,
+    machines,
+    pulling,
+    recovery,
+    renewing,
+    surplus,
+)
 from diana.engine.context import Context
 from diana.engine.membership import active, learning, spreading, suspicion
 from diana.engine.membership.learning import MAX_NAMED_DATASETS
 from diana.engine.messages import Hello, LinkEstimate, Summary
-from diana.engine.records import PeerSeen
 from diana.engine.state import Step
 from diana.model.ids import SiteId
 
@@ -29,7 +41,10 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     if site == core.site:
         core.warn("a peer calls itself by this site's name")
         return
-    _remember(core, hello)
+    wrong = recovery.judge(core, hello)
+    if wrong:
+        # What was committed there can no longer be relied on.
+        _distrust(core, site, f"{site} {wrong} than the one that took this work")
     members = core.members
     if site not in core.view.peers:
         learning.joined(core, site)
@@ -41,43 +56,14 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     suspicion.alive_again(core, peer)
     active.met(core, site)
     core.roster.touch(hello.site)
+    recovery.greet(core, site)
     peer.loose_said = peer.loose
     core.send(site, summary(core, links.told_always(core), loose=peer.loose))
     handover.resend_all(core, site)
     custody.say_again(core, site)
+    leases.disown(core, site)
+    renewing.on_peer_up(core, site)
     core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
-
-
-def _remember(core: Context, hello: Hello) -> None:
-    """Notice a database that was lost or put back: what was committed there can no longer be relied on."""
-    known = core.state.peers.get(hello.site)
-    if known is not None:
-        if (hello.db_uuid, hello.generation, hello.boot_nonce) == (known.db_uuid, known.generation, known.boot_nonce):
-            return
-        what = ""
-        if hello.db_uuid != known.db_uuid:
-            what = "has another database"
-        elif hello.generation <= known.generation or hello.seq < max(known.seq, _heard_seq(core, hello)):
-            what = "came back with an older database"
-        if what:
-            _distrust(core, hello.site, f"{hello.site} {what} than the one that took this work")
-    core.persist(
-        PeerSeen(
-            site=hello.site,
-            db_uuid=hello.db_uuid,
-            generation=hello.generation,
-            boot_nonce=hello.boot_nonce,
-            seq=hello.seq,
-        )
-    )
-
-
-def _heard_seq(core: Context, hello: Hello) -> int:
-    """What the peer's last summary said of its journal, if it was the same database."""
-    peer = core.view.peers.get(hello.site)
-    if peer is None or peer.summary is None or peer.hello is None:
-        return 0
-    return peer.summary.seq if peer.hello.db_uuid == hello.db_uuid else 0
 
 
 def _distrust(core: Context, site: SiteId, reason: str) -> None:
@@ -124,6 +110,8 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
         members.hears_all[sender] = message.members
     else:
         members.hears_all.pop(sender, None)
+    if peer.hello is not None:
+        recovery.heard(core, sender, peer.hello.db_uuid, message.seq)
     ledger.compare(core, sender, message.ledger)
     if message.links:
         links.heard(core, sender, message.links)
@@ -179,6 +167,8 @@ def tell_all(core: Context) -> None:
     spreading.tell_own(core, summary(core, links.told_now(core)))
     spreading.others(core)
     custody.tell_progress(core)
+    pulling.look(core)
+    surplus.look(core)
     littles.export(core)
 
 

@@ -3,7 +3,7 @@ side's copy is inert until `TransferCommitted` is durable here."""
 
 from __future__ import annotations
 
-from diana.engine import results
+from diana.engine import leases, recovery, results
 from diana.engine.context import Context
 from diana.engine.messages import (
     Abort,
@@ -64,6 +64,8 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
             max_parallel=subgroup.max_parallel,
             attempt_base=subgroup.attempt_base,
             exported=subgroup.exported,
+            unguarded=subgroup.unguarded,
+            room=subgroup.room,
         ),
     )
 
@@ -84,6 +86,8 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
     if origin_of(group_of(message.subgroup)) != core.site:
         core.warn(f"{sender} reports to {core.site} of {message.subgroup}, which is another site's")
         return
+    if leases.on_answer(core, sender, message):
+        return
     found = find(core, message.subgroup)
     if found is None or found[1].epoch != message.epoch:
         _about_nothing_current(core, sender, message)
@@ -95,13 +99,16 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
         return
     match message:
         case Prepared():
-            _prepared(core, subgroup, message)
+            _prepared(core, group, subgroup, message)
         case Refused():
             if subgroup.step is Step.OFFERED:
                 core.avoid.setdefault(group.group, {})[sender] = core.now + REFUSED_S
                 take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
         case Aborted():
-            if subgroup.acked:
+            recovery.heard(core, sender, message.db_uuid, message.seq)
+            if subgroup.step is Step.COMMITTED and message.db_uuid not in ("", subgroup.db_uuid):
+                core.warn(f"{sender} dropped {message.subgroup} in another database than took it")
+            elif subgroup.acked:
                 core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
             else:
                 take_back(core, group, subgroup, f"{sender} dropped the offer")
@@ -113,6 +120,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
         case Lost():
             _lost(core, group, subgroup, message)
         case Progress():
+            recovery.heard(core, sender, message.db_uuid, message.seq)
             results.on_progress(core, group, message)
         case Result():
             if subgroup.step is Step.COMMITTED:
@@ -129,10 +137,14 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
 
 def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
     """Late words of a transfer that was taken back, or of a group that expired."""
+    core.count("late_words")
     if isinstance(message, Prepared):
         core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
     elif isinstance(message, Result):
         group = core.state.groups.get(group_of(message.subgroup))
+        if group is None and recovery.forgotten(core, group_of(message.subgroup)):
+            core.count("results_of_forgotten_groups")
+            return
         if group is not None and not _put_aside(core, group, sender, message):
             return
         ack = ResultAck(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, outputs_taken=True)
@@ -153,10 +165,14 @@ def _put_aside(core: Context, group: Group, sender: SiteId, message: Result) -> 
     return True
 
 
-def _prepared(core: Context, subgroup: Subgroup, message: Prepared) -> None:
+def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared) -> None:
     if subgroup.step is Step.OFFERED:
+        if subgroup.unreachable:
+            # This store was put back: first its destination tells what it holds.
+            return
         core.persist(TransferCommitted(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=message.db_uuid))
         _rests_on(core, subgroup.site, message)
+        leases.committed(core, group, subgroup)
         core.settle(("offer", subgroup.part))
         core.timers.cancel(("offer-over", subgroup.part))
         _send_commit(core, subgroup)

@@ -22,8 +22,8 @@ class Line:
         """Per custody (since, jobs), first come first: jobs arrive many at a time, so lots are few."""
         self._jobs: dict[CustodyKey, int] = {}
 
-    def note(self, key: CustodyKey, jobs: int, now: float) -> None:
-        """So many of the custody's jobs are queued now."""
+    def note(self, key: CustodyKey, jobs: int, now: float) -> int:
+        """So many of the custody's jobs are queued now; gives how many more than before."""
         had = self._jobs.get(key, 0)
         if jobs > had:
             self._lots.setdefault(key, deque()).append((now, jobs - had))
@@ -34,6 +34,7 @@ class Line:
             self._jobs[key] = jobs
         elif had:
             del self._jobs[key], self._lots[key]
+        return jobs - had
 
     def _take(self, key: CustodyKey, jobs: int, now: float) -> float:
         """The waits of the first `jobs` of the custody, together."""

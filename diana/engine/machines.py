@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine import datasets, execution, outputs
+from diana.engine import datasets, execution, outputs, renewing
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
@@ -54,6 +54,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
         core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes, identity=identity))
     core.workers.ready(name, event.session, event.memory_bytes, core.now)
     core.timers.cancel(("machine", name))
+    core.inventoried.add(name)
     _reconcile(core, name, event.known)
     _adopt(core, name, event.known)
     stray = [run for run in event.known if not _runs(core, run)]
@@ -123,6 +124,7 @@ def _adopt(core: Context, name: str, known: tuple[Run, ...]) -> None:
         custody = core.state.custodies[key]
         if not custody.runnable:
             core.persist(CustodyRunnable(subgroup=key[0], epoch=key[1]))
+            renewing.committed(core, custody)
         core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=IndexSet.of(found[key]), worker=name))
         core.requeue.add(key)
 

@@ -66,7 +66,8 @@ class Manifest:
             line = self._not_in_dataset(ref)
             if line:
                 return line
-        likely = sorted({near for ref in self.missing[:3] for near in nearest(self._core, dataset_of(ref))})
+        named = {dataset_of(ref) for ref in self.missing[:3]}
+        likely = sorted({near for name in named for near in nearest(self._core, name)} - named)
         hint = f"did you mean {' or '.join(likely[:3])}? else " if likely else ""
         names = _some([ref.partition(":")[2] for ref in self.missing])
         sites = ", ".join(self._asked)

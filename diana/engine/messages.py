@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.lease_messages import Renew, Renewed
+from diana.engine.migration_messages import RoomGrant, RoomRequest, Surplus
+from diana.engine.recovery_messages import Holdings, Met
 from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
@@ -145,6 +148,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which stretch of the asker's refs these are, from 0; the next is asked when this one was answered."""
     urls: tuple[str, ...] = ()
     """What the jobs read by URL (`model/urls.py`, `beginnings`)."""
+    raised: bool = False
+    """They would come from a congested site, and stand one level higher (section IX)."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
@@ -254,6 +259,10 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts its jobs may have used elsewhere: theirs here count on from there."""
     exported: bool = False
     """They come from a congested site, and are not let go again."""
+    room: int = 0
+    """Kept for them by the receiver (RoomGrant): there they stand one level higher. 0: none."""
+    unguarded: bool = False
+    """To be run however many fail at once: their failures are their own, or nobody else takes them."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,6 +311,9 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 
     subgroup: SubgroupId
     epoch: int
+    db_uuid: str = ""
+    """Where it stands: one in another database frees nothing that was committed to this one."""
+    seq: int = 0
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):
@@ -332,6 +344,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Theirs."""
     note: str = ""
     """Why its jobs wait for their inputs longer than they should; one line."""
+    stopped: str = ""
+    """Why no more of them start there, for too many failed at once: they are to be called back. Empty: they start."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in the destination's journal, as in Prepared."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -347,6 +364,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Recalled jobs that had not started: this epoch never starts them, the origin has them again."""
     bytes_staged: int = 0
     """Input bytes brought to the site since the last batch."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in the destination's journal, as in Prepared."""
 
 
 class ResultAck(msgspec.Struct, frozen=True, kw_only=True):
@@ -416,5 +436,12 @@ Message = (
     | ControlAck
     | QueueRequest
     | QueueReport
+    | Met
+    | Holdings
+    | Surplus
+    | RoomRequest
+    | RoomGrant
+    | Renew
+    | Renewed
 )
 """What `Send` carries and `Received` brings."""

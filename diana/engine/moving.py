@@ -40,11 +40,23 @@ def move(core: Context, event: MoveJobs) -> None:
 
 
 def order(
-    core: Context, group: Group, parts: list[tuple[Subgroup, IndexSet]], waiting: IndexSet, to: SiteId, why: str
+    core: Context,
+    group: Group,
+    parts: list[tuple[Subgroup, IndexSet]],
+    waiting: IndexSet,
+    to: SiteId,
+    why: str,
+    *,
+    exported: bool = False,
+    room: int = 0,
+    gain_s: float = 0.0,
 ) -> None:
-    """Call back what has not started of these parts, and place it, and `waiting` too, at that site."""
+    """Call back what has not started of these parts, and place it, and `waiting` too, at that site. `exported`: a
+    congested site lets them go, this once; `room`: that the site keeps for them; `gain_s`: what that is to save."""
     indices = IndexSet.union([waiting, *(some for _, some in parts)])
-    core.persist(JobsMoved(group=group.group, indices=indices, to=to, why=why))
+    core.persist(
+        JobsMoved(group=group.group, indices=indices, to=to, why=why, exported=exported, room=room, gain_s=gain_s)
+    )
     for subgroup, some in parts:
         control.recall(core, group, subgroup, some, f"moved to {to}")
     if waiting:
@@ -92,6 +104,11 @@ def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
         if one.to and (some := waiting & one.indices):
             return some, one.to
     return waiting, None
+
+
+def room_for(group: Group, indices: IndexSet) -> int:
+    """That the site they are to go to keeps for them; 0: none."""
+    return next((one.room for one in group.moving if indices.issubset(one.indices)), 0)
 
 
 def told(group: Group, indices: IndexSet, reason: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from diana.engine import records as r
+from diana.engine.lease_records import PartDisowned
+from diana.engine.recovery_records import PartReported
 from diana.engine.state import CustodyKey, Group, SiteState, Subgroup
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 
@@ -40,7 +42,12 @@ class Parties:
             case r.GroupPlaced():
                 for placed in record.parts:
                     self._look_at(placed.subgroup)
-            case r.TakenBack() | r.ResultAccepted():
+            case r.TakenBack() | r.ResultAccepted() | PartDisowned():
+                self._look_at(record.subgroup)
+            case PartReported():
+                # It may have taken jobs from any other part, or ended it.
+                for part in self._state.groups[group_of(record.subgroup)].subgroups:
+                    self._look_at(part)
                 self._look_at(record.subgroup)
             case r.CustodyTaken():
                 self._take((record.subgroup, record.epoch))
@@ -54,11 +61,12 @@ class Parties:
         found = []
         for part in _of(self._handed, site):
             group = self._state.groups.get(group_of(part))
-            if group is None:
-                # Expired while its site was given up.
+            subgroup = group.subgroups.get(part) if group is not None else None
+            if group is None or subgroup is None:
+                # Expired while its site was given up, or other parts have its jobs after a restore.
                 _discard(self._handed, self._where.pop(part), part)
             else:
-                found.append((group, group.subgroups[part]))
+                found.append((group, subgroup))
         return sorted(found, key=lambda pair: (pair[0].group, pair[1].epoch))
 
     def taken_from(self, site: SiteId | None) -> list[CustodyKey]:

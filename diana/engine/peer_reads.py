@@ -15,6 +15,8 @@ def peers(core: Context) -> Peers:
         tuple(_peer(core, site) for site in sorted(core.view.peers)),
         tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
         tuple((site, note) for site in sorted(core.members.twins) if (note := twins.note(core, site))),
+        nonsense=core.counters.get("nonsense", 0),
+        late_words=core.counters.get("late_words", 0),
     )
 
 

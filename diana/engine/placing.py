@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import candidates, handover, judging, learning, moving, staging
+from diana.engine import candidates, guard, handover, judging, learning, migrating, moving, pulling, rooms, staging
 from diana.engine.accepting import accept
 from diana.engine.context import Context
 from diana.engine.draft import Draft, parallel_left
@@ -17,7 +17,7 @@ from diana.engine.manifest import Manifest
 from diana.engine.records import GroupPlaced, Part
 from diana.engine.state import Group
 from diana.model.decision import Decision, SiteCost
-from diana.model.ids import subgroup_id
+from diana.model.ids import SiteId, subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
 from diana.policy import splitting
@@ -31,6 +31,10 @@ RETRY_S = 5.0
 
 def decide(core: Context, draft: Draft) -> None:
     del core.drafts[draft.number]
+    if draft.export is not None:
+        core.timers.cancel(("quotes", str(draft.number)))
+        migrating.decide(core, draft)
+        return
     if draft.group:
         core.drafted.discard(draft.group)
     core.timers.cancel(("quotes", str(draft.number)))
@@ -57,7 +61,7 @@ def decide(core: Context, draft: Draft) -> None:
         _give_up(core, draft, group, Refusal(code="usage", text=manifest.missing_line()))
         return
     parallel = parallel_left(group, draft.spec)
-    plan = _plan(core, draft, indices, manifest, parallel)
+    plan = _guarded_plan(core, draft, indices, manifest, parallel)
     if draft.submit and draft.submit.plan_only:
         body = DecisionMade(plan.decision) if plan.parts else _unplaceable(plan, draft.spec)
         core.reply(Reply(draft.submit.request, body))
@@ -68,7 +72,22 @@ def decide(core: Context, draft: Draft) -> None:
     else:
         # What finds no room under max_parallel now is placed when a part is over.
         parts = plan.parts[:parallel] if draft.spec.max_parallel else plan.parts
-        _place(core, group or accept(core, draft), plan.decision, parts, manifest)
+        _place(core, group or accept(core, draft), plan.decision, parts, manifest, unguarded=draft.unguarded)
+
+
+def _guarded_plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, parallel: int) -> splitting.Plan:
+    """Without the sites that failed the group, unless that is its own fault or leaves nobody."""
+    why = pulling.broken(core, draft.group)
+    draft.unguarded = bool(why)
+    plan = _plan(core, draft, indices, manifest, parallel)
+    if not plan.parts and not why and (why := pulling.lets_go(core, draft)):
+        draft.unguarded = True
+        plan = _plan(core, draft, indices, manifest, parallel)
+    if not why or not plan.parts:
+        return plan
+    return msgspec.structs.replace(
+        plan, decision=msgspec.structs.replace(plan.decision, reason=f"{plan.decision.reason} ({why})")
+    )
 
 
 def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, parallel: int) -> splitting.Plan:
@@ -133,8 +152,15 @@ def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal)
 
 
 def _place(
-    core: Context, group: Group, decision: Decision, chosen: tuple[splitting.PlacedPart, ...], manifest: Manifest
+    core: Context,
+    group: Group,
+    decision: Decision,
+    chosen: tuple[splitting.PlacedPart, ...],
+    manifest: Manifest,
+    *,
+    unguarded: bool,
 ) -> None:
+    broken = unguarded and bool(pulling.broken(core, group.group))
     parallel = parallel_left(group, group.spec) if group.spec.max_parallel else 0
     pieces = [(p.site, some) for p in chosen for some in _by_export(group, p.indices)]
     shares = allot(parallel, [len(indices) for _, indices in pieces])
@@ -153,6 +179,8 @@ def _place(
                 max_parallel=share,
                 attempt_base=group.attempt_base(indices),
                 exported=indices.issubset(group.exported),
+                room=_room(core, group, site, indices),
+                unguarded=broken or (unguarded and guard.shuns(core, group.group, site)),
             )
         )
     core.waiting_notes.pop(group.group, None)
@@ -165,6 +193,15 @@ def _place(
         else:
             handover.offer(core, group, group.subgroups[part.subgroup])
     core.notify(group.group)
+
+
+def _room(core: Context, group: Group, site: SiteId, indices: IndexSet) -> int:
+    """Kept for them at the site, and at home taken with this."""
+    room = moving.room_for(group, indices)
+    processors = len(indices) * group.spec.resources.processors
+    if room and site == core.site and not rooms.take(core, site, room, processors):
+        return 0
+    return room
 
 
 def _by_export(group: Group, indices: IndexSet) -> list[IndexSet]:

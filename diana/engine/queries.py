@@ -144,6 +144,7 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         waiting=tuple(rows),
         outcomes=outcomes(group),
         predicted_s=predicted_s(group),
+        stays=() if group.state else core.migration.kept.get(group.group, ()),
     )
 
 

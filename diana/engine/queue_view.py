@@ -7,7 +7,7 @@ from math import floor, inf
 
 import msgspec
 
-from diana.engine import forecast, load, machines
+from diana.engine import forecast, load, machines, recovery
 from diana.engine.context import Context
 from diana.engine.littles import check
 from diana.engine.queues import Standing
@@ -147,7 +147,7 @@ def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
         absent = machines.absent(core, custody)
         claimed = len(custody.running) - on_slots.get(key, 0) - sum(one.claimed for one in absent)
         notes = [(one.jobs, one.note) for one in absent]
-        for jobs, note in ((claimed, CLAIMED), *notes, (_held(core, custody), _held_by(custody))):
+        for jobs, note in ((claimed, CLAIMED), *notes, (_held(core, custody), _held_by(core, custody))):
             if jobs:
                 out.append(unranked(core.site, key[0], custody.owner, jobs, note))
     return out
@@ -158,10 +158,10 @@ def _held(core: Context, custody: Custody) -> int:
     return len(custody.pending if custody.runnable else custody.indices) - (entry.jobs if entry else 0)
 
 
-def _held_by(custody: Custody) -> str:
+def _held_by(core: Context, custody: Custody) -> str:
     if not custody.runnable:
         return "offered here and not committed yet"
-    return "restored from a backup: nothing starts" if custody.on_hold else "held until they are released"
+    return recovery.stays(core, custody) or "held until they are released"
 
 
 def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Waiting:

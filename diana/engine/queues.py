@@ -134,13 +134,13 @@ class Queues:
         """n: the user's queued jobs."""
         return self._users.jobs(user)
 
-    def prospect(self, user: str, processors: int, jobs: int) -> Prospect:
-        """If the user queued so many jobs now: what has no lower priority then, what is queued being re-prioritised as
-        at any arrival."""
+    def prospect(self, user: str, processors: int, jobs: int, offset: float = 0.0) -> Prospect:
+        """If the user queued so many jobs now, with a lasting offset: what has no lower priority then, what is queued
+        being re-prioritised as at any arrival."""
         settings = self._settings
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
-        mine = min(max(new - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
+        mine = min(max(new + offset - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
         return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING))
 
     def work_before_s(self, entry: Entry) -> float:

@@ -33,6 +33,8 @@ def quote(
     settings = core.state.settings
     obstacles = load.obstacles(core, asked, for_peer=for_peer, in_part=True)
     room, slots = load.room(core, asked), core.workers.slots()
+    # What was promised to others is as good as taken.
+    free_slots = max(0, load.free_slots(core) - core.migration.rooms.total(core.now))
     run = learned(core, asked)
     sane = core.workers.widest() >= asked.processors >= 1 and asked.jobs >= 1
     wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
@@ -42,7 +44,7 @@ def quote(
         rejected=obstacles[0].why if obstacles else "",
         near_miss=obstacles[0].mend if len(obstacles) == 1 else "",
         slots=slots,
-        free_slots=load.free_slots(core),
+        free_slots=free_slots,
         speed=settings.speed,
         work_ahead_s=load.work_ahead_s(core),
         files=held.found if held else (),
@@ -60,7 +62,7 @@ def quote(
         jobs_ahead=wait.jobs_ahead,
         priority=wait.priority,
         queued_jobs=load.queued_jobs(core),
-        busy_fraction=1.0 - load.free_slots(core) / slots if slots else 1.0,
+        busy_fraction=1.0 - free_slots / slots if slots else 1.0,
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import dependencies, moving, placing, quotes
+from diana.engine import dependencies, moving, placing, quotes, recovery
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
 from diana.engine.events import LookedUp
@@ -27,7 +27,7 @@ def replace(core: Context, group: Group) -> None:
     waiting = group.unplaced - group.holding
     if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
         return
-    if dependencies.waits(core, group):
+    if dependencies.waits(core, group) or recovery.unheard(core):
         return
     if group.group in core.drafted:
         return
@@ -72,9 +72,10 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     """All peers in a small grid; else those where it would end first by their summaries, and those that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
-    if draft.to is not None:
+    if draft.to is not None or draft.export is not None:
+        meant = {draft.to} if draft.export is None else {*draft.export.among, draft.export.site}
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
-        return sorted({draft.to, *holders} & core.view.peers.keys())
+        return sorted({*meant, *holders} & core.view.peers.keys())
     if len(core.view.peers) <= SMALL_GRID:
         alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
         some = alive if names else [site for site in alive if allowed(draft.spec, site)]

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine import dependencies, ledger, link_reads, load, machines, peer_reads, queries, staging
+from diana.engine import (
+    dependencies,
+    guard,
+    leases,
+    ledger,
+    link_reads,
+    load,
+    machines,
+    peer_reads,
+    queries,
+    staging,
+    stocktaking,
+)
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import Ask
@@ -95,7 +107,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         # The merge is no job of the user's; what was retried is another share's.
         if s.indices and s.indices.bounds[:1] != (group.jobs,)
     ]
-    unreachable = sum(s.open_jobs() for s in group.subgroups.values() if _out_of_reach(core, s))
+    unreachable = sum(s.open_jobs() for s in group.subgroups.values() if out_of_reach(core, s))
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)
     waits = sum(s.held for s in counted) + len(group.holding)
@@ -129,10 +141,11 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         level=best.level if best else "",
         priority=best.priority if best else 0.0,
         note=core.waiting_notes.get(group.group)
+        or stocktaking.note(core, group)
         or _unreachable_note(core, group)
-        or group.on_hold
         or dependencies.note(core, group)
         or _staging_note(core, group)
+        or guard.group_note(core, group)
         or group.note,
         after=group.after,
         dataset=group.spec.outputs.dataset,
@@ -163,10 +176,10 @@ def _state(core: Context, group: Group, running: int, unreachable: int, waits: i
 
 def _unreachable_note(core: Context, group: Group) -> str:
     open_parts = (s for s in group.subgroups.values() if s.open_jobs())
-    return next((why for s in open_parts if (why := _out_of_reach(core, s))), "")
+    return next((why for s in open_parts if (why := out_of_reach(core, s))), "")
 
 
-def _out_of_reach(core: Context, subgroup: Subgroup) -> str:
+def out_of_reach(core: Context, subgroup: Subgroup) -> str:
     """Why nobody can tell how its jobs fare (PROMISES 1.4 and 1.7); empty: their site is heard of. An offer needs no
     word here: it is taken back by itself."""
     if subgroup.unreachable or subgroup.site == core.site or subgroup.step is Step.OFFERED:
@@ -178,7 +191,8 @@ def _out_of_reach(core: Context, subgroup: Subgroup) -> str:
     age_s = core.now - peer.last_heard_s if peer is not None else core.now - core.started_at_s
     if age_s <= patience_s or (peer is not None and _standing(peer, age_s, patience_s) in ("alive", "suspect")):
         return ""
-    return f"{subgroup.site} was last heard of {age_s:.0f} s ago; its jobs there go on by themselves, or wait for it"
+    fate = leases.note(core, subgroup) or "its jobs there go on by themselves, or wait for it"
+    return f"{subgroup.site} was last heard of {age_s:.0f} s ago; {fate}"
 
 
 def _staging_note(core: Context, group: Group) -> str:
@@ -249,7 +263,7 @@ def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
         if subgroup.recalled & subgroup.indices:
             return "moving"
         return "holding" if subgroup.holding else "releasing"
-    if _out_of_reach(core, subgroup):
+    if out_of_reach(core, subgroup):
         return "unreachable"
     if subgroup.step is Step.OFFERED:
         return "offered"
@@ -273,7 +287,9 @@ def _home(core: Context) -> views.SiteView:
         bytes_per_s=-1.0,
         release=__version__,
         datasets=tuple(sorted(core.state.datasets)),
-        note=twins.note(core, core.site) or (f"drained: {core.state.drained}" if core.state.drained else ""),
+        note=twins.note(core, core.site)
+        or (f"drained: {core.state.drained}" if core.state.drained else "")
+        or guard.note(core, core.site),
         machines=machines.count(core),
     )
 
@@ -283,7 +299,7 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
         return f"banned: {ledger.why_banned(core, site)}"
     if two := twins.note(core, site):
         return two
-    return f"drained: {told.drained}" if told and told.drained else ""
+    return f"drained: {told.drained}" if told and told.drained else guard.note(core, site)
 
 
 def peer_view(core: Context, site: SiteId) -> views.SiteView:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.lease_records import LeaseRecord
 from diana.engine.messages import Authorisation
+from diana.engine.recovery_records import RecoveryRecord
 from diana.model.contact import KnownAt
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
@@ -89,6 +91,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_parallel: int = 0
     attempt_base: int = 0
     exported: bool = False
+    room: int = 0
+    """That the site keeps for them; 0: none."""
+    unguarded: bool = False
 
 
 class GroupPlaced(_OfGroup, frozen=True, kw_only=True):
@@ -143,6 +148,9 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """Outputs of those that were done."""
     revoked: IndexSet = IndexSet()
     """Recalled before they started: unplaced again."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Of another site's journal when it told."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -176,6 +184,10 @@ class JobsMoved(_OfGroup, frozen=True, kw_only=True):
     why: str
     exported: bool = False
     """From now on they have been exported, which happens once (section IX)."""
+    room: int = 0
+    """That `to` keeps for them; 0: none."""
+    gain_s: float = 0.0
+    """What the move is to save."""
 
 
 class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
@@ -239,6 +251,8 @@ class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
     max_parallel: int
     attempt_base: int = 0
     exported: bool = False
+    raised: bool = False
+    unguarded: bool = False
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
@@ -392,6 +406,7 @@ Record = (
     | CommitAcked
     | TakenBack
     | PartUnreachable
+    | LeaseRecord
     | ResultAccepted
     | ResultStale
     | OutputsGathered
@@ -426,6 +441,7 @@ Record = (
     | StatementKept
     | DrainChanged
     | InvitationNoted
+    | RecoveryRecord
 )
 
 

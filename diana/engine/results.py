@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine import learning, outputs
+from diana.engine import guard, learning, outputs
 from diana.engine.context import Context
 from diana.engine.effects import KeepFacts
 from diana.engine.messages import Progress, Result, ResultAck
-from diana.engine.records import JobsCancelled, ResultAccepted, facts_key
+from diana.engine.records import JobsCancelled, ResultAccepted, ResultStale, facts_key
 from diana.engine.state import Group, Subgroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import SubgroupId
@@ -32,17 +32,28 @@ class Ends(NamedTuple):
 def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:
     """From another site; told again until acknowledged."""
     batch = message.batch
+    if batch not in subgroup.batches and _disowned(subgroup, message):
+        jobs = len(message.facts.indices) + len(message.cancelled)
+        core.persist(ResultStale(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, jobs=jobs))
+        core.count("stale_results")
     if batch not in subgroup.batches:
         wrong = _nonsense(group, subgroup, message)
         if wrong:
             core.warn(f"{subgroup.site} reports of {subgroup.part}: {wrong}")
             return
         ends = Ends(message.facts, message.cancelled, message.revoked)
-        accept(core, group, subgroup, batch, ends, message.bytes_staged, keep=True)
+        told_by = (message.db_uuid, message.seq)
+        accept(core, group, subgroup, batch, ends, message.bytes_staged, keep=True, told_by=told_by)
         core.settle(("commit", subgroup.part))
     key = facts_key(subgroup.part, subgroup.epoch, batch)
     taken = key not in group.gathers and key not in group.not_gathered
     core.send(subgroup.site, ResultAck(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, outputs_taken=taken))
+
+
+def _disowned(subgroup: Subgroup, message: Result) -> bool:
+    """Whether it is about jobs that were placed anew since."""
+    named = IndexSet.of(message.facts.indices) | message.cancelled | message.revoked
+    return bool(named) and named.issubset(subgroup.disowned)
 
 
 def _nonsense(group: Group, subgroup: Subgroup, message: Result) -> str:
@@ -75,6 +86,7 @@ def accept(
     bytes_staged: int,
     *,
     keep: bool,
+    told_by: tuple[str, int] = ("", 0),
 ) -> None:
     """Make a batch's results the results of its jobs. `keep`: store the facts (at home they are stored already)."""
     facts = ends.facts
@@ -85,7 +97,8 @@ def accept(
     for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
         if outcome == Outcome.DONE:
             done.append(index)
-        elif outcome == Outcome.CANCELLED:
+        elif outcome in (Outcome.CANCELLED, Outcome.LEASE_OVER):
+            # Of those whose lease ended only cancelled ones are told: the others are tried again.
             stopped.append(index)
         elif outcome in _HELD:
             held.append(index)
@@ -113,9 +126,12 @@ def accept(
             took=_work(core, subgroup, facts),
             output_bytes=learning.left_bytes(facts, done),
             revoked=ends.revoked,
+            db_uuid=told_by[0],
+            seq=told_by[1],
         )
     )
     core.count("jobs_done", len(done))
+    guard.accepted(core, group, subgroup, facts)
     if facts.outputs:
         outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
     if ends.revoked:
@@ -163,3 +179,5 @@ def on_progress(core: Context, group: Group, message: Progress) -> None:
     if known is None or known.counter < message.counter:
         core.progress[SubgroupId(message.subgroup)] = message
         core.notify(group.group)
+        if message.stopped:
+            guard.on_stopped(core, group, group.subgroups[SubgroupId(message.subgroup)], message.stopped)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from diana.engine import dependencies, outputs, registering
+from diana.engine import dependencies, leases, outputs, reads, registering
 from diana.engine.context import Context
 from diana.engine.control import asked_of, ended, refuse
 from diana.engine.effects import Reply
 from diana.engine.events import RetryJobs
 from diana.engine.records import JobsRetried
-from diana.engine.state import Group
+from diana.engine.state import Group, Step
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from diana.policy.authorise import Action
@@ -21,24 +21,43 @@ def retry(core: Context, event: RetryJobs) -> None:
     if asked is None:
         return
     group, wanted = asked
+    if event.unreachable and event.indices is not None:
+        refuse(core, event, f"--unreachable is about all that a site has of a group; write {group.group} alone")
+        return
     kinds = [group.failed, *([group.held] if event.held else ()), *([group.cancelled] if event.cancelled else ())]
     again = IndexSet.union(kind.within(wanted) for kind in kinds)
     if event.indices is None:
         again = again | _merge_again(group, event)
     unfinished = group.not_gathered or not_registered(group)
-    if not again and not (event.indices is None and unfinished):
+    lost = _at_lost_sites(core, group, event)
+    if not again and not lost and not (event.indices is None and unfinished):
         refuse(core, event, _nothing(core, group, event))
         return
-    core.persist(JobsRetried(group=group.group, indices=again))
+    if again or not lost:
+        core.persist(JobsRetried(group=group.group, indices=again))
     core.waiting_notes.pop(group.group, None)
     core.avoid.pop(group.group, None)
+    core.guard.forget(group.group)
     outputs.begin_again(core, group)
     core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.count("jobs_retried", len(again))
     dependencies.changed(core, group)
-    core.reply(Reply(event.request, Ok(len(again))))
+    core.reply(Reply(event.request, Ok(len(again) + lost)))
     core.notify(group.group)
+
+
+def _at_lost_sites(core: Context, group: Group, event: RetryJobs) -> int:
+    """Placed anew, whatever becomes of them where they were (PROMISES 1.7); how many that concerns."""
+    count = 0
+    for _, subgroup in sorted(group.subgroups.items()) if event.unreachable else ():
+        why = reads.out_of_reach(core, subgroup)
+        if why and subgroup.site != core.site and subgroup.step is Step.COMMITTED:
+            reason = f"asked for by {event.principal.name}, as {subgroup.site} is out of reach"
+            count += leases.place_anew(core, group, subgroup, reason)
+            # It may be there, with another database.
+            leases.disown(core, subgroup.site)
+    return count
 
 
 def not_registered(group: Group) -> bool:
@@ -58,4 +77,6 @@ def _nothing(core: Context, group: Group, event: RetryJobs) -> str:
         return f"{group.group} has nothing to retry: it {waiting}"
     what = "" if event.indices is None else " among those named"
     more = [f"--{name} takes {name} ones too" for name in ("held", "cancelled") if not getattr(event, name)]
+    if not event.unreachable and any(reads.out_of_reach(core, s) for s in group.subgroups.values() if s.open_jobs()):
+        more.append("--unreachable takes those at sites out of reach too")
     return f"{group.group} has no {which} jobs{what} to retry: {'; '.join([ended(group), *more])}"

@@ -64,7 +64,8 @@ class Roster:
             self._name(site, peer.summary.datasets if peer and peer.here and peer.summary else ())
 
     def _name(self, site: SiteId, datasets: tuple[str, ...]) -> None:
-        old = self._datasets.get(site, ())
+        # A peer may name one twice.
+        old, datasets = self._datasets.get(site, ()), tuple(dict.fromkeys(datasets))
         if old == datasets:
             return
         for name in old:

@@ -50,6 +50,9 @@ class Subgroup(msgspec.Struct, kw_only=True):
     max_parallel: int = 0
     attempt_base: int = 0
     exported: bool = False
+    room: int = 0
+    unguarded: bool = False
+    """To be run there however many fail at once."""
     db_uuid: str = ""
     acked: bool = False
     """The destination said it is runnable there."""
@@ -78,6 +81,8 @@ class Subgroup(msgspec.Struct, kw_only=True):
     """Staged there for it, as told with its results."""
     superseded: IndexSet = IndexSet()
     """Were its jobs, and ended; placed anew since. No longer among `indices`."""
+    disowned: IndexSet = IndexSet()
+    """Were its jobs, and had no result when they were placed anew. No longer among `indices`."""
 
     def open_jobs(self) -> int:
         return len(self.indices) - self.finished
@@ -90,6 +95,16 @@ class Past(msgspec.Struct, kw_only=True):
     batches: IndexSet = IndexSet()
 
 
+class Disowned(msgspec.Struct, frozen=True):
+    """O: what a site may have still, and is to start no more."""
+
+    epoch: int
+    control_seq: int
+    """Of the standing order that says so."""
+    cancel: IndexSet
+    recall: IndexSet = IndexSet()
+
+
 class Moving(msgspec.Struct, frozen=True):
     """O: jobs that are called back, or have come back, to be placed anew."""
 
@@ -97,6 +112,8 @@ class Moving(msgspec.Struct, frozen=True):
     to: SiteId
     """Empty: wherever it is best."""
     why: str
+    room: int = 0
+    """That `to` keeps for them; 0: none."""
 
 
 class Group(msgspec.Struct, kw_only=True, dict=True):
@@ -198,6 +215,7 @@ class Outgoing(msgspec.Struct, kw_only=True):
     bytes_staged: int = 0
     revoked: IndexSet = IndexSet()
     acked: bool = False
+    ended: IndexSet = IndexSet()
 
 
 class Custody(msgspec.Struct, kw_only=True, dict=True):
@@ -217,6 +235,10 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     attempt_base: int = 0
     exported: bool = False
     """Came from a congested site, by its origin's word: not let go again."""
+    raised: bool = False
+    """Room was kept here for them: they stand one level higher (section IX)."""
+    unguarded: bool = False
+    """Started however many fail at once (`guard.py`)."""
     runnable: bool = False
     on_hold: bool = False
     """Restored from a backup: nothing starts."""
@@ -311,6 +333,8 @@ class Tombstone(msgspec.Struct, frozen=True):
     done: bool
     at_s: float
     origin: SiteId
+    indices: IndexSet = IndexSet()
+    """Jobs whose results were acknowledged."""
 
 
 class PeerMemory(msgspec.Struct, frozen=True):
@@ -319,6 +343,8 @@ class PeerMemory(msgspec.Struct, frozen=True):
     boot_nonce: str
     seq: int
     """The longest journal heard of."""
+    former: tuple[str, ...] = ()
+    """db_uuids it had before this one, the latest last: whoever comes back with one of them is an older copy."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -365,12 +391,20 @@ class SiteState(msgspec.Struct, kw_only=True):
     """O: of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
     """O: of predicted ends."""
+    disowned: dict[SiteId, dict[SubgroupId, Disowned]] = {}
+    """O: placed anew, and its old site has not said yet that it starts none of it (`leases.py`)."""
     registers: dict[SiteId, Register] = {}
     """Of the sites this one is the witness of (`witness.py`)."""
     ledger: dict[str, Signed] = {}
     """What the VO's signers said, by what it is about: the newest."""
     invitations: dict[str, Invitation] = {}
     """That this site gave out, by their ids."""
+    reported: dict[SiteId, bool] = {}
+    """O: since this store was put back, who has told what it holds (True), and who is waited for (False)."""
+    recovering: bool = False
+    """The store was put back once; whoever was not asked since is."""
+    forgotten: tuple[tuple[int, int], ...] = ()
+    """Group numbers, from and up to, that may have been given out since it was copied."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
 

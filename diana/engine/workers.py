@@ -7,7 +7,7 @@ one, never by all of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from diana.model.ids import MAIN_MACHINE
 EXPECTED_BACK_S = 60.0
 """A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
 restart of anything does not make work go elsewhere; it is given nothing all the same."""
+
+NO_CAPS: Mapping[str, int] = {}
 
 _Key = tuple[int, int, str]
 """(- free processors, - room for jobs, name): most free first."""
@@ -189,9 +191,12 @@ class Workers:
         self._runs.touched |= self._served
         self._served = {}
 
-    def share_out(self, want: Want, jobs: int, spared: str = "", behind: int = 0) -> dict[str, int]:
+    def share_out(
+        self, want: Want, jobs: int, spared: str = "", behind: int = 0, caps: Mapping[str, int] = NO_CAPS
+    ) -> dict[str, int]:
         """Machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors are free,
-        then, for jobs of one processor, to where most may wait; of equals the first by name. `spared` gets none.
+        then, for jobs of one processor, to where most may wait; of equals the first by name. `spared` gets none, who is
+        among `caps` no more than it says there.
 
         With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
         outcome is the same, with an order per machine instead of one per machine and portion.
@@ -209,8 +214,14 @@ class Workers:
             if not fits:
                 aside.append(key)
                 break
-            if name == spared or not self.suits(self._workers[name], want):
+            cap = caps.get(name, jobs)
+            if name == spared or not cap or not self.suits(self._workers[name], want):
                 aside.append(key)
+                continue
+            if name in caps:
+                given[name] = min(jobs, cap, fits)
+                jobs -= given[name]
+                self._workers[name].key = None
                 continue
             following = self._peek()
             if following is None or plenty:

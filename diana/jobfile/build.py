@@ -89,6 +89,7 @@ def build_spec(
         sites=_sites(group.sites, "group.sites"),
         not_sites=_sites(group.not_sites, "group.not_sites"),
         on_crash=group.on_crash,
+        on_site_lost=group.on_site_lost,
         max_parallel=group.max_parallel,
         job_class=group.job_class,
         max_subgroup=group.max_subgroup,

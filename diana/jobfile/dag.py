@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 1000
 _SECTIONS = ("sweep", "resources", "inputs", "outputs")
-_FOR_ALL = ("group.after", "group.sites", "group.not_sites", "group.on_crash", "group.class", "group.environment.")
+_FOR_ALL = (
+    *("group.after", "group.sites", "group.not_sites", "group.on_crash", "group.on_site_lost", "group.class"),
+    "group.environment.",
+)
 """Options that mean something for every group of a file alike, and `resources.`"""
 
 

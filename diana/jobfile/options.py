@@ -17,6 +17,7 @@ SHORT = {
     "sites": "group.sites",
     "not_sites": "group.not_sites",
     "on_crash": "group.on_crash",
+    "on_site_lost": "group.on_site_lost",
     "class": "group.class",
     "directory": "group.directory",
     "stdout": "group.stdout",

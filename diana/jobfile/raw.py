@@ -52,6 +52,10 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["hold", "rerun"],
         Meta(description="A job whose machine went down while it ran: wait for you, or run again."),
     ] = "hold"
+    on_site_lost: Annotated[
+        Literal["hold", "rerun"],
+        Meta(description="Jobs at a site that fell silent: wait for it or for you, or run again elsewhere."),
+    ] = "hold"
     sites: Annotated[list[str], Meta(description="Only these sites.")] = []
     not_sites: Annotated[list[str], Meta(description="None of these sites.")] = []
     job_class: Annotated[

@@ -29,6 +29,8 @@ class Outcome(IntEnum):
     """Same machine identity, process gone, no exit recorded (PROMISES 6)."""
     INTERRUPTED = 8
     """The machine's identity changed while it ran (PROMISES 6)."""
+    LEASE_OVER = 9
+    """Ended, or never started, because the lease it was to run under was over; its site tries again under another."""
 
 
 class OutputFile(msgspec.Struct, frozen=True, array_like=True):

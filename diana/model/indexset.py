@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -17,7 +17,6 @@ LARGEST = 1 << 53
 """No index from outside is larger, so that counts stay counts everywhere."""
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8
-_ZERO = bytes(_CHUNK_BYTES)
 _ONES = re.compile("1+")
 
 
@@ -83,6 +82,9 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     def __len__(self) -> int:
         b = self.bounds
+        if len(b) <= 2:
+            # Most are one range.
+            return b[1] - b[0] if b else 0
         return sum(b[1::2]) - sum(b[::2])
 
     def __bool__(self) -> bool:
@@ -100,17 +102,17 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
             return self
         if not self.bounds:
             return other
-        return _merge(self.bounds, other.bounds, lambda a, b: a or b)
+        return IndexSet.union((self, other))
 
     def __and__(self, other: IndexSet) -> IndexSet:
         if not self.bounds or not other.bounds:
             return IndexSet()
-        return _merge(self.bounds, other.bounds, lambda a, b: a and b)
+        return IndexSet(_common(self.bounds, other.bounds))
 
     def __sub__(self, other: IndexSet) -> IndexSet:
         if not self.bounds or not other.bounds:
             return self
-        return _merge(self.bounds, other.bounds, lambda a, b: a and not b)
+        return IndexSet(_less(self.bounds, other.bounds))
 
     def isdisjoint(self, other: IndexSet) -> bool:
         return not (self & other)
@@ -135,25 +137,60 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
         return ",".join(str(a) if b == a + 1 else f"{a}-{b - 1}" for a, b in self.ranges())
 
 
-def _merge(a: tuple[int, ...], b: tuple[int, ...], keep: Callable[[bool, bool], bool]) -> IndexSet:
-    """Sweep over both bound lists; `keep(in_a, in_b)` says what belongs to the result."""
+def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Bounds of what lies in both."""
+    if len(a) < len(b):
+        a, b = b, a
+    if len(b) == 2:
+        return _within(a, *b)
+    if a == b:
+        return a
     out: list[int] = []
     i = j = 0
-    inside = False
     na, nb = len(a), len(b)
-    while i < na or j < nb:
-        if j >= nb or (i < na and a[i] <= b[j]):
-            at = a[i]
-            i += 1
-            if j < nb and b[j] == at:
-                j += 1
+    while i < na and j < nb:
+        start = a[i] if a[i] > b[j] else b[j]
+        if a[i + 1] < b[j + 1]:
+            stop = a[i + 1]
+            i += 2
         else:
-            at = b[j]
-            j += 1
-        if keep(i % 2 == 1, j % 2 == 1) != inside:
-            inside = not inside
-            out.append(at)
-    return IndexSet(tuple(out))
+            stop = b[j + 1]
+            j += 2
+        if start < stop:
+            out += (start, stop)
+    return tuple(out)
+
+
+def _within(a: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
+    """Bounds of what of `a` lies in low..high: a look-up and a slice."""
+    first, last = bisect_right(a, low), bisect_left(a, high)
+    head = (low,) if first % 2 else ()
+    tail = (high,) if last % 2 else ()
+    return head + a[first:last] + tail
+
+
+def _less(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Bounds of what lies in `a` and not in `b`."""
+    if a == b or (len(b) == 2 and b[0] <= a[0] and a[-1] <= b[1]):
+        return ()
+    if a[-1] <= b[0] or b[-1] <= a[0]:
+        return a
+    out: list[int] = []
+    j, nb = 0, len(b)
+    for i in range(0, len(a), 2):
+        start, stop = a[i], a[i + 1]
+        while j < nb and b[j + 1] <= start:
+            j += 2
+        while j < nb and b[j] < stop:
+            if b[j] > start:
+                out += (start, b[j])
+            start = b[j + 1]
+            if start >= stop:
+                break
+            j += 2
+        if start < stop:
+            out += (start, stop)
+    return tuple(out)
 
 
 class FinishedSet:
@@ -179,30 +216,42 @@ class FinishedSet:
         return True
 
     def add_set(self, indices: IndexSet) -> None:
-        for start, stop in indices.ranges():
-            for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
-                low, high = max(start, key * CHUNK), min(stop, (key + 1) * CHUNK)
-                if high - low == 1:
-                    self.add(low)
-                    continue
-                chunk = self._chunks.setdefault(key, bytearray(_CHUNK_BYTES))
-                base = key * CHUNK
-                had = int.from_bytes(chunk, "little")
-                new = had | (((1 << (high - low)) - 1) << (low - base))
-                self._count += (new ^ had).bit_count()
-                chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
+        chunks, bounds = self._chunks, indices.bounds
+        for at in range(0, len(bounds), 2):
+            start, left = bounds[at], bounds[at + 1] - bounds[at]
+            while left:
+                key, low = divmod(start, CHUNK)
+                count = left if left <= CHUNK - low else CHUNK - low
+                chunk = chunks.get(key)
+                if chunk is None:
+                    chunk = chunks[key] = bytearray(_CHUNK_BYTES)
+                first = low >> 3
+                if count == 1:
+                    mask = 1 << (low & 7)
+                    if not chunk[first] & mask:
+                        chunk[first] |= mask
+                        self._count += 1
+                else:
+                    last = (low + count + 7) >> 3
+                    had = int.from_bytes(chunk[first:last], "little")
+                    new = had | (((1 << count) - 1) << (low & 7))
+                    self._count += (new ^ had).bit_count()
+                    chunk[first:last] = new.to_bytes(last - first, "little")
+                start, left = start + count, left - count
 
     def discard_set(self, indices: IndexSet) -> None:
         """Take out those of `indices` that are in."""
         for key, low, high in self._stretches(indices):
-            chunk = self._chunks[key]
-            had = int.from_bytes(chunk, "little")
-            new = had & ~(((1 << (high - low)) - 1) << low)
+            chunk, first, last = self._chunks[key], low >> 3, (high + 7) >> 3
+            had = int.from_bytes(chunk[first:last], "little")
+            new = had & ~(((1 << (high - low)) - 1) << (low & 7))
             self._count -= (new ^ had).bit_count()
-            chunk[:] = new.to_bytes(_CHUNK_BYTES, "little")
+            chunk[first:last] = new.to_bytes(last - first, "little")
 
     def _stretches(self, indices: IndexSet) -> Iterator[tuple[int, int, int]]:
         """(chunk that is here, first bit, behind the last bit) of what `indices` covers."""
+        if not self._chunks:
+            return
         for start, stop in indices.ranges():
             for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
                 if key in self._chunks:
@@ -233,7 +282,8 @@ class FinishedSet:
         return any(self._bits(*stretch) for stretch in self._stretches(indices))
 
     def _bits(self, key: int, low: int, high: int) -> int:
-        return (int.from_bytes(self._chunks[key], "little") >> low) & ((1 << (high - low)) - 1)
+        some = self._chunks[key][low >> 3 : (high + 7) >> 3]
+        return (int.from_bytes(some, "little") >> (low & 7)) & ((1 << (high - low)) - 1)
 
     def within(self, indices: IndexSet) -> IndexSet:
         """The members that lie in `indices`, as ranges; costs chunks and ranges, not indices."""
@@ -249,13 +299,14 @@ class FinishedSet:
         return IndexSet(tuple(out))
 
     def dump(self) -> dict[int, bytes]:
-        """A plain value `load` takes back, for snapshots."""
-        return {key: bytes(chunk) for key, chunk in sorted(self._chunks.items()) if chunk != _ZERO}
+        """A plain value `load` takes back, for snapshots: chunks without the zeros at their ends."""
+        return {key: bytes(some) for key, chunk in sorted(self._chunks.items()) if (some := chunk.rstrip(b"\0"))}
 
     @staticmethod
     def load(dumped: dict[int, bytes]) -> FinishedSet:
         out = FinishedSet()
-        for key, chunk in dumped.items():
-            out._chunks[key] = bytearray(chunk)
-            out._count += int.from_bytes(chunk, "little").bit_count()
+        for key, some in dumped.items():
+            chunk = out._chunks[key] = bytearray(_CHUNK_BYTES)
+            chunk[: len(some)] = some
+            out._count += int.from_bytes(some, "little").bit_count()
         return out

@@ -20,6 +20,8 @@ class DataDir:
         self.config = root / "site.toml"
         self.lock = root / "lock"
         self.journal = root / "journal.db"
+        self.mark = root / "journal.mark"
+        """How far the journal was; no part of any copy of it."""
         self.catalogue = root / "catalogue.db"
         self.keys = root / "keys"
         """0700: site.key, site.pem (leaf and its signers), vo.pem (trust root); at a signer signer.key and signer.pem;

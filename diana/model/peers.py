@@ -52,3 +52,7 @@ class Peers(msgspec.Struct, frozen=True):
     machines: tuple[MachineStanding, ...]
     twins: tuple[tuple[SiteId, str], ...] = ()
     """Sites whose name two nodes show, this one's too, and where these are."""
+    nonsense: int = 0
+    """Words of peers that were refused since this node started: from the wrong site, or about what cannot be."""
+    late_words: int = 0
+    """About placements that count no more."""

@@ -68,6 +68,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The paper's terms as they are, though their units do not add; else each is divided by its mean over the sites."""
     cost_weights: dict[str, float] = {}
     """What a term of the cost counts, where that is not 1; see `COST_WEIGHTS`."""
+    migration: Literal["default", "paper", "off"] = "default"
+    """When work that waits here is offered to other sites: `paper`: Q4, while arrivals outrun starts; `default`: the
+    lowest level that has work, whenever it ends earlier elsewhere, too. Of work submitted here: by which rule it
+    moves."""
+    migration_threshold: float = 0.2
+    """Thrs: how far arrivals may outrun starts, as a share of the arrivals; higher means less migration, 1 none."""
+    migration_window_s: float = 300.0
+    """Arrivals and starts are counted over so long."""
+    migration_gain_s: float = 10.0
+    """What a move must save."""
+    moves_per_minute: float = 60.0
+    """Moves this site starts for its groups, of any number of jobs each, and as many at once after a rest; 0: none."""
+    guard_jobs: int = 10
+    """Jobs of a group that a site may fail at once before it gets no more of them (SPEC U10); 0: it gets whatever it
+    fails."""
+    guard_share: float = 0.02
+    """The same for large groups, as a share of their jobs, where that is more."""
+    guard_pause_s: float = 60.0
+    """Until such a site is tried with one more; twice as long each time that fails."""
     quote_wait_s: float = 2.0
     """How long a placement waits for quotes before it decides with what it has."""
     offer_wait_s: float = 10.0
@@ -80,6 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One turn. Every stream is told of this site at each, or every few of them while nothing happens to it."""
     suspect_after_s: float = 6.0
     """A peer whose summary is older is no candidate."""
+    lease_s: float = 60.0
+    """Jobs of `on_site_lost = "rerun"` submitted here run on at another site for so long after it was heard of last."""
     network: Literal["lan", "wan"] = "lan"
     """How patient this site is with a peer that fell silent, before it tells the others."""
     active_peers: int = 16
@@ -115,6 +136,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("service_half_life", 1, 1e12),
             ("max_subgroup", 1, 10**12),
             ("division", 0, 1_000_000),
+            ("migration_threshold", 0, 1),
+            ("migration_window_s", 1.0, 86400),
+            ("migration_gain_s", 0, 1e9),
+            ("moves_per_minute", 0, 1e6),
+            ("guard_jobs", 0, 1_000_000),
+            ("guard_share", 0, 1),
+            ("guard_pause_s", 1.0, 86400),
             ("quote_wait_s", 0.01, 3600),
             ("offer_wait_s", 0.1, 86400),
             ("resend_first_s", 0.01, 3600),
@@ -122,6 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("result_batch_s", 0.0, 60),
             ("summary_every_s", 0.05, 3600),
             ("suspect_after_s", 0.1, 86400),
+            ("lease_s", 1.0, 86400),
             ("active_peers", 2, 1000),
             ("gossip_peers", 1, 100),
             ("gossip_bytes", 512, 2**20),
@@ -134,6 +163,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
         if self.cost_model not in ("turnaround", "paper"):
             raise ValueError(f"cost_model = {self.cost_model!r}: want turnaround or paper")
+        if self.migration not in ("default", "paper", "off"):
+            raise ValueError(f"migration = {self.migration!r}: want default, paper or off")
         if self.network not in ("lan", "wan"):
             raise ValueError(f"network = {self.network!r}: want lan or wan")
         for name, weight in self.cost_weights.items():

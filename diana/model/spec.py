@@ -13,6 +13,7 @@ import msgspec
 from diana.model.urls import is_url
 
 OnCrash = Literal["hold", "rerun"]
+OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 
 
@@ -116,6 +117,9 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only these sites; empty: any."""
     not_sites: tuple[str, ...] = ()
     on_crash: OnCrash = "hold"
+    on_site_lost: OnSiteLost = "hold"
+    """What becomes of jobs at a site that fell silent: they stay there, out of reach, or run under leases and are
+    placed anew when those are over."""
     max_parallel: int = 0
     job_class: JobClass = ""
     max_subgroup: int = 0

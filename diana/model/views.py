@@ -150,6 +150,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = -1.0
     """Submission to predicted end of the whole; negative: it was placed in more than one go."""
+    stays: tuple[str, ...] = ()
+    """Why what waits at a congested site is not moved, at the last look."""
 
 
 class Sites(msgspec.Struct, frozen=True):

@@ -31,6 +31,7 @@ from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig, limits_of, load_config, want_keys
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.node_log import log_to
+from diana.node.old_copies import is_newest, renamed
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
 
@@ -114,7 +115,7 @@ class _Node:
     ) -> None:
         self.pair = lead.replication if lead else None
         self.lead = lead
-        self.again = False
+        self.again = self.ends = False
         self.opened = opened
         self.paths = opened.paths
         self.config = config
@@ -132,6 +133,7 @@ class _Node:
         from diana.node.release import Release
         from diana.node.runner import Runner
         from diana.node.trusting import Refusals
+        from diana.wire import PROTOCOL
 
         paths, config = self.paths, self.config
         self.enrolling = Enrolling(paths, config)
@@ -157,6 +159,7 @@ class _Node:
         journal = store.load()
         clock = SiteClock(journal.at_s)
         engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())
+        newest = is_newest(store, paths.journal, self.pair is not None)
         nonce, restored = uuid.uuid4().hex, bool(store.meta("restored_from"))
         db_uuid = store.meta("db_uuid")
         effects = engine.start(
@@ -164,12 +167,14 @@ class _Node:
             boot_nonce=nonce,
             db_uuid=db_uuid,
             restored=restored,
+            newest=newest,
             urls=config.staging.urls,
             address=told,
             machine=config.machine,
             term=self.term(),
         )
         release = Release(config.site, paths, thread)
+        release.start_anew = self._start_anew
         release.trust = lambda rows: keyring.set_revoked(
             frozenset(who for who, _, _ in rows), {who: s for who, s, _ in rows}, {who: why for who, _, why in rows}
         )
@@ -177,7 +182,7 @@ class _Node:
         stack.push_async_callback(self.runner.close)
         hello = Hello(
             site=config.site,
-            protocol=_protocol(),
+            protocol=PROTOCOL,
             release=__version__,
             capabilities=(),
             db_uuid=db_uuid,
@@ -208,6 +213,11 @@ class _Node:
             await self.lead.open(self.runner.seq)
             ChoosingWitness(config, paths, self.pair, self._dialled).begin(stack)
         await self._clients(stack, server, port)
+
+    def _start_anew(self, db_uuid: str) -> None:
+        if renamed(self.store, db_uuid, self.pair is not None):
+            self.again = True
+            self._stop.set()
 
     def term(self) -> int:
         """Under which this machine leads its site; 0 where no other ever could."""
@@ -369,7 +379,7 @@ class _Node:
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         running = asyncio.create_task(self.runner.run())
         watching = asyncio.create_task(self._watch_room())
@@ -387,7 +397,7 @@ class _Node:
             _log.critical("%s", fault)
             return _report(fault)
         if running.cancelled():
-            return AGAIN if self.again else 0
+            return AGAIN if self.again and not self.ends else 0
         return _report(running.exception())
 
     async def _watch_room(self) -> None:
@@ -406,6 +416,11 @@ class _Node:
                 told = low
             await asyncio.sleep(ROOM_EVERY_S)
 
+    def _end(self) -> None:
+        """For good, also while it stops in order to start anew."""
+        self.ends = True
+        self._stop.set()
+
     def _reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
         try:
@@ -420,12 +435,6 @@ class _Node:
         self.stager.set_rate(config.staging.rate_bytes_per_s)
         self.probe.configure(config.settings)
         _log.info("%s was read again", self.paths.config)
-
-
-def _protocol() -> int:
-    from diana.wire import PROTOCOL
-
-    return PROTOCOL
 
 
 def _report(error: BaseException | None) -> int:

@@ -60,7 +60,11 @@ class Insight:
             site=self._config.site,
             peers=tuple(self._peer(row, notes.get(row.site, "")) for row in found.peers),
             machines=self._machines(found),
-            counts=tuple(Count(what=what, count=counters[name]) for name, what in _COUNTS.items()),
+            counts=(
+                *(Count(what=what, count=counters[name]) for name, what in _COUNTS.items()),
+                Count(what="words refused", count=found.nonsense),
+                Count(what="words of what is over", count=found.late_words),
+            ),
             witness=self._pair.pair.witness.partition("@")[0] if self._pair else "",
             relayed_by=self._links.offering.standing(),
             relays_to=self._links.offers.sites(),

@@ -70,6 +70,8 @@ class Release:
         self.merges: Merges | None = None
         self.trust: Callable[[tuple[tuple[str, float, str], ...]], None] | None = None
         """Told whom the VO has revoked: the keyring's to refuse."""
+        self.start_anew: Callable[[str], None] | None = None
+        """Told the name under which the store is to be known from the next start on."""
         self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
         self._watches: dict[GroupId, set[_Watch]] = {}
         self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
@@ -111,6 +113,8 @@ class Release:
             if isinstance(effect, fx.DropGroup):
                 await self._store.call(self._store.store.drop_group, effect.group)
                 self._to_stager(effect)
+            elif isinstance(effect, fx.Confirmed):
+                await self._store.call(self._store.store.trust)
             else:
                 self._one(effect)
 
@@ -139,21 +143,24 @@ class Release:
             case fx.Notify(group):
                 for watch in self._watches.get(group, ()):
                     watch.touch()
-            case fx.Start() | fx.Kill() | fx.ForgetRuns():
+            case fx.Start() | fx.Lease() | fx.Kill() | fx.ForgetRuns():
                 self._to_lrm(effect)
             case fx.RegisterOutputs():
                 if self.stager:
                     self.stager.register_outputs(effect, partial(self._named, effect))
             case fx.StageIn() | fx.LookUp() | fx.CancelStage() | fx.DropSubgroup():
                 self._to_stager(effect)
+            case fx.StartAnew(db_uuid):
+                if self.start_anew:
+                    self.start_anew(db_uuid)
             case fx.Warn(text):
                 _log.warning("%s", text)
-            case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup():
+            case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup() | fx.Confirmed():
                 raise AssertionError("waits for the store")
             case _:
                 assert_never(effect)
 
-    def _to_lrm(self, effect: fx.Start | fx.Kill | fx.ForgetRuns) -> None:
+    def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.ForgetRuns) -> None:
         if self.lrm is None:
             return
         match effect:
@@ -162,6 +169,8 @@ class Release:
                     folder = str(self._data.gathered(group_of(effect.subgroup)))
                     effect = msgspec.structs.replace(effect, directory=folder)
                 self.lrm.start(effect)
+            case fx.Lease():
+                self.lrm.lease(effect)
             case fx.Kill():
                 if self.merges is None or not self.merges.kill(effect):
                     self.lrm.kill(effect)
@@ -201,6 +210,8 @@ class Release:
                 cancelled=effect.cancelled,
                 bytes_staged=effect.bytes_staged,
                 revoked=effect.revoked,
+                db_uuid=effect.db_uuid,
+                seq=effect.seq,
             )
             if self.transport:
                 self.transport.send(effect.to, result)

@@ -1,10 +1,10 @@
 """A site that fails whatever it gets, and fast, looks empty and attracts everything (SPEC U10, D7; PROMISES 3).
 
-One breaker per (site, group) stands before the site's starts of that group. A site begins with one canary job and may
-have one more under way for each that proves itself, so twice as many each round; when too many fail fast it is put on
-probation, where one job at a time is tried after pauses that grow; one that does well opens the ramp again. Whatever
-happens, what it fails fast and what is not proven stays within 2 % of the group, or 10 jobs if that is more, unless as
-many did well.
+One breaker per (site, group) stands before the site's starts of that group. A site begins with one canary job, or with
+more where nothing speaks against it, and may have one more under way for each that proves itself, so twice as many each
+round; when too many fail fast it is put on probation, where one job at a time is tried after pauses that grow; one that
+does well opens the ramp again. Whatever happens, what it fails fast and what is not proven stays within 2 % of the
+group, or 10 jobs if that is more, beside as many as did well or ran long enough.
 
 A breaker is a handful of numbers and a value: each word gives a new one. Nothing in it is per job. The bound holds as
 far as ends are told soon: a job that failed at once and whose end is told later than `fast_s` was taken for proven
@@ -32,14 +32,11 @@ STEPS = 4
 
 class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True):
     most_share: float = 0.02
-    """Of a group's jobs that a site may fail fast or have unproven, before as many did well."""
+    """Of a group's jobs that a site may fail fast or have unproven, beside as many as did well."""
     most_jobs: int = 10
     """The same for small groups, where the share is less: enough for a ramp and some probation."""
     canaries: int = 1
-    """Jobs under way at first."""
-    head_start: int = 32
-    """The same at a site where other groups did well lately, but never more than half of what may fail: the ramp would
-    cost each short group some rounds."""
+    """Jobs under way at first, and after probation."""
     trusted_after: int = 64
     """Jobs that did well since it was last on probation, and the site is limited no more."""
     trip_jobs: int = 3
@@ -66,7 +63,6 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True):
             ("most_share", 0.0, 1.0),
             ("most_jobs", 1, 1_000_000),
             ("canaries", 1, 1_000_000),
-            ("head_start", 1, 1_000_000),
             ("trusted_after", 1, 1_000_000_000),
             ("trip_jobs", 1, 1_000_000),
             ("trip_share", 0.01, 1.0),
@@ -95,7 +91,7 @@ class Stand(Enum):
     TRUSTED = "trusted"
     PROBATION = "probation"
     BARRED = "barred"
-    """It took all it may fail and none did well: no more of this group, until somebody says otherwise (`pardoned`)."""
+    """It took all it may fail and none did well: no more of this group."""
 
 
 class Ends(NamedTuple):
@@ -113,7 +109,7 @@ class Ends(NamedTuple):
         return self.good + self.slow + self.fast + self.other
 
 
-def tally(ended: Iterable[tuple[Outcome, float]], fast_s: float) -> Ends:
+def tally(ended: Iterable[tuple[int, float]], fast_s: float) -> Ends:
     """Of (outcome, seconds it ran); 0 s where it never ran, however long it was staged or tried."""
     good = slow = fast = other = 0
     for outcome, ran_s in ended:
@@ -146,7 +142,7 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     good: int = 0
     """That ever did well."""
     lost: int = 0
-    """That ever failed fast, since a pardon."""
+    """That ever failed fast."""
     streak: int = 0
     """Good ones since the ramp last began."""
     recent_ended: float = 0.0
@@ -156,6 +152,8 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """Probations one after the other."""
     until_s: float = 0.0
     """On probation: the next try is due then."""
+    credit: int = 0
+    """May be unproven though it is more than the bound, until one fails fast."""
     starts: tuple[tuple[float, int], ...] = ()
     """(from then on, jobs started) of the latest, at most `STEPS` + 2."""
 
@@ -170,12 +168,12 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begin(
-    site: SiteId, group_jobs: int, expected_s: float, settings: BreakerSettings, *, known_good: bool = False
+    site: SiteId, group_jobs: int, expected_s: float, settings: BreakerSettings, *, first: int = 0, credit: int = 0
 ) -> Breaker:
-    """`expected_s`: run time of one job there, 0 if not known; `known_good`: other groups did well there lately."""
-    bound = settings.bound(group_jobs)
-    first = max(settings.canaries, min(settings.head_start, bound // 2)) if known_good else settings.canaries
-    return Breaker(site=site, group_jobs=group_jobs, fast_s=settings.fast_s(expected_s), window=min(first, bound))
+    """`expected_s`: run time of one job there, 0 if not known; `first`: jobs under way at first, 0: as the settings
+    say; `credit`: that may be unproven in any case, as jobs like these did well there before."""
+    window = max(credit, min(first or settings.canaries, settings.bound(group_jobs)))
+    return Breaker(site=site, group_jobs=group_jobs, fast_s=settings.fast_s(expected_s), window=window, credit=credit)
 
 
 def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
@@ -190,7 +188,7 @@ def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
     if b.stand is Stand.PROBATION:
         # It has at least one left, or it would be barred.
         return max(0, 1 - young) if now >= b.until_s else 0
-    bound = max(settings.bound(b.group_jobs), b.good) - b.lost - young
+    bound = max(settings.bound(b.group_jobs) + b.good + proven, b.credit) - b.lost - young
     return max(0, min(bound, b.window + b.streak + proven - young))
 
 
@@ -227,13 +225,14 @@ def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Brea
         running=min(max(0, b.running - ends.total), max(0, b.out - ends.total)),
         good=b.good + ends.good,
         lost=b.lost + ends.fast,
+        credit=0 if ends.fast else b.credit,
         streak=b.streak + ends.good,
         recent_ended=_faded(b.recent_ended, known, known, settings),
         recent_fast=_faded(b.recent_fast, ends.fast, known, settings),
     )
     if not known:
         return b
-    spent = b.lost >= max(settings.bound(b.group_jobs), b.good)
+    spent = b.lost >= settings.bound(b.group_jobs) + b.good
     if b.stand is Stand.BARRED:
         # What was under way ends yet, and may do well after all.
         return _ramp(b, ends) if ends.good and not spent else b
@@ -249,6 +248,15 @@ def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Brea
         told = f"{counted(b.streak, 'job')} did well lately, {b.lost} failed fast in all"
         return msgspec.structs.replace(b, stand=stand, tries=tries, reason=told)
     return b
+
+
+def charged(b: Breaker, jobs: int, settings: BreakerSettings) -> Breaker:
+    """Fast failures that somebody else is to blame for, a machine of the site say: told as `other` to `ended`, they say
+    nothing of the site, but are lost all the same."""
+    b = msgspec.structs.replace(b, lost=b.lost + jobs)
+    if b.lost < settings.bound(b.group_jobs) + b.good:
+        return b
+    return _probation(b, "all it may fail has failed", 0.0, settings)
 
 
 def _faded(before: float, more: int, known: int, settings: BreakerSettings) -> float:
@@ -268,7 +276,7 @@ def _judged_on_probation(b: Breaker, ends: Ends, now: float, settings: BreakerSe
 
 def _probation(b: Breaker, why: str, now: float, settings: BreakerSettings) -> Breaker:
     """Or barred, if there is no job left to try with."""
-    if b.lost >= max(settings.bound(b.group_jobs), b.good):
+    if b.lost >= settings.bound(b.group_jobs) + b.good:
         told = f"{why}: {counted(b.lost, 'job')} of the group failed fast at {b.site}, it gets no more of them"
         return msgspec.structs.replace(b, stand=Stand.BARRED, reason=told, until_s=0.0)
     pause_s = min(settings.probation_most_s, settings.probation_s * 2.0 ** min(b.tries, 60))
@@ -290,22 +298,6 @@ def _ramp(b: Breaker, ends: Ends) -> Breaker:
         streak=min(1, ends.good),
         recent_ended=0.0,
         recent_fast=0.0,
-        until_s=0.0,
-    )
-
-
-def pardoned(b: Breaker, why: str) -> Breaker:
-    """An operator says the site is mended, or the work is at fault: what was lost is forgotten, the ramp begins."""
-    return msgspec.structs.replace(
-        b,
-        stand=Stand.TRYING,
-        reason=why,
-        window=1,
-        lost=0,
-        streak=0,
-        recent_ended=0.0,
-        recent_fast=0.0,
-        tries=0,
         until_s=0.0,
     )
 

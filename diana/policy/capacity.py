@@ -113,6 +113,20 @@ class Promises:
         else:
             del self._totals[promise.site]
 
+    def use(self, key: str, processors: int, now: float) -> bool:
+        """So many of what was promised under this key are taken; False: not so many are."""
+        self._forget(now)
+        promise = self._of.get(key)
+        if promise is None or promise.processors < processors:
+            return False
+        left = promise._replace(processors=promise.processors - processors)
+        if not left.processors:
+            self.over(key)
+        else:
+            self._of[key] = left
+            self._totals[promise.site] -= processors
+        return True
+
     def heard(self, site: SiteId, made_s: float) -> None:
         """A summary of `site`, made then by this site's clock, counts whatever had settled."""
         if site in self._totals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 SMALL_S = 1.0
@@ -79,3 +79,14 @@ class Slots:
             return inf
         done_s = self._at_s[step] + (work_ahead_s - self._through[step]) / self._processors[step]
         return max(self._at_s[wide], done_s)
+
+    def starts(self, run_s: float, after_s: float, until_s: float) -> int:
+        """How many jobs of one processor, `run_s` each, start from `after_s` to `until_s` with nothing ahead of them:
+        one after the other on each processor, so that those that begin together end together."""
+        found, before = 0, 0
+        for at_s, processors in zip(self._at_s, self._processors, strict=True):
+            begin_s = max(at_s, after_s)
+            if begin_s <= until_s:
+                found += (processors - before) * (1 + floor((until_s - begin_s) / run_s))
+            before = processors
+        return found

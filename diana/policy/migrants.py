@@ -52,6 +52,8 @@ class Quote(NamedTuple):
     """It takes no more of this; 0: no limit."""
     rejected: str = ""
     """Why it cannot take any; then the rest means nothing."""
+    starts_s: float = 0.0
+    """When the first of it would start there."""
 
 
 class Peer(NamedTuple):

@@ -171,16 +171,21 @@ class _Round:
             """Of the last of so many."""
             return quote.jobs_ahead + -(-waiting(jobs - 1) // m.processors)
 
+        def waits_s(jobs: int) -> float:
+            """The last of so many, behind the others."""
+            wait = waiting(jobs)
+            return 0.0 if not wait else wait / quote.processors_per_s if quote.processors_per_s > 0 else float("inf")
+
         def saves_s(jobs: int) -> float:
             """What the last of so many gains, those before it being gone from here and standing there."""
-            wait = waiting(jobs)
-            there = 0.0 if not wait else wait / quote.processors_per_s if quote.processors_per_s > 0 else float("inf")
-            return gain_s - (jobs - 1) * here.s_per_job - there
+            return gain_s - (jobs - 1) * here.s_per_job - waits_s(jobs)
 
         def too_many(jobs: int) -> bool:
             if ahead(jobs) >= here.jobs_ahead - (jobs - 1):
                 return True
-            return not self.paper and not saves_s(jobs) >= self.settings.minimum_gain_s
+            # What it cannot start within the gain the site refuses (`capacity.grant`).
+            too_late = not quote.starts_s + waits_s(jobs) <= gain_s
+            return not self.paper and (too_late or not saves_s(jobs) >= self.settings.minimum_gain_s)
 
         why = self._refusal(m, quote, peer, here, ahead(1))
         most = min(here.jobs, quote.max_jobs - (before.jobs if before else 0) if quote.max_jobs else here.jobs)
@@ -215,6 +220,8 @@ class _Round:
         least = seconds(self.settings.minimum_gain_s)
         if not gain_s >= self.settings.minimum_gain_s:
             return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
+        if quote.starts_s > gain_s:
+            return f"site {quote.site}: saves {seconds(gain_s)}, but would start it after {seconds(quote.starts_s)}"
         promised = counted(peer.promised_processors + self._sent.get(quote.site, 0), "processor")
         return (
             f"site {quote.site}: with {peer.free_processors} free and {promised} promised since it was last heard, none"

@@ -7,57 +7,65 @@ I6 (one leader per term) is judged in `replicas.py`; I8 is judged by the runner 
 
 from __future__ import annotations
 
-import traceback
-from collections import defaultdict
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from diana.engine import records as r
 from diana.engine.events import Run
+from diana.engine.lease_records import PartDisowned
 from diana.engine.state import SiteState
-from diana.model.facts import FactsKey, Outcome
-from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of, origin_of
+from diana.model.facts import Outcome
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+from diana.sim.aftermath import Aftermath
+from diana.sim.caps import Caps
 from diana.sim.clock import Clock
-from diana.sim.lrm import Watcher
+from diana.sim.findings import Findings
+from diana.sim.leases import placed_anew
 from diana.sim.order import Order
-from diana.sim.stories import UNSURE, GroupStory, Life, Transfer, TransferStory, Violation
+from diana.sim.recounting import recount
+from diana.sim.standing import Standing
+from diana.sim.stories import UNSURE, GroupStory, Life, Transfer, TransferStory
 
 
-class Checkers(Watcher):
-    """`found` are the violations, `doubled` the second starts and second results among them."""
+class Checkers(Findings):
+    """`feeds`: processors' work each machine may hold; `user_max_running`: jobs of one user a site may run."""
 
     __slots__ = (
         "_by_type",
-        "_claimed",
-        "_clock",
-        "_feeds",
+        "_caps",
         "_generation",
         "_given_up",
         "_groups",
         "_keys",
+        "_lease_over",
         "_order",
+        "_standing",
         "_transfers",
         "_void",
-        "doubled",
-        "found",
+        "aftermath",
+        "watch",
     )
 
-    def __init__(self, clock: Clock, feeds: dict[tuple[SiteId, str], int]) -> None:
-        self._clock = clock
-        self._feeds = feeds
+    def __init__(
+        self, clock: Clock, feeds: dict[tuple[SiteId, str], int], user_max_running: Mapping[SiteId, int] | None = None
+    ) -> None:
+        super().__init__(clock)
         self._groups: dict[GroupId, GroupStory] = {}
         self._transfers: dict[Transfer, TransferStory] = {}
         self._void: set[Run] = set()
         self._given_up: set[Run] = set()
         """With machines that an operator removed: nobody will know how they ended."""
-        self._claimed: defaultdict[tuple[SiteId, str], int] = defaultdict(int)
+        self._lease_over: set[Run] = set()
+        """Ended, or were not started, because their lease was over: their site tries them again."""
         self._generation: dict[SiteId, int] = {}
         self._keys: dict[str, GroupId] = {}
         self._order = Order()
-        self.found: list[Violation] = []
-        self.doubled = 0
+        self.aftermath = Aftermath()
+        self._standing = Standing()
+        self._caps = Caps(feeds, user_max_running or {})
+        self.watch: Callable[[SiteId, r.Record], None] | None = None
+        """Told of every record too, once it is checked."""
         self._by_type: dict[type, Callable[[SiteId, Any], None]] = {
             r.Opened: self._opened,
             r.GroupSubmitted: self._submitted,
@@ -66,6 +74,7 @@ class Checkers(Watcher):
             r.TransferCommitted: self._transfer_committed,
             r.TakenBack: self._taken_back,
             r.PartUnreachable: self._part_unreachable,
+            PartDisowned: self._part_disowned,
             r.ResultAccepted: self._result_accepted,
             r.ResultStale: self._result_stale,
             r.JobsCancelled: self._jobs_cancelled,
@@ -84,19 +93,25 @@ class Checkers(Watcher):
             r.BatchAcked: self._batch_acked,
         }
 
-    def _fail(self, rule: str, site: SiteId, group: GroupId, index: int, text: str) -> None:
-        if rule in ("I1", "I2"):
-            self.doubled += 1
-        self.found.append(Violation(rule, self._clock.now_s, site, group, index, text))
-
     def committed(self, site: SiteId, record: r.Record) -> None:
         """`record` became durable at `site`."""
+        if self.aftermath.excuses(record):
+            wrongly = self.aftermath.look(record, self._groups)
+            if wrongly is not None:
+                self._fail("I2", site, *wrongly)
+            if self.watch is not None:
+                self.watch(site, record)
+            return
         check = self._by_type.get(type(record))
         if check is not None:
             check(site, record)
         wrong = self._order.look(record)
         if wrong:
             self._fail("J4", site, wrong[0], -1, wrong[1])
+        self._told(site, self._standing.look(site, record))
+        self._told(site, self._caps.look(site, record))
+        if self.watch is not None:
+            self.watch(site, record)
 
     def _group(self, site: SiteId, name: GroupId) -> GroupStory:
         group = self._groups.get(name)
@@ -183,6 +198,12 @@ class Checkers(Watcher):
     def _part_unreachable(self, site: SiteId, record: r.PartUnreachable) -> None:
         self._group(site, group_of(record.subgroup)).unreachable = True
 
+    def _part_disowned(self, site: SiteId, record: PartDisowned) -> None:
+        transfer, name = self._transfer(site, record), group_of(record.subgroup)
+        if transfer is not None:
+            for index, text in placed_anew(self._group(site, name), transfer, record):
+                self._fail("I4", site, name, index, text)
+
     def _result_accepted(self, site: SiteId, record: r.ResultAccepted) -> None:
         transfer = self._transfer(site, record)
         name = group_of(record.subgroup)
@@ -201,6 +222,12 @@ class Checkers(Watcher):
                 self._fail(
                     "I2", site, name, index, f"accepted as done, but it ended {life.outcome if life else 'nowhere'}"
                 )
+        for index in record.failed | record.cancelled:
+            life = lives.get(index)
+            if life is not None and life.outcome in (None, Outcome.DONE):
+                how = "it runs" if life.outcome is None else "it was done"
+                self._fail("I2", site, name, index, f"accepted as failed or cancelled, but {how}")
+        self._group(site, name).done += len(record.done)
 
     def _back(self, site: SiteId, name: GroupId, transfer: TransferStory, indices: IndexSet) -> None:
         """The origin has recalled jobs again, which the executing site must never start from then on."""
@@ -243,6 +270,8 @@ class Checkers(Watcher):
         ended = len(group.accepted) - (group.jobs in group.accepted)
         if ended < group.jobs and not group.unreachable:
             self._fail("I9", site, record.group, -1, f"closed with {ended} of {group.jobs} jobs ended")
+        if record.state == "done" and group.done < group.jobs:
+            self._fail("I9", site, record.group, -1, f"closed as done with {group.done} of {group.jobs} jobs done")
 
     def _group_expired(self, site: SiteId, record: r.GroupExpired) -> None:
         self._groups.pop(record.group, None)
@@ -348,7 +377,9 @@ class Checkers(Watcher):
             transfer = self._transfers.get((record.subgroup, record.epoch))
             attempt = transfer.attempts.get(index, 0) if transfer is not None else 0
             unsure = life is not None and life.outcome in UNSURE
-            if not unsure and Run(record.subgroup, record.epoch, index, attempt) not in self._given_up:
+            run = Run(record.subgroup, record.epoch, index, attempt)
+            forgiven = run in self._given_up or run in self._lease_over
+            if not unsure and not forgiven and (transfer is None or index not in transfer.disowned):
                 self._fail("I1", site, group_of(record.subgroup), index, "repeated, though its outcome is known")
 
     def _batch_acked(self, site: SiteId, record: r.BatchAcked) -> None:
@@ -358,22 +389,32 @@ class Checkers(Watcher):
             text = f"{record.subgroup} batch {record.batch} acknowledged, but its origin does not have it"
             self._fail("I3", site, group_of(record.subgroup), -1, text)
 
+    # --- databases that are put back ------------------------------------------------------------------
+
+    def put_back(self, site: SiteId, state: SiteState) -> None:
+        """From here on the site has this state, whatever was durable there before."""
+        self.aftermath.put_back(site, state, self._groups, self._transfers)
+        self._generation[site] = state.generation
+        self._keys = {key: group for key, group in self._keys.items() if group not in self.aftermath.gone}
+        self._standing.forgot(site)
+        for key, story in self._transfers.items():
+            if group_of(key[0]) in self.aftermath.touched:
+                self._caps.forgot(story.site, key)
+
     # --- what really runs ------------------------------------------------------------------------------
 
     def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
         transfer = self._transfers.get((run.subgroup, run.epoch))
-        if transfer is None or transfer.attempts.get(run.index, 0) != run.attempt:
+        excused = group_of(run.subgroup) in self.aftermath.touched
+        if not excused and (transfer is None or transfer.attempts.get(run.index, 0) != run.attempt):
             text = f"attempt {run.attempt} given to the LRM before it was durable as starting"
             self._fail("I1", site, group_of(run.subgroup), run.index, text)
-        at = (site, worker)
-        self._claimed[at] += processors
-        # A merge command runs even where all slots are other machines'.
-        if self._claimed[at] >= max(1, self._feeds[at]) + processors:
-            text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {self._feeds[at]}"
-            self._fail("I7", site, group_of(run.subgroup), run.index, text)
+        found = list(self._caps.claimed(site, worker, run, processors))
+        # Its spawner may have work that its database has forgotten.
+        self._told(site, () if site in self.aftermath.sites else found)
 
     def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
-        self._claimed[site, worker] -= processors
+        self._caps.freed(site, worker, processors)
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
         name = group_of(run.subgroup)
@@ -381,14 +422,24 @@ class Checkers(Watcher):
         before = lives.get(run.index)
         if run in self._void:
             self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
-        if before is not None and not (before.outcome in UNSURE and on_crash == "rerun"):
+        excused = name in self.aftermath.touched
+        if not excused and run.attempt <= self._group(site, name).attempts.get(run.index, 0):
+            self._fail("I5", site, name, run.index, f"attempt {run.attempt} runs, as one of that number or higher did")
+        self._group(site, name).attempts[run.index] = run.attempt
+        transfer = self._transfers.get((run.subgroup, run.epoch))
+        if transfer is not None and run.index in transfer.disowned:
+            self._fail("I1", site, name, run.index, f"attempt {run.attempt} starts after it was placed anew elsewhere")
+        again = before is not None and (before.again or before.run in self._lease_over)
+        if before is not None and not again and not (before.outcome in UNSURE and on_crash == "rerun"):
             text = f"second start (attempt {run.attempt}); attempt {before.run.attempt} ran at {before.site}"
             self._fail("I1", site, name, run.index, text)
         lives[run.index] = Life(site, run)
 
     def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
-        self._claimed[site, worker] -= processors
+        self._caps.freed(site, worker, processors)
         life = self._group(site, group_of(run.subgroup)).lives.get(run.index)
+        if outcome is Outcome.LEASE_OVER:
+            self._lease_over.add(run)
         if life is not None and life.run == run and run not in self._given_up:
             life.outcome = outcome
 
@@ -396,39 +447,4 @@ class Checkers(Watcher):
 
     def recount(self, site: SiteId, state: SiteState) -> None:
         """After a restart, at heal and at the end: what the site remembers against what became durable."""
-        for name, group in self._groups.items():
-            if origin_of(name) != site:
-                continue
-            held = state.groups.get(name)
-            if held is None:
-                self._fail("I3", site, name, -1, "durable once, gone now")
-                continue
-            jobs = IndexSet.span(0, group.jobs)
-            ended = sum(len(s.within(jobs)) for s in (held.done, held.failed, held.cancelled, held.held))
-            live = len(held.unplaced) + sum(p.open_jobs() for p in held.subgroups.values() if p.indices.issubset(jobs))
-            if ended + live != group.jobs:
-                self._fail("I9", site, name, -1, f"{ended} ended and {live} live jobs do not make {group.jobs}")
-            if ended != len(group.accepted.within(jobs)):
-                self._fail("I9", site, name, -1, f"{ended} jobs ended here, {len(group.accepted)} were made durable")
-            if held.unplaced != group.unplaced:
-                self._fail("I4", site, name, -1, f"{held.unplaced} is unplaced here, {group.unplaced} was made durable")
-
-    def differs(self, site: SiteId) -> None:
-        self._fail("I3", site, GroupId("-"), -1, "snapshot and records give another state than the one that crashed")
-
-    def missing(self, site: SiteId, key: FactsKey) -> None:
-        text = f"facts of {key.subgroup} epoch {key.epoch} batch {key.batch} are wanted but not in the store"
-        self._fail("I3", site, key.group, -1, text)
-
-    def fell(self, error: Exception) -> None:
-        """Engine, fold or simulator raised: an assertion that failed is a violation like any other."""
-        frames = traceback.extract_tb(error.__traceback__)[-3:]
-        where = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
-        self._fail("assert", SiteId("-"), GroupId("-"), -1, f"{type(error).__name__}: {error} ({where})")
-
-    def broken(self, rule: str, site: SiteId, text: str) -> None:
-        """What another judge found (`replicas.py`)."""
-        self._fail(rule, site, GroupId("-"), -1, text)
-
-    def stuck(self, site: SiteId, group: GroupId, text: str) -> None:
-        self._fail("I8", site, group, -1, text)
+        self._told(site, recount(site, state, self._groups, self.aftermath))

@@ -38,8 +38,17 @@ class Boot:
         self, engine: Engine, settings: Settings, store: ports.Store, boot: int, address: str = ""
     ) -> list[Effect]:
         """Open the next generation; the nonce names the boot, so it differs at every start."""
+        if store.standing() == "older":
+            ports.call_restored(store, f"{store.meta('db_uuid')}-restored-{boot}")
         db_uuid = store.meta("db_uuid")
-        return engine.start(settings, boot_nonce=f"{db_uuid}-{boot}", db_uuid=db_uuid, address=address)
+        return engine.start(
+            settings,
+            boot_nonce=f"{db_uuid}-{boot}",
+            db_uuid=db_uuid,
+            restored=bool(store.meta("restored_from")),
+            newest=store.standing() == "newest",
+            address=address,
+        )
 
     def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int, address: str = "") -> Hello:
         db_uuid = store.meta("db_uuid")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -21,7 +22,25 @@ _INTERVALS = (
     "leader_stop_every_s",
     "replica_disk_every_s",
     "replica_cut_every_s",
+    "clog_every_s",
+    "partition_every_s",
+    "disk_slow_every_s",
+    "disk_full_every_s",
+    "disk_error_every_s",
+    "clock_jump_every_s",
+    "stall_every_s",
+    "site_loss_every_s",
+    "database_lost_every_s",
+    "database_old_every_s",
+    "backup_restored_every_s",
 )
+_LEAST_S = {"stall": 1.0, "site_loss": 5.0}
+"""No machine boots faster."""
+_SLOW_COMMIT_S = 0.1
+
+
+Watch = Callable[[str, tuple[str, ...], object], None]
+"""(what struck, which sites, which message, records or effect)."""
 
 
 class Faults:
@@ -31,18 +50,37 @@ class Faults:
     PROMISES section 4 walks through them one by one.
     """
 
-    __slots__ = ("_crash", "_in", "_message", "_other", "counts", "crash_at", "on", "passed", "rates")
+    __slots__ = (
+        "_crash",
+        "_disk",
+        "_in",
+        "_message",
+        "_only",
+        "_other",
+        "counts",
+        "crash_at",
+        "drawn",
+        "on",
+        "passed",
+        "rates",
+        "watch",
+    )
 
     def __init__(self, spec: FaultsSpec, seed: int, crash_at: tuple[str, int] | None = None) -> None:
-        self.rates = _drawn(spec, seed)
+        self.rates = drawn_rates(spec, seed)
         self._message = chance.stream(seed, "messages")
         self._crash = chance.stream(seed, "crashes")
         self._other = chance.stream(seed, "other faults")
+        self._disk = chance.stream(seed, "slow disks")
         self.crash_at = crash_at
         self.passed: Counter[str] = Counter()
         """Boundaries passed, by site."""
         self.counts: Counter[str] = Counter()
         self.on = spec.until_s > 0 or crash_at is not None
+        self._only = frozenset(spec.only)
+        self.drawn = 0
+        """Single faults this seed has drawn so far, those left out by `FaultsSpec.only` among them."""
+        self.watch: Watch | None = None
         self._in = self._gap()
 
     def heal(self) -> None:
@@ -51,50 +89,63 @@ class Faults:
     def total(self) -> int:
         return sum(self.counts.values())
 
+    def strikes(self, kind: str, *sites: str, about: object = None, shown: str = "") -> bool:
+        """The one door of every fault that was drawn: numbered, so that one can be left out, counted and told to
+        `watch`. False: it is left out and must not happen. `about`: the message, records or effect it strikes; `shown`:
+        what the coverage calls it, if not `kind`."""
+        self.drawn += 1
+        if self._only and self.drawn not in self._only:
+            return False
+        self.counts[kind] += 1
+        if self.watch is not None:
+            self.watch(shown or kind, sites, about)
+        return True
+
     def options(self) -> dict[str, float | bool]:
         """Everything that shapes this run beside the seed."""
-        return msgspec.structs.asdict(self.rates)
+        return {key: value for key, value in msgspec.structs.asdict(self.rates).items() if key != "only"}
 
     # --- messages --------------------------------------------------------------------------------------
 
-    def extra_delays(self) -> tuple[float, ...]:
+    def holds_up(self, kind: str, message: object) -> None:
+        """A fault that struck before meets one more message."""
+        if self.watch is not None:
+            self.watch(kind, (), message)
+
+    def extra_delays(self, message: object = None) -> tuple[float, ...]:
         """For one message: extra delay of each copy that arrives; empty: lost."""
         if not self.on:
             return (0.0,)
         rates, draw = self.rates, self._message.random
-        if rates.loss and draw() < rates.loss:
-            self.counts["loss"] += 1
+        if rates.loss and draw() < rates.loss and self.strikes("loss", about=message):
             return ()
         copies = 1
-        if rates.duplicate and draw() < rates.duplicate:
-            self.counts["duplicate"] += 1
+        if rates.duplicate and draw() < rates.duplicate and self.strikes("duplicate", about=message):
             copies = 2
-        return tuple(self._delay() for _ in range(copies))
+        return tuple(self._delay(message) for _ in range(copies))
 
-    def _delay(self) -> float:
+    def _delay(self, message: object) -> float:
         rates, draw = self.rates, self._message.random
         if rates.delay and draw() < rates.delay:
-            self.counts["delay"] += 1
-            return draw() * rates.delay_s
+            late_s = draw() * rates.delay_s
+            return late_s if self.strikes("delay", about=message) else 0.0
         return 0.0
 
     # --- crashes ---------------------------------------------------------------------------------------
 
-    def crash_here(self, site: str) -> bool:
+    def crash_here(self, site: str, about: object = None, shown: str = "crash") -> bool:
         """Asked at every boundary. Draws the gap to the next crash, not one number per boundary."""
         if not self.on:
             return False
         if self.crash_at is not None:
             self.passed[site] += 1
             if self.crash_at == (site, self.passed[site]):
-                self.counts["crash"] += 1
-                return True
+                return self.strikes("crash", site, about=about, shown=shown)
         self._in -= 1
         if self._in > 0:
             return False
         self._in = self._gap()
-        self.counts["crash"] += 1
-        return True
+        return self.strikes("crash", site, about=about, shown=shown)
 
     def _gap(self) -> float:
         p = self.rates.crash
@@ -112,13 +163,11 @@ class Faults:
         every_s: float = getattr(self.rates, f"{kind}_every_s")
         return self._other.expovariate(1.0 / every_s) if every_s > 0 else math.inf
 
-    def happens(self, kind: str) -> bool:
+    def happens(self, kind: str, *sites: str, about: object = None) -> bool:
         """Whether a fault given as a probability (stage_error, retell) strikes now."""
         rate: float = getattr(self.rates, kind)
-        if self.on and rate and self._other.random() < rate:
-            self.counts[kind] += 1
-            return True
-        return False
+        drawn = self.on and rate > 0 and self._other.random() < rate
+        return drawn and self.strikes(kind, *sites, about=about)
 
     def pick(self, count: int) -> int:
         return self._other.randrange(count)
@@ -126,15 +175,28 @@ class Faults:
     def cut_length_s(self) -> float:
         return self._other.random() * self.rates.cut_s
 
+    def length_s(self, kind: str) -> float:
+        """How long a fault of `kind` lasts (of a jump: how far it goes), evenly up to what the scenario says."""
+        most_s: float = getattr(self.rates, f"{kind}_s", 0.0)
+        least_s = min(_LEAST_S.get(kind, 0.0), most_s)
+        return least_s + self._other.random() * (most_s - least_s)
+
+    def slow_commit_s(self) -> float:
+        most_s = self.rates.disk_slow_commit_s
+        return min(_SLOW_COMMIT_S, most_s) + self._disk.random() * max(0.0, most_s - _SLOW_COMMIT_S)
+
     def away_s(self) -> float:
         return self._other.random() * self.rates.machine_away_s
 
 
-def _drawn(spec: FaultsSpec, seed: int) -> FaultsSpec:
+def drawn_rates(spec: FaultsSpec, seed: int) -> FaultsSpec:
+    """This seed's rates, with nothing left to draw."""
     if not spec.draw:
         return spec
     rng = chance.stream(seed, "rates")
     drawn = {key: getattr(spec, key) * rng.random() for key in _RATES}
     # A longer interval is a rarer fault: dividing by the draw spreads the rate evenly between 0 and the given one.
     drawn |= {key: getattr(spec, key) / max(0.05, rng.random()) for key in _INTERVALS}
-    return msgspec.structs.replace(spec, **drawn)
+    kinds = chance.stream(seed, "kinds")
+    drawn |= {key: 0.0 for key in (*_RATES, *_INTERVALS) if kinds.random() < spec.off}
+    return msgspec.structs.replace(spec, draw=False, **drawn)

@@ -316,7 +316,7 @@ class Half(Site):
         self._drain()
 
     def _durable_here(self, seq: int, batch: ports.Batch) -> None:
-        if self._faults.crash_here(self.site):
+        if self._faults.crash_here(self.site, shown="crash before commit"):
             self.crash(durable=False)
             return
         self._write(seq, batch)
@@ -351,11 +351,14 @@ class Half(Site):
 
     def _let_out_of(self, effects: list[fx.Effect], life: int) -> None:
         for effect in effects:
-            if self._faults.crash_here(self.site):
+            if self._faults.crash_here(self.site, effect, "crash between effects"):
                 self.crash(durable=True)
             if life != self.life:
                 return
             self._do[type(effect)](effect)
+
+    def _start_anew(self, effect: fx.StartAnew) -> None:
+        """Nothing: what two replicas keep is put back by an operator alone."""
 
     def settled(self) -> bool:
         """It leads, and all that it did has left."""

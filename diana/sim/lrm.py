@@ -14,7 +14,7 @@ import msgspec
 from diana.engine.effects import Kill, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
-from diana.model.ids import MAIN_MACHINE, SiteId, group_of
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.spec import GroupSpec
 from diana.ports import Emit
 from diana.sim.clock import Clock
@@ -24,6 +24,8 @@ REPORT_S = 0.02
 AGAIN_S = 0.3
 RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
+GRACE_S = 5.0
+"""From TERM to KILL of what runs when its lease is over."""
 
 
 class JobLife(msgspec.Struct, frozen=True):
@@ -60,6 +62,7 @@ class _Claim:
     __slots__ = (
         "ended_s",
         "exit_code",
+        "lease",
         "merges",
         "outcome",
         "outputs",
@@ -71,8 +74,9 @@ class _Claim:
         "told",
     )
 
-    def __init__(self, run: Run, spec: GroupSpec, merges: bool = False) -> None:
+    def __init__(self, run: Run, spec: GroupSpec, merges: bool = False, lease: str = "") -> None:
         self.merges = merges
+        self.lease = lease
         self.run = run
         self.spec = spec
         self.processors = spec.resources.processors
@@ -113,6 +117,7 @@ class SimLrm:
         self.free = slots
         self._claims: dict[Run, _Claim] = {}
         self._queue: deque[_Claim] = deque()
+        self._leases: dict[str, float] = {}
         self._to_tell: list[_Claim] = []
         self._telling = False
         self._retelling = False
@@ -149,9 +154,31 @@ class SimLrm:
             run = Run(order.subgroup, order.epoch, index, attempts.get(index, 1))
             if run in self._claims:
                 continue
-            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory))
+            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
             self._queue.append(claim)
             self._watch.claimed(self._site, self._worker, run, claim.processors)
+        self._fill()
+
+    def lease(self, origin: str, until_s: float) -> None:
+        """Kept with the claims: a spawner that dies leaves it to its successor."""
+        if until_s > self._leases.get(origin, 0.0):
+            self._leases[origin] = until_s
+            self._clock.at(max(self._clock.now_s, until_s), self._fill)
+            self._clock.at(max(self._clock.now_s, until_s + GRACE_S), self._lease_over, origin, until_s)
+
+    def _stands(self, claim: _Claim) -> bool:
+        return not claim.lease or self._clock.now_s < self._leases.get(claim.lease, 0.0)
+
+    def _lease_over(self, origin: str, until_s: float) -> None:
+        """What did not heed TERM is killed."""
+        if self._leases.get(origin) != until_s:
+            return
+        if not self._alive:
+            self._clock.after(SPAWNER_RESTART_S, self._lease_over, origin, until_s)
+            return
+        for claim in self._claims.values():
+            if claim.lease == origin and claim.ended_s < 0:
+                self._end(claim, Outcome.LEASE_OVER, 143)
         self._fill()
 
     def kill(self, order: Kill) -> None:
@@ -162,6 +189,9 @@ class SimLrm:
             if meant and claim.outcome is None:
                 self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
         self._fill()
+
+    def queued(self) -> int:
+        return len(self._queue)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         for run in runs:
@@ -177,6 +207,10 @@ class SimLrm:
             claim = queue[0]
             if claim.outcome is not None:
                 queue.popleft()
+                continue
+            if not self._stands(claim):
+                queue.popleft()
+                self._end(claim, Outcome.LEASE_OVER, 0)
                 continue
             # A merge command belongs to its machine, though all slots be other machines'.
             if claim.processors > self.free and (self.slots or not claim.merges):
@@ -291,6 +325,7 @@ class SimLrm:
     def crash_machine(self) -> None:
         """Power failure: the jobs end INTERRUPTED. The caller stops the node too."""
         self._void_queue()
+        self._leases.clear()
         for claim in self._claims.values():
             if claim.ended_s < 0:
                 self._end(claim, Outcome.INTERRUPTED, 0)
@@ -308,6 +343,10 @@ class SimLrm:
             if claim.ended_s >= 0:
                 claim.told = False
         self._ready(self._ear)
+
+    def groups(self) -> set[GroupId]:
+        """Those with runs that are not forgotten."""
+        return {group_of(run.subgroup) for run in self._claims}
 
     def holds(self) -> int:
         """Runs not forgotten."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from diana.engine.effects import Kill, Start
 from diana.engine.events import LrmLost, Run
-from diana.model.ids import MAIN_MACHINE
+from diana.model.ids import MAIN_MACHINE, GroupId
 from diana.ports import Emit
 from diana.sim.lrm import SimLrm
 
@@ -26,6 +26,7 @@ class SimMachines:
         self._members = sorted(name for name in self.lrms if name != MAIN_MACHINE)
         self._away: set[str] = set()
         self._emit: Emit | None = None
+        self._leases: dict[str, float] = {}
 
     # --- the node's side -------------------------------------------------------------------------------
 
@@ -44,6 +45,13 @@ class SimMachines:
     def start(self, order: Start) -> None:
         if order.worker not in self._away:
             self.lrms[order.worker].start(order)
+
+    def lease(self, origin: str, until_s: float) -> None:
+        """By the simulation's clock, which no wall clock moves."""
+        self._leases[origin] = until_s
+        for name, lrm in self.lrms.items():
+            if name not in self._away:
+                lrm.lease(origin, until_s)
 
     def kill(self, order: Kill) -> None:
         if order.worker not in self._away:
@@ -79,6 +87,8 @@ class SimMachines:
     def find_again(self, name: str) -> None:
         """It is back."""
         self._away.discard(name)
+        for origin, until_s in self._leases.items():
+            self.lrms[name].lease(origin, until_s)
         if self._emit is not None:
             self.lrms[name].attach(self._emit)
 
@@ -96,9 +106,19 @@ class SimMachines:
     def busy_s(self) -> float:
         return sum(lrm.busy_s for lrm in self.lrms.values())
 
-    def holds(self) -> int:
-        """Runs not forgotten."""
-        return self._sum(SimLrm.holds)
+    @property
+    def queued(self) -> int:
+        """Claimed and not started."""
+        return sum(lrm.queued() for lrm in self.lrms.values())
+
+    @property
+    def running(self) -> int:
+        """Processors in use."""
+        return self._sum(lambda lrm: lrm.slots - lrm.free)
+
+    def groups(self) -> set[GroupId]:
+        """Those with runs that are not forgotten."""
+        return {name for lrm in self.lrms.values() for name in lrm.groups()}
 
     def _sum(self, of: Callable[[SimLrm], int]) -> int:
         return sum(map(of, self.lrms.values()))

@@ -7,27 +7,42 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from diana.sim import coverage, fanout, flows
 from diana.sim import scenario as sc
 from diana.sim.driver import Boot
 from diana.sim.report import Report, selected
 from diana.sim.runner import simulate
+from diana.sim.scenario_text import written
+from diana.sim.shrink import LIMIT_S, shrink
 from diana.sim.trace import Trace
 
 
-def run(path: str | Path, seeds: int = 1, first_seed: int = 0, as_json: bool = False, out: TextIO | None = None) -> int:
+def run(
+    path: str | Path,
+    seeds: int = 1,
+    first_seed: int = 0,
+    as_json: bool = False,
+    out: TextIO | None = None,
+    workers: int = 0,
+    keys: tuple[str, ...] = (),
+    shrink_s: float = LIMIT_S,
+) -> int:
     """0: all invariants and expectations held for all seeds; 1: not (the failure is on standard error).
+    `workers`: processes the seeds are spread over, 0: one per core; what comes out is the same. `keys`: report these
+    instead of what the scenario says. The first seed that fails is made small within `shrink_s` seconds; 0: it is not.
     UsageError for a wrong scenario."""
     out = out or sys.stdout
-    scenario = sc.load(Path(path))
+    scenario = sc.reporting(sc.load(Path(path)), keys)
     reports: list[Report] = []
     failed: list[int] = []
-    for seed in range(first_seed, first_seed + max(1, seeds)):
-        report = simulate(scenario, seed)
+    for report in fanout.reports(scenario, range(first_seed, first_seed + max(1, seeds)), workers):
         reports.append(report)
         if not report.good():
-            failed.append(seed)
+            failed.append(report.seed)
             if len(failed) == 1:
                 print(failure(scenario, report), file=sys.stderr)
+                if shrink_s > 0:
+                    print(smaller(scenario, report.seed, shrink_s), file=sys.stderr)
     if len(failed) > 1:
         print(f"{len(failed)} of {len(reports)} seeds failed: {failed[:20]}", file=sys.stderr)
     chosen = selected(reports, scenario.report)
@@ -41,7 +56,8 @@ def failure(scenario: sc.Scenario, report: Report, boot: Boot | None = None) -> 
         f"seed {report.seed} fails: {len(report.violations)} violations, {report.lost} jobs lost, "
         f"{report.doubled} doubled, {report.stuck} stuck",
         f"again: diana simulate FILE --first-seed {report.seed} --seeds 1",
-        "options: " + ", ".join(f"{k}={v:g}" for k, v in report.options.items()),
+        "options: " + ", ".join(f"{k}={v:g}" for k, v in report.options.items() if k != "only"),
+        *(f"drawn: {line}" for line in report.drawn),
         "faults: " + (", ".join(f"{v} {k}" for k, v in report.fault_kinds.items()) or "none"),
         *report.unmet,
         *(str(v) for v in report.violations[:10]),
@@ -54,10 +70,35 @@ def failure(scenario: sc.Scenario, report: Report, boot: Boot | None = None) -> 
     return "\n".join(lines)
 
 
+def smaller(scenario: sc.Scenario, seed: int, limit_s: float = LIMIT_S, boot: Boot | None = None) -> str:
+    """The smallest scenario found that fails as this seed does, ready to be run, and its story."""
+    found = shrink(scenario, seed, boot=boot, limit_s=limit_s)
+    if found is None:
+        return f"seed {seed} is not made smaller: it breaks no invariant, only what the scenario expects"
+    work, kept = found.scenario.workload, found.report
+    how = "nothing more can be left out" if found.finished else f"the limit of {limit_s:g} s was reached"
+    jobs, sites = sum(w.jobs for w in work), len(found.scenario.sites)
+    return "\n".join(
+        [
+            f"smaller: {jobs} jobs of {len(work)} groups, {sites} sites, {kept.faults} faults of {found.faults_before} "
+            f"still break {', '.join(found.rules)} ({found.runs} runs; {how})",
+            f"# diana simulate FILE --first-seed {seed}, with this FILE:",
+            written(found.scenario),
+            failure(found.scenario, kept, boot),
+        ]
+    )
+
+
 def table(chosen: dict[str, Any]) -> str:
     """The report for people: one line per value, one row per entry."""
     lines: list[str] = []
     for key, value in chosen.items():
+        if key == "coverage":
+            lines += coverage.text(value)
+            continue
+        if key == "migration":
+            lines += flows.text(value)
+            continue
         if isinstance(value, list):
             lines += _listed(key, value)
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from diana.engine.effects import Reply
 from diana.engine.events import MachineRemoved
@@ -12,11 +12,14 @@ from diana.model.principal import Principal, Role
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
 from diana.sim.network import Network
+from diana.sim.outages import KINDS as OUTAGES
+from diana.sim.outages import Outages
 from diana.sim.replicas import Pair
 from diana.sim.site import Site
 from diana.sim.trace import Trace
 
-_KINDS = ("spawner_crash", "machine_crash", "cut", "machine_away", "machine_removed")
+_LINKS = ("cut", "clog", "partition")
+_KINDS = ("spawner_crash", "machine_crash", "cut", "machine_away", "machine_removed", "clog", "partition", *OUTAGES)
 _REQUEST = 2_000_000_000
 """Request numbers from here on are those of operators who give machines up."""
 _INSIST_S = 5.0
@@ -27,7 +30,13 @@ class Mishaps:
     """Strikes at drawn times until the faults are healed; what it broke comes back by itself."""
 
     def __init__(
-        self, clock: Clock, faults: Faults, trace: Trace, network: Network, sites: Mapping[SiteId, Site | Pair]
+        self,
+        clock: Clock,
+        faults: Faults,
+        trace: Trace,
+        network: Network,
+        sites: Mapping[SiteId, Site | Pair],
+        lift: Callable[[SiteId, float], None] | None = None,
     ) -> None:
         self._clock = clock
         self._faults = faults
@@ -38,11 +47,17 @@ class Mishaps:
         self._removals: dict[int, tuple[Site | Pair, str]] = {}
         """Request -> the machine an operator gave up and has no answer about yet."""
         self._next = _REQUEST
+        self._outages = Outages(clock, faults, trace, lift)
 
     def begin(self) -> None:
         if self._faults.on:
             for kind in _KINDS:
                 self._later(kind)
+
+    def heal(self) -> None:
+        """What does not end by itself, or not soon."""
+        self._network.mend_all()
+        self._outages.heal(site for site in self._sites.values() if isinstance(site, Site))
 
     def settled(self) -> bool:
         """Every machine is there."""
@@ -63,11 +78,14 @@ class Mishaps:
     def _strike(self, kind: str) -> None:
         if not self._faults.on:
             return
-        if kind == "cut":
-            self._cut()
+        if kind in _LINKS:
+            self._strike_links(kind)
         else:
             site = list(self._sites.values())[self._faults.pick(len(self._sites))]
-            self._strike_machine(kind, site)
+            if kind not in OUTAGES:
+                self._strike_machine(kind, site)
+            elif isinstance(site, Site) and site.up():
+                self._outages.strike(kind, site)
         self._later(kind)
 
     def _strike_machine(self, kind: str, site: Site | Pair) -> None:
@@ -77,10 +95,9 @@ class Mishaps:
         if not names:
             return
         name = names[self._faults.pick(len(names))] if len(names) > 1 else names[0]
-        if site.lrm.is_away(name):
+        if site.lrm.is_away(name) or not self._faults.strikes(kind, site.site, shown=_shown(kind, name)):
             return
         self._trace.note(site.site, self._clock.now_s, kind if name == MAIN_MACHINE else f"{kind} of {name}")
-        self._faults.counts[kind] += 1
         match kind:
             case "spawner_crash":
                 site.lrm.lrms[name].crash_spawner()
@@ -106,14 +123,47 @@ class Mishaps:
             site.handle(MachineRemoved(request=request, principal=_OPERATOR, machine=name))
             self._clock.after(_INSIST_S, self._remove, request)
 
-    def _cut(self) -> None:
+    def _strike_links(self, kind: str) -> None:
         if not self._pairs:
             return
+        if kind == "partition":
+            self._part()
+            return
         a, b = self._pairs[self._faults.pick(len(self._pairs))]
+        if kind == "clog":
+            self._clog(a, b)
+        else:
+            self._cut(a, b)
+
+    def _clog(self, a: SiteId, b: SiteId) -> None:
+        length_s = self._faults.length_s("clog")
+        if self._faults.strikes("clog", a, b) and self._network.clog(a, b):
+            self._trace.note(a, self._clock.now_s, f"clogged towards {b}")
+            self._clock.after(length_s, self._network.unclog, a, b)
+
+    def _part(self) -> None:
+        """Some sites, less than all, from the rest."""
+        names, length_s = sorted(self._sites), self._faults.length_s("partition")
+        island = {name for name in names if self._faults.pick(2)}
+        apart = [(a, b) for a, b in self._pairs if (a in island) != (b in island)]
+        if not apart or not self._faults.strikes("partition", *sorted(island)):
+            return
+        for a, b in apart:
+            self._trace.note(a, self._clock.now_s, f"parted from {b}")
+            self._network.cut(a, b, kind="partition")
+            self._clock.after(length_s, self._network.mend, a, b)
+
+    def _cut(self, a: SiteId, b: SiteId) -> None:
         if self._faults.pick(2):
             a, b = b, a
-        one_way = self._faults.pick(3) == 0
+        one_way, length_s = self._faults.pick(3) == 0, self._faults.cut_length_s()
+        if not self._faults.strikes("cut", a, b, shown="cut one way" if one_way else "cut"):
+            return
         self._trace.note(a, self._clock.now_s, f"{'cut one way' if one_way else 'cut off'} towards {b}")
-        self._faults.counts["cut"] += 1
         self._network.cut(a, b, one_way)
-        self._clock.after(self._faults.cut_length_s(), self._network.mend, a, b, one_way)
+        self._clock.after(length_s, self._network.mend, a, b, one_way)
+
+
+def _shown(kind: str, machine: str) -> str:
+    """The node's own machine takes the node along."""
+    return "member_crash" if kind == "machine_crash" and machine != MAIN_MACHINE else kind

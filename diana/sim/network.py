@@ -56,7 +56,9 @@ class Link:
 
     __slots__ = (
         "bytes_per_s",
+        "clogged",
         "cut",
+        "cut_by",
         "dialling",
         "latency_s",
         "loss",
@@ -77,8 +79,12 @@ class Link:
         """Measurements lie evenly in value * (1 - noise) .. value * (1 + noise)."""
         self.cut = 0
         """Number of cuts in force."""
+        self.cut_by = "cut"
+        """What the last of them belongs to."""
         self.one_way: SiteId | None = None
         """Messages from this site vanish though the stream still stands."""
+        self.clogged: list[tuple[int, SiteId, SiteId, Message]] | None = None
+        """What has come and is not passed on yet; None: all passes."""
         self.stream = 0
         self.dialling = False
         self.relay: SiteId | None = None
@@ -116,6 +122,9 @@ class Network:
         self.dial_only: set[SiteId] = set()
         """Cannot be dialled."""
         self._refused: dict[SiteId, frozenset[SiteId]] = {}
+        self._silent: dict[SiteId, int] = {}
+        """Sites whose process is stopped -> how many were before."""
+        self._silences = 0
         self._streams = 0
         self.sent = 0
         self.arrived = 0
@@ -149,18 +158,42 @@ class Network:
             if other != site and other in self._ends:
                 self._dial(site, other)
 
-    def node_down(self, site: SiteId) -> None:
-        """The kernel of a crashed process closes its sockets: the others learn of it after one latency."""
+    def node_down(self, site: SiteId, silent: bool = False) -> None:
+        """The kernel of a crashed process closes its sockets: the others learn of it after one latency. `silent`: there
+        is no kernel any more, and they learn of it when nobody answers."""
+        self._silent.pop(site, None)
         for other in self._ends:
             link = self._links.get(_pair(site, other))
             if link is not None and link.stream:
-                self._clock.after(link.path_s, self._tell_down, other, site)
+                self._clock.after(KEEPALIVE_S if silent else link.path_s, self._tell_down, other, site)
                 link.stream = 0
         self.contacts.restarted(site)
         self._break_relayed(site)
 
+    def fell_silent(self, site: SiteId) -> None:
+        """Its process is stopped: streams stand until pings were not answered for too long, new ones cannot be made."""
+        self._silences += 1
+        self._silent[site] = self._silences
+        self._clock.after(KEEPALIVE_S, self._give_up_on, site, self._silences)
+
+    def _give_up_on(self, site: SiteId, silence: int) -> None:
+        if self._silent.get(site) != silence:
+            return
+        for other in self._ends:
+            link = self._links.get(_pair(site, other))
+            if link is not None and link.stream:
+                link.stream = 0
+                self._tell_down(other, site)
+                self._tell_down(site, other)
+        self._break_relayed(site)
+
+    def speaks_again(self, site: SiteId) -> None:
+        if self._silent.pop(site, None) is not None:
+            self.node_up(site)
+
     def _tell_down(self, site: SiteId, lost: SiteId) -> None:
-        if not self.link(site, lost).stream and self._ends[site].greeting() is not None:
+        """A node that is down hears nothing; one that is stopped hears it when it goes on."""
+        if not self.link(site, lost).stream:
             self._ends[site].peer_down(lost)
 
     def _dial(self, a: SiteId, b: SiteId) -> None:
@@ -174,7 +207,13 @@ class Network:
         link.dialling = False
         hello_a, hello_b = self._ends[a].greeting(), self._ends[b].greeting()
         relay = self._relay(a, b) if self._behind(a, b) else None
-        apart = link.cut or link.one_way or (self._behind(a, b) and relay is None) or self._refuse_each_other(a, b)
+        apart = (
+            link.cut
+            or link.one_way
+            or link.clogged is not None
+            or (self._behind(a, b) and relay is None)
+            or self._refuse_each_other(a, b)
+        )
         if apart or hello_a is None or hello_b is None:
             self._again(a, b, hello_a is not None and hello_b is not None)
             return
@@ -311,30 +350,35 @@ class Network:
             link.used_s = self._clock.now_s
         self.sent += 1
         if link.cut or link.one_way == sender:
+            self._faults.holds_up(link.cut_by if link.cut else "cut one way", message)
             return
         resent_s = self._resent_s(link)
-        for extra_s in self._faults.extra_delays():
+        for extra_s in self._faults.extra_delays(message):
             self._clock.after(link.path_s + resent_s + extra_s, self._arrive, link, link.stream, sender, to, message)
 
     def _arrive(self, link: Link, stream: int, sender: SiteId, to: SiteId, message: Message) -> None:
         if link.stream == stream and not link.cut and link.one_way != sender:
+            if link.clogged is not None:
+                link.clogged.append((stream, sender, to, message))
+                self._faults.holds_up("clog", message)
+                return
             self.arrived += 1
             self._ends[to].received(sender, message)
 
     # --- cuts ------------------------------------------------------------------------------------------
 
-    def cut(self, a: SiteId, b: SiteId, one_way: bool = False) -> None:
+    def cut(self, a: SiteId, b: SiteId, one_way: bool = False, kind: str = "cut") -> None:
         """From now on nothing passes (or nothing from `a`); the stream is given up after KEEPALIVE_S."""
         link = self.link(a, b)
         if one_way:
             link.one_way = a
         else:
-            link.cut += 1
+            link.cut, link.cut_by = link.cut + 1, kind
         if link.stream:
             self._clock.after(KEEPALIVE_S, self._give_up, a, b, link, link.stream)
 
     def _give_up(self, a: SiteId, b: SiteId, link: Link, stream: int) -> None:
-        if link.stream != stream or not (link.cut or link.one_way):
+        if link.stream != stream or not (link.cut or link.one_way or link.clogged is not None):
             return
         link.stream = 0
         self._tell_down(a, b)
@@ -350,10 +394,28 @@ class Network:
         else:
             link.cut = max(0, link.cut - 1)
 
+    def clog(self, a: SiteId, b: SiteId) -> bool:
+        """From now on nothing passes, and nothing of it is lost while the stream stands. False: it is clogged."""
+        link = self.link(a, b)
+        if link.clogged is not None:
+            return False
+        link.clogged = []
+        if link.stream:
+            self._clock.after(KEEPALIVE_S, self._give_up, a, b, link, link.stream)
+        return True
+
+    def unclog(self, a: SiteId, b: SiteId) -> None:
+        """All that was held arrives at once, in the order it came."""
+        link = self.link(a, b)
+        held, link.clogged = link.clogged or [], None
+        for stream, sender, to, message in held:
+            self._arrive(link, stream, sender, to, message)
+
     def mend_all(self) -> None:
-        for link in self._links.values():
+        for (a, b), link in list(self._links.items()):
             link.cut = 0
             link.one_way = None
+            self.unclog(a, b)
 
 
 def _pair(a: SiteId, b: SiteId) -> tuple[SiteId, SiteId]:

@@ -353,14 +353,12 @@ class Pair:
 
     def _strike(self, kind: str) -> None:
         if self._faults.on:
-            struck = {
+            {
                 "leader_kill": self._kill,
                 "leader_stop": self._stop,
                 "replica_disk": self._lose_disk,
                 "replica_cut": self._cut_off,
             }[kind]()
-            if struck:
-                self._faults.counts[kind] += 1
             self._later(kind)
 
     def _victim(self) -> Half:
@@ -368,57 +366,48 @@ class Pair:
         half = self._main
         return self._other(half) if self._rng.random() < 0.25 else half
 
-    def _kill(self) -> bool:
-        half = self._victim()
-        if not half.alive:
-            return False
-        half.fall("killed")
-        self._clock.after(0.5 + 40.0 * self._rng.random() ** 2, half._again, half.life)
-        return True
+    def _kill(self) -> None:
+        half, away_s = self._victim(), 0.5 + 40.0 * self._rng.random() ** 2
+        if half.alive and self._faults.strikes("leader_kill", self.site):
+            half.fall("killed")
+            self._clock.after(away_s, half._again, half.life)
 
-    def _stop(self) -> bool:
+    def _stop(self) -> None:
         half, stop_s = self._victim(), self._rng.choice(STOPS_S)
-        if not half.alive or half.paused:
-            return False
+        if not half.alive or half.paused or not self._faults.strikes("leader_stop", self.site):
+            return
         half.pause()
         if self.serving is half and stop_s > TAKEOVER_MOST_S:
             self._missing(half)
-            self._counts_then = self._counts_then and (
-                self._counts_then[0],
-                self._counts_then[1] + 1,
-                *self._counts_then[2:],
-            )
         self._clock.after(stop_s, self._resume, half, half.life)
-        return True
 
     def _resume(self, half: Half, life: int) -> None:
         if life == half.life:
             half.resume()
 
-    def _lose_disk(self) -> bool:
+    def _lose_disk(self) -> None:
         """Of a half whose other has all that counts: losing both is nobody's promise."""
         half, register = self._victim(), self._register()
-        other = self._other(half)
+        other, away_s = self._other(half), 0.5 + 20.0 * self._rng.random()
         if register is None or not register.counts(other.copy_here) or not half.alive:
-            return False
-        half.lose_disk(self.empty_store())
-        self._clock.after(0.5 + 20.0 * self._rng.random(), half._again, half.life)
-        return True
+            return
+        if self._faults.strikes("replica_disk", self.site):
+            half.lose_disk(self.empty_store())
+            self._clock.after(away_s, half._again, half.life)
 
-    def _cut_off(self) -> bool:
+    def _cut_off(self) -> None:
         """Between the halves, or between one of them and the witness."""
         victim = self._rng.choice(("link", *MACHINES))
         cut_s = 20.0 * self._rng.random()
+        if (victim == "link" and self._cut) or not self._faults.strikes("replica_cut", self.site):
+            return
         if victim == "link":
-            if self._cut:
-                return False
             self._cut = True
             self._clock.after(KEEPALIVE_S, self._give_up, self._link)
             self._clock.after(cut_s, self._mend)
         else:
             self._away.add(victim)
             self._clock.after(cut_s, partial(self._away.discard, victim))
-        return True
 
     def _give_up(self, link: int) -> None:
         if self._cut and link == self._link:

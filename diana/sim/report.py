@@ -6,10 +6,12 @@
     network    messages sent, arrived; events handled; simulated seconds
     standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
+    migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
+    coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
     digest     digest
 
-Several seeds: the numbers of `faults` are sums, its digest covers all, `standby` is over all; the other keys are those
-of the first seed.
+Several seeds: the numbers of `faults` and `coverage` are sums, the digest covers all, `standby` is over all; the other
+keys are those of the first seed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ import msgspec
 from diana.model.decision import Decision
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
+from diana.sim import coverage
 from diana.sim.arrivals import ArrivalReport
+from diana.sim.flows import MigrationReport, quantile
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
 
@@ -34,7 +38,7 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
 
     group: str
     state: str
-    """As its view says; `refused` when the submission was."""
+    """As its view says; `refused` when the submission was, `gone` with the database of its site."""
     note: str
     jobs: int
     done: int
@@ -49,6 +53,7 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     wait_max_s: float
     run_mean_s: float
     turnaround_mean_s: float
+    turnaround_p95_s: float
     bytes_moved: int
     predicted_s: float
     """Turnaround, by the decision that placed it first, in whole waves of jobs; 0: none."""
@@ -116,6 +121,8 @@ class Report(msgspec.Struct, kw_only=True):
 
     seed: int
     options: dict[str, float | bool]
+    drawn: list[str] = []
+    """What this seed drew of sites and workload, a line each; empty: nothing."""
     groups: dict[str, GroupReport] = {}
     sites: dict[str, SiteReport] = {}
     decisions: dict[str, tuple[Decision, ...]] = {}
@@ -131,6 +138,8 @@ class Report(msgspec.Struct, kw_only=True):
     digest: str
     takeovers_s: list[float] = []
     """From the loss of a leader until the site served again, where a standby in sync and the witness were well."""
+    coverage: coverage.Table = {}
+    migration: MigrationReport | None = None
     unmet: list[str]
     """What the scenario expected and did not get, one line each."""
 
@@ -160,6 +169,8 @@ def selected(reports: list[Report], keys: Iterable[str]) -> dict[str, Any]:
                 "longest_s": round(max(took_s, default=0.0), 3),
                 "mean_s": round(math.fsum(took_s) / max(1, len(took_s)), 3),
             }
+        elif key == "coverage":
+            out["coverage"] = coverage.report(x.coverage for x in reports)
         elif key == "digest":
             out["digest"] = joint_digest(reports)
         else:
@@ -171,6 +182,9 @@ def joint_digest(reports: list[Report]) -> str:
     if len(reports) == 1:
         return reports[0].digest
     return hashlib.sha256("\n".join(x.digest for x in reports).encode()).hexdigest()
+
+
+_TIMES = ("makespan_s", "wait_mean_s", "wait_max_s", "run_mean_s", "turnaround_mean_s", "turnaround_p95_s")
 
 
 class Tally:
@@ -200,7 +214,7 @@ class Tally:
         """makespan, wait, run and turnaround; zero when nothing started."""
         ran = [x for x in self._last.values() if x[3] >= 0 and x[2] != Outcome.STAGING_FAILED]
         if not ran:
-            return dict.fromkeys(("makespan_s", "wait_mean_s", "wait_max_s", "run_mean_s", "turnaround_mean_s"), 0.0)
+            return dict.fromkeys(_TIMES, 0.0)
         waits = [x[3] - self.submit_s for x in ran]
         ends = [x[4] - self.submit_s for x in ran]
         return {
@@ -209,4 +223,5 @@ class Tally:
             "wait_max_s": max(waits),
             "run_mean_s": math.fsum(x[4] - x[3] for x in ran) / len(ran),
             "turnaround_mean_s": math.fsum(ends) / len(ran),
+            "turnaround_p95_s": quantile(ends, 0.95),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from diana.model.ids import GroupId, SiteId
 from diana.model.views import Explanation, GroupView
 from diana.sim import report as rp
+from diana.sim import swarm
 from diana.sim.driver import Boot
 from diana.sim.scenario import Scenario
 from diana.sim.trace import Trace
@@ -64,12 +65,14 @@ def _run_to_end(world: World, limit_s: float) -> bool:
         world.clock.run_until(min(limit_s, world.clock.now_s + look_s))
         if not world.settled():
             continue
-        open_groups = [s for s in world.users.submissions.values() if s.group is not None and s.group not in final]
+        over = final | world.checkers.aftermath.gone
+        open_groups = [s for s in world.users.submissions.values() if s.group is not None and s.group not in over]
         for submission in open_groups:
             view = _view(world, submission)
-            if view is None or not view.final:
+            if view is None or not (view.final or world.checkers.aftermath.rests(view)):
                 break
-            final.add(view.group)
+            if view.final:
+                final.add(view.group)
         else:
             return True
     return False
@@ -105,7 +108,8 @@ def _report(world: World) -> rp.Report:
             else:
                 _live(world, report, submission, view)
         if len(answered) < len(seen):
-            report.groups[name] = _refused(next(s for s, view in seen if view is None))
+            missing = next(s for s, view in seen if view is None)
+            report.groups[name] = _refused(missing, missing.group in world.checkers.aftermath.gone)
             continue
         _entry(world, report, name, answered)
     report.unmet = _unmet(world.scenario, report)
@@ -134,6 +138,8 @@ def _live(world: World, report: rp.Report, submission: Submission, view: GroupVi
     ended = view.done + view.failed + view.cancelled + view.held
     live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
     report.lost += max(0, view.jobs - ended - live)
+    if world.checkers.aftermath.rests(view):
+        return
     if not view.final or view.unreachable:
         report.stuck += view.jobs - ended
         text = f"{view.state}: {view.jobs - ended} jobs live ({view.note})"
@@ -143,7 +149,7 @@ def _live(world: World, report: rp.Report, submission: Submission, view: GroupVi
 def _unanswered(world: World, report: rp.Report, submission: Submission) -> None:
     """A group its origin does not know is lost if it was acknowledged; refused is an answer; silence is not."""
     if submission.group is not None:
-        report.lost += submission.jobs
+        report.lost += submission.jobs if submission.group not in world.checkers.aftermath.gone else 0
     elif not submission.refused:
         report.stuck += submission.jobs
         text = f"submission {submission.name} got no id: {submission.why or 'no answer'}"
@@ -156,6 +162,7 @@ def _bare_report(world: World) -> rp.Report:
         seed=world.seed,
         arrivals=world.arrivals.reports if world.arrivals else [],
         options=world.faults.options(),
+        drawn=swarm.told(world.scenario) if world.swarming else [],
         sites=_sites(world),
         network=rp.NetworkReport(
             sent=world.network.sent,
@@ -170,6 +177,8 @@ def _bare_report(world: World) -> rp.Report:
         stuck=0,
         violations=world.checkers.found,
         digest=world.trace.digest(),
+        coverage=world.coverage.table() if world.coverage else {},
+        migration=world.flows.report() if world.flows else None,
         takeovers_s=[took_s for pair in world.pairs for took_s in pair.takeovers],
         unmet=[],
     )
@@ -198,10 +207,10 @@ def _group(world: World, seen: list[tuple[Submission, GroupView]], predicted_s: 
     )
 
 
-def _refused(submission: Submission) -> rp.GroupReport:
+def _refused(submission: Submission, gone: bool) -> rp.GroupReport:
     return rp.GroupReport(
         group=submission.group or "",
-        state="refused",
+        state="gone" if gone else "refused",
         note=submission.refused or submission.why,
         jobs=submission.work.jobs,
         sites={},

@@ -15,11 +15,25 @@ import msgspec
 from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
-from diana.model.spec import OnCrash
+from diana.model.spec import OnCrash, OnSiteLost
 from diana.sim import chains
+from diana.sim.fault_spec import FaultsSpec as FaultsSpec
+from diana.sim.fault_spec import check_faults
 from diana.sim.schema import check_keys
 
-REPORT_KEYS = ("groups", "sites", "decisions", "plans", "network", "arrivals", "faults", "standby", "digest")
+REPORT_KEYS = (
+    "groups",
+    "sites",
+    "decisions",
+    "plans",
+    "network",
+    "arrivals",
+    "faults",
+    "coverage",
+    "migration",
+    "standby",
+    "digest",
+)
 
 SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
 """Keys of diana/model/settings.py."""
@@ -32,6 +46,8 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: int = 1
     speed: float = 0.0
     """0: the site's."""
+    fails: bool = False
+    """Every job exits 1 there, in 10 ms."""
 
 
 class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +56,8 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speed: float = 1.0
     dial_only: bool = False
     """Others cannot dial it."""
+    fails: bool = False
+    """A black hole: every job exits 1 there, in 10 ms."""
     settings: SettingsTable = {}
     """Over the scenario's `settings`; keys of diana/model/settings.py."""
     machines: tuple[MachineSpec, ...] = ()
@@ -107,8 +125,10 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Empty: the first user."""
     work_s: float = 1.0
     """Run time at speed 1.0, as declared in the job file."""
+    true_work_s: float = 0.0
+    """What its jobs take where the declaration is wrong; 0: as declared."""
     spread: float = 0.0
-    """True run times lie evenly in work_s * (1 - spread) .. work_s * (1 + spread)."""
+    """True run times lie evenly in w * (1 - spread) .. w * (1 + spread), w being true_work_s or else work_s."""
     fail_fraction: float = 0.0
     """Share of jobs that exit 1."""
     processors: int = 1
@@ -130,6 +150,7 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_subgroup: int = 0
     max_parallel: int = 0
     on_crash: OnCrash = "hold"
+    on_site_lost: OnSiteLost = "hold"
     submit_s: float = 0.0
     cancel_s: float = -1.0
     """Site time of a cancel; negative: never."""
@@ -144,49 +165,19 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every_s: float = 0.0
 
 
-class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
+class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each seed draws of the workload (`swarm.py`); nothing of all this: every seed has the same."""
 
-    draw: bool = False
-    until_s: float = 0.0
-    """Faults end here, all heals, and everything has to come to an end within `heal_s`."""
-    heal_s: float = 600.0
-    loss: float = 0.0
-    """Probability per message."""
-    duplicate: float = 0.0
-    delay: float = 0.0
-    delay_s: float = 2.0
-    """A delayed message arrives up to this much later, so that others overtake it."""
-    crash: float = 0.0
-    """Probability of a node's crash at each boundary: before a commit, after it, before each other effect."""
-    restart_s: float = 5.0
-    """A crashed node starts again within this."""
-    spawner_crash_every_s: float = 0.0
-    """Mean time between deaths of a site's spawner; 0: never."""
-    machine_crash_every_s: float = 0.0
-    """Mean time between power failures of a machine, a site's own one with its node; 0: never."""
-    machine_away_every_s: float = 0.0
-    """Mean time between losses of a member machine's link to its node; 0: never."""
-    machine_removed_every_s: float = 0.0
-    """Mean time between power failures of a member machine after which the operator gives it up; it comes back all
-    the same. 0: never."""
-    machine_away_s: float = 10.0
-    """A member machine is back within this."""
-    leader_kill_every_s: float = 0.0
-    """Mean time between deaths of a replica of each site with a standby, mostly the leader; 0: never."""
-    leader_stop_every_s: float = 0.0
-    """Mean time between stops (5, 30 or 120 s) of one; 0: never."""
-    replica_disk_every_s: float = 0.0
-    """Mean time between losses of a disk whose other copy is in sync; 0: never."""
-    replica_cut_every_s: float = 0.0
-    """Mean time between cuts, up to 20 s, between replicas or of one from the witness; 0: never."""
-    cut_every_s: float = 0.0
-    """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
-    cut_s: float = 10.0
-    stage_error: float = 0.0
-    """Probability that a stage-in or a gathering fails for good."""
-    retell: float = 0.0
-    """Probability that the LRM tells the end of a job twice."""
+    fewer: float = 0.0
+    """An entry has up to this share fewer jobs, a site fewer slots."""
+    times_s: float = 0.0
+    """An entry comes up to this much later, what is asked of it later on up to as much again."""
+    drop: float = 0.0
+    """Probability that an order to an entry (its hold and release, its cancel, its retry, a move) is not given."""
+    moves: int = 0
+    """Each entry has up to so many moves more."""
+    homes: bool = False
+    """An entry is submitted at any site."""
 
 
 class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -216,6 +207,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
     workload: tuple[WorkSpec, ...] = ()
     faults: FaultsSpec = FaultsSpec()
+    swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
     report: tuple[str, ...] = ("groups", "sites", "faults")
     fsync_s: float = 0.0
@@ -239,6 +231,16 @@ def load(path: Path) -> Scenario:
     except UnicodeDecodeError:
         raise UsageError(f"scenario {path}: not UTF-8 text; give a TOML file") from None
     return parse(text, str(path))
+
+
+def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
+    """With these keys reported instead of its own; none: its own. UsageError names one that is not known."""
+    try:
+        for key in keys:
+            _known(key, REPORT_KEYS, "report")
+    except ValueError as e:
+        raise UsageError(str(e)) from None
+    return msgspec.structs.replace(scenario, report=keys) if keys else scenario
 
 
 def parse(text: str, where: str = "scenario") -> Scenario:
@@ -307,7 +309,12 @@ def _check(scenario: Scenario) -> None:
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
     chains.check(scenario)
-    _check_faults(scenario.faults)
+    check_faults(scenario.faults)
+    swarm = scenario.swarm
+    if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):
+        raise ValueError(f"swarm: {swarm}: want shares of 0 to 1, 0 to 1e9 s, 0 to 1000 moves")
+    if swarm.fewer and max(scenario.expect.done, scenario.expect.failed) >= 0:
+        raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
 
@@ -336,6 +343,7 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
     for key, value, low, high in (
         ("jobs", work.jobs, 1, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
+        ("true_work_s", work.true_work_s, 0, 1e9),
         ("spread", work.spread, 0, 1),
         ("fail_fraction", work.fail_fraction, 0, 1),
         ("processors", work.processors, 1, 10**6),
@@ -357,19 +365,6 @@ def _check_forced(work: WorkSpec, at: str) -> None:
     for key in ("sites", "merge", "after", "produces", "max_parallel"):
         if getattr(work, key):
             raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")
-
-
-def _check_faults(faults: FaultsSpec) -> None:
-    for key in ("loss", "duplicate", "delay", "crash", "stage_error", "retell"):
-        value = getattr(faults, key)
-        if not 0 <= value <= 1:
-            raise ValueError(f"faults: {key} = {value}: want a probability, 0 to 1")
-    for key in faults.__struct_fields__:
-        value = getattr(faults, key)
-        if key.endswith("_s") and not 0 <= value <= 1e9:
-            raise ValueError(f"faults: {key} = {value}: want 0 to 1e9 seconds")
-    if faults.loss >= 1:
-        raise ValueError("faults: loss = 1: nothing would ever arrive; want less than 1")
 
 
 def _unique(names: list[str], key: str) -> tuple[str, ...]:

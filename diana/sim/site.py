@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from diana import ports
-from diana.engine import columns, lines, records, registering
 from diana.engine import effects as fx
+from diana.engine import lines, records
 from diana.engine.core import Engine
-from diana.engine.events import Ask, Event, Tick
-from diana.engine.messages import Hello, Result
+from diana.engine.events import Ask, Event, RoomChecked, Tick
+from diana.engine.messages import Hello
 from diana.engine.state import decode_state
+from diana.errors import StoreFailed
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.principal import Principal, Role
@@ -23,23 +24,27 @@ from diana.model.settings import Settings
 from diana.model.views import Answer
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
+from diana.sim.disk import Disk
 from diana.sim.driver import Boot
 from diana.sim.faults import Faults
 from diana.sim.machines import SimMachines
 from diana.sim.network import Network
+from diana.sim.outlet import Outlet
 from diana.sim.stager import SimStager
 from diana.sim.store import MemoryStore
 from diana.sim.trace import Trace
 from diana.sim.transport import SimTransport
 
 SNAPSHOT_RECORDS = 256
+ANEW_S = 0.5
+"""Until a node that starts anew is up."""
 _OPERATOR = Principal(Role.OPERATOR, "operator@sim")
 _FactsRows = list[tuple[FactsKey, Facts]]
 _READ = -1
 """Request number of the driver's own reads."""
 
 
-class Site:
+class Site(Outlet):
     def __init__(
         self,
         site: SiteId,
@@ -81,40 +86,34 @@ class Site:
         self._armed_s = -1.0
         self._since_snapshot = 0
         self._fsync_s = fsync_s
+        self.storage = Disk(fsync_s, faults.slow_commit_s)
+        self._low = ""
+        self.wall_off_s = 0.0
+        """How far its wall clock is wrong."""
+        self._ahead_s = 0.0
+        """Site time over simulated time: what a wrong wall clock made of it at a start (`node/clock.py`)."""
+        self._falls = 0
+        """Crashes and losses so far: only the last one's end starts the node again."""
+        self.stalls = 0
+        self._halted: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = None
+        """While the process is stopped: what it will meet when it goes on."""
         self._handled = handled
         self._committing = False
         self._waiting: list[Event] = []
         self._left: bytes | None = None
         """Snapshot of the engine that crashed, when all it knew was durable."""
-        self._do: dict[type, Callable[[Any], None]] = {
-            fx.Send: self._send,
-            fx.SendResult: self._send_result,
-            fx.Contact: self.transport.contact,
-            fx.ForgetContact: self._forget_contact,
-            fx.TrustChanged: self._trust_changed,
-            fx.Reply: self._reply,
-            fx.Notify: self._notify,
-            fx.Start: lrm.start,
-            fx.Kill: lrm.kill,
-            fx.ForgetRuns: self._forget_runs,
-            fx.StageIn: stager.stage_in,
-            fx.LookUp: stager.look_up,
-            fx.Gather: self._gather,
-            fx.RegisterOutputs: self._register_outputs,
-            fx.CancelStage: self._cancel_stage,
-            fx.DropOutputs: self._drop_outputs,
-            fx.DropSubgroup: self._drop_subgroup,
-            fx.DropGroup: self._drop_group,
-            fx.Warn: self._warn,
-        }
+        self._do = self._doers()
 
     # --- life ------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, restored: Engine | None = None) -> None:
+        """`restored`: what its store gives at this moment, where that was asked for already."""
         if self.engine is not None:
             return
         self.boots += 1
-        engine = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s)
+        if restored is None:
+            self._look_at_the_clock()
+        engine = restored or self._make.restored(self.site, self.store, self._keyring, self.site_s())
         effects = self._make.start(engine, self.settings, self.store, self.boots, self.address)
         self.engine = engine
         self._hello = self._make.hello(engine, self.site, self.store, self.boots, self.address)
@@ -124,40 +123,113 @@ class Site:
         self._durable(self.boots, *_sorted(effects))
         if not self.up():
             return
+        if self.store.meta("restored_from"):
+            self.store.set_meta("restored_from", "")
         self.lrm.attach(self.handle)
         self.stager.attach(self.handle)
         self._network.node_up(self.site)
         self._arm()
+        self._low = ""
+        self.look_for_room()
 
     def up(self) -> bool:
         return self.engine is not None
 
+    def _look_at_the_clock(self) -> None:
+        """As a process does when it starts."""
+        now_s = self._clock.now_s
+        last_s = self.store.load().at_s if self.wall_off_s or self._ahead_s else now_s
+        self._ahead_s = max(last_s, now_s + self.wall_off_s) - now_s
+
+    def site_s(self) -> float:
+        """Site time: never runs backwards, also over restarts."""
+        return self._clock.now_s + self._ahead_s
+
     def crash(self, durable: bool) -> None:
         """kill -9 of the node. `durable`: all that the engine knew is in the store."""
+        if self.engine is None:
+            return
+        self._trace.note(self.site, self._clock.now_s, "crash")
+        self._fall(durable)
+        self._clock.after(self._faults.restart_after_s(), self._restart, self._falls)
+
+    def lose(self, back_s: float) -> None:
+        """Its machines lose power, and so nobody says goodbye for them; all are back `back_s` later, disks too."""
+        self._fall(durable=True, silent=True)
+        for lrm in self.lrm.lrms.values():
+            lrm.crash_machine()
+        self._clock.after(back_s, self._restart, self._falls)
+
+    def _fall(self, durable: bool, silent: bool = False) -> None:
         engine = self.engine
+        self._falls += 1
         if engine is None:
             return
         self._left = engine.snapshot() if durable and not self._committing else None
-        self._trace.note(self.site, self._clock.now_s, "crash")
         self.engine = None
+        self._halted = None
         self._waiting.clear()
         self._committing = False
         self.lrm.detach()
         self.stager.detach()
         self.store.crash()
-        self._network.node_down(self.site)
-        self._clock.after(self._faults.restart_after_s(), self._restart)
+        self._network.node_down(self.site, silent)
 
-    def _restart(self) -> None:
-        if self.engine is None:
-            self.recount()
-            self.start()
+    def _restart(self, falls: int) -> None:
+        if self.engine is None and falls == self._falls:
+            self._look_at_the_clock()
+            restored = self._make.restored(self.site, self.store, self._keyring, self.site_s())
+            self._compare(restored)
+            self.start(restored)
+
+    def put_back(self, kind: str, marked: bool = True) -> None:
+        """The node stops, and starts again on the copy of its database that was kept (`marked`: the mark beside it is
+        still that of the newer one), on a backup of it, or on none. Jobs and spawners go on."""
+        self._fall(durable=True)
+        self._left = None
+        if kind == "database_lost":
+            self.store.lose(f"{self.store.meta('db_uuid')}-anew-{self.boots}")
+        else:
+            self.store.put_back(marked=marked)
+        if kind == "backup_restored":
+            ports.call_restored(self.store, f"{self.store.meta('db_uuid')}-backup-{self.boots}")
+        found = self._make.restored(self.site, self.store, self._keyring, self.site_s())
+        self._check.put_back(self.site, decode_state(found.snapshot()))
+        self._clock.after(self._faults.restart_after_s(), self._restart, self._falls)
+
+    def stall(self) -> None:
+        """SIGSTOP: the process handles nothing, its machines' jobs go on, what is sent to it waits at its door."""
+        if self.engine is not None and self._halted is None:
+            self.stalls += 1
+            self._halted = []
+            self._network.fell_silent(self.site)
+
+    def go_on(self, stall: int) -> None:
+        """SIGCONT: all that came meanwhile is met now, in order."""
+        missed = self._halted
+        if missed is None or stall != self.stalls:
+            return
+        boot, self._halted = self.boots, None
+        for action, arguments in missed:
+            if boot != self.boots or self.engine is None:
+                return
+            action(*arguments)
+        self._network.speaks_again(self.site)
+
+    def look_for_room(self) -> None:
+        """As the node does every few seconds."""
+        low = self.storage.low(self._clock.now_s)
+        if low != self._low and self.engine is not None:
+            self._low = low
+            self.handle(RoomChecked(low))
 
     def recount(self) -> None:
         """What the store gives back must be what the engine knows (or knew when it crashed), and what the checkers
         saw become durable. Meaningless, and left out, while a commit is under way."""
-        found = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s).snapshot()
-        known = self._left
+        self._compare(self._make.restored(self.site, self.store, self._keyring, self.site_s()))
+
+    def _compare(self, restored: Engine) -> None:
+        found, known = restored.snapshot(), self._left
         if self.engine is not None:
             known = None if self._committing else self.engine.snapshot()
         if known is not None and found != known:
@@ -169,13 +241,16 @@ class Site:
         if self.engine is None:
             return GroupId("-"), "the node is not up again"
         state = decode_state(self.engine.snapshot())
+        touched = self._check.aftermath.touched
         for subgroup, epoch in state.custodies:
+            if group_of(subgroup) in touched:
+                continue
             return group_of(subgroup), f"the custody of {subgroup} epoch {epoch} is open"
         for name, group in state.groups.items():
-            if group.gathers:
+            if group.gathers and name not in touched:
                 return name, f"{len(group.gathers)} batches of outputs are not gathered"
-        if self.lrm.holds():
-            return GroupId("-"), f"{self.lrm.holds()} runs are not forgotten"
+        if left := self.lrm.groups() - touched:
+            return min(left), "its runs are not forgotten"
         return None
 
     # --- events ----------------------------------------------------------------------------------------
@@ -184,18 +259,21 @@ class Site:
         """Give the engine an event, now or with the others that wait for the commit under way. Down: it is lost."""
         if self.engine is None:
             return
+        if self._halted is not None:
+            self._halted.append((self.handle, (event,)))
+            return
         self._waiting.append(event)
         if not self._committing:
             self._turn()
 
     def _turn(self) -> None:
         """All waiting events, one transaction (group commit)."""
-        engine, now_s = self.engine, self._clock.now_s
+        engine, now_s, site_s = self.engine, self._clock.now_s, self.site_s()
         assert engine is not None
         events, self._waiting = self._waiting, []
         effects: list[fx.Effect] = []
         for event in events:
-            made = engine.handle(event, now_s)
+            made = engine.handle(event, site_s)
             self._trace.handled(self.site, now_s, event, made)
             effects += made
             if self._handled is not None:
@@ -203,9 +281,9 @@ class Site:
         lines, facts, others = _sorted(effects)
         if not (lines or facts):
             self._let_out(others)
-        elif self._fsync_s > 0:
+        elif (commit_s := self.storage.commit_s(now_s)) > 0:
             self._committing = True
-            self._clock.after(self._fsync_s, self._durable, self.boots, lines, facts, others)
+            self._clock.after(commit_s, self._durable, self.boots, lines, facts, others)
         else:
             self._durable(self.boots, lines, facts, others)
         self._arm()
@@ -213,19 +291,27 @@ class Site:
     def _durable(self, boot: int, lines: list[records.Record], facts: _FactsRows, others: list[fx.Effect]) -> None:
         if boot != self.boots or self.engine is None:
             return
-        if self._faults.crash_here(self.site):
+        if self._halted is not None:
+            self._halted.append((self._durable, (boot, lines, facts, others)))
+            return
+        if self._faults.crash_here(self.site, lines, "crash before commit"):
+            self.crash(durable=False)
+            return
+        try:
+            self._commit(lines, facts)
+        except StoreFailed:
+            # As the real one does: it stops, and whoever looks after it starts it again.
             self.crash(durable=False)
             return
         self._committing = False
-        self._commit(lines, facts)
         if self._let_out(others) and self._waiting:
             self._turn()
 
     def _let_out(self, effects: list[fx.Effect]) -> bool:
         """In order, with a crash possible before each. False: it fell."""
         boot = self.boots
-        for effect in effects:
-            if self._faults.crash_here(self.site):
+        for at, effect in enumerate(effects):
+            if self._faults.crash_here(self.site, effect, "crash between effects" if at else "crash after commit"):
                 self.crash(durable=True)
                 return False
             self._do[type(effect)](effect)
@@ -235,9 +321,14 @@ class Site:
 
     def _commit(self, told: list[records.Record], facts: _FactsRows) -> None:
         encoded = tuple(lines.encode(record) for record in told)
-        seq = self.store.commit(ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts)))
-        for record in told:
-            self._check.committed(self.site, record)
+        kept, self.storage.breaks = self.storage.breaks, None
+        if kept is not None:
+            self.store.fail_next_commit(kept=kept)
+        try:
+            seq = self.store.commit(ports.Batch(at_s=self.site_s(), records=encoded, facts=tuple(facts)))
+        finally:
+            for record in told if kept is not False else ():
+                self._check.committed(self.site, record)
         self._since_snapshot += len(told)
         if self._since_snapshot >= SNAPSHOT_RECORDS and self.engine is not None:
             self._since_snapshot = 0
@@ -247,15 +338,20 @@ class Site:
         engine = self.engine
         due_s = engine.deadline() if engine is not None else None
         if due_s is not None and (self._armed_s < 0 or due_s < self._armed_s):
-            self._armed_s = max(due_s, self._clock.now_s)
-            self._clock.at(self._armed_s, self._tick, self.boots, self._armed_s)
+            self._armed_s = max(due_s, self.site_s())
+            # Never before it is due, whatever rounding says.
+            due_s = self._armed_s - self._ahead_s + 1e-6 if self._ahead_s else self._armed_s
+            self._clock.at(due_s, self._tick, self.boots, self._armed_s)
 
     def _tick(self, boot: int, armed_s: float) -> None:
         if boot != self.boots or armed_s != self._armed_s or self.engine is None:
             return
+        if self._halted is not None:
+            self._halted.append((self._tick, (boot, armed_s)))
+            return
         self._armed_s = -1.0
         due_s = self.engine.deadline()
-        if due_s is not None and due_s > self._clock.now_s:
+        if due_s is not None and due_s > self.site_s():
             self._arm()
         else:
             self.handle(Tick())
@@ -265,76 +361,20 @@ class Site:
         if self.engine is None:
             return None
         event = Ask(request=_READ, principal=_OPERATOR, what=what, group=group)
-        for effect in self.engine.handle(event, self._clock.now_s):
+        for effect in self.engine.handle(event, self.site_s()):
             if isinstance(effect, fx.Reply) and effect.request == _READ:
                 return effect.body  # type: ignore[return-value]
         return None
 
     def _greeting(self) -> Hello | None:
-        return None if self.engine is None else self._hello
+        return None if self.engine is None or self._halted is not None else self._hello
 
-    # --- effects ---------------------------------------------------------------------------------------
-
-    def _send(self, effect: fx.Send) -> None:
-        self.transport.send(effect.to, effect.message)
-
-    def _send_result(self, effect: fx.SendResult) -> None:
-        key = effect.key
-        facts = self.store.facts_chunk(key) or columns.empty(self.site)
-        message = Result(
-            subgroup=key.subgroup,
-            epoch=key.epoch,
-            batch=key.batch,
-            facts=facts,
-            cancelled=effect.cancelled,
-            bytes_staged=effect.bytes_staged,
-            revoked=effect.revoked,
-        )
-        self.transport.send(effect.to, message)
-
-    def _forget_contact(self, effect: fx.ForgetContact) -> None:
-        self.transport.forget_contact(effect.site)
-
-    def _trust_changed(self, effect: fx.TrustChanged) -> None:
-        banned = (who.removeprefix("site:") for who, _, _ in effect.revoked if who.startswith("site:"))
-        self.transport.refuse(frozenset(map(SiteId, banned)))
-
-    def _reply(self, effect: fx.Reply) -> None:
-        self._answered(self.site, effect)
-
-    def _notify(self, effect: fx.Notify) -> None:
-        """Nobody watches: the runner looks by itself."""
-
-    def _forget_runs(self, effect: fx.ForgetRuns) -> None:
-        self.lrm.forget(effect.runs)
-
-    def _gather(self, effect: fx.Gather) -> None:
-        facts = self.store.facts_chunk(effect.key)
-        if facts is None:
-            self._check.missing(self.site, effect.key)
-            return
-        self.stager.gather(effect, facts)
-
-    def _register_outputs(self, effect: fx.RegisterOutputs) -> None:
-        self.stager.register_outputs(effect, lambda: registering.named(effect, self.store.facts(effect.group)))
-
-    def _cancel_stage(self, effect: fx.CancelStage) -> None:
-        self.stager.cancel(effect.ticket)
-
-    def _drop_outputs(self, effect: fx.DropOutputs) -> None:
-        facts = self.store.facts_chunk(effect.key)
-        if facts is not None:
-            self.stager.drop_outputs(effect.key, facts, effect.dataset)
-
-    def _drop_subgroup(self, effect: fx.DropSubgroup) -> None:
-        self.stager.drop_subgroup(effect.subgroup)
-
-    def _drop_group(self, effect: fx.DropGroup) -> None:
-        self.stager.drop_group(effect.group)
-        self.store.drop_group(effect.group)
-
-    def _warn(self, effect: fx.Warn) -> None:
-        self.warnings += 1
+    def _start_anew(self, effect: fx.StartAnew) -> None:
+        """As the node does: a new process at once."""
+        ports.call_restored(self.store, effect.db_uuid)
+        self._trace.note(self.site, self._clock.now_s, "starts anew")
+        self._fall(durable=False)
+        self._clock.after(ANEW_S, self._restart, self._falls)
 
 
 def _sorted(effects: list[fx.Effect]) -> tuple[list[records.Record], _FactsRows, list[fx.Effect]]:

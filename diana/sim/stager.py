@@ -153,7 +153,7 @@ class SimStager:
 
     def _begin(self, task: _Task) -> None:
         self._tasks[task.ticket] = task
-        if self._faults.happens("stage_error"):
+        if self._faults.happens("stage_error", self._site, about="gather" if task.key else "stage in"):
             self._clock.after(0.01, self._done, task, "a transfer failed (ordered by the simulation)")
         else:
             self._waiting.append(task)

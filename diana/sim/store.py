@@ -6,17 +6,32 @@ seed decides them, never this file.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from diana import errors
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Entry, Journal, LogEnd, TermStart, with_term
+from diana.ports import Batch, Entry, Journal, LogEnd, Standing, TermStart, with_term
 
 _pack_facts = msgspec.msgpack.Encoder().encode
 _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
+
+_IN_FILE = (
+    "_meta",
+    "_commits",
+    "_starts",
+    "_records",
+    "_snapshot",
+    "_snapshot_seq",
+    "_seq",
+    "_at_s",
+    "_facts",
+)
+"""What a copy of the file holds."""
 
 
 class MemoryStore:
@@ -25,15 +40,19 @@ class MemoryStore:
     __slots__ = (
         "_at_s",
         "_commits",
+        "_copy",
         "_damaged_seq",
+        "_doubt",
         "_facts",
         "_failure",
         "_fault",
+        "_mark",
         "_meta",
         "_records",
         "_seq",
         "_snapshot",
         "_snapshot_seq",
+        "_standing",
         "_starts",
         "commits",
         "free",
@@ -53,6 +72,12 @@ class MemoryStore:
         self._failure = ""
         self._fault: bool | None = None
         self._damaged_seq = 0
+        self._copy: dict[str, Any] | None = None
+        self._mark: tuple[str, int] | None = None
+        """Beside the file: of which database, and how far it went."""
+        self._doubt = False
+        """Beside the file too: nobody has said yet that it is the newest."""
+        self._standing: Standing = "newest"
         self.free = free
         self.commits = 0
 
@@ -71,8 +96,48 @@ class MemoryStore:
         """Power off and on. The disk's fault, if there was one, is over; what was committed is there."""
         self._failure = ""
         self._fault = None
+        self._open()
+
+    def keep_copy(self) -> None:
+        """Somebody copies the database's file aside, in place of an earlier copy."""
+        self._copy = {name: copy.deepcopy(getattr(self, name)) for name in _IN_FILE}
+
+    def put_back(self, *, marked: bool = True) -> bool:
+        """The copy takes the file's place, while the node is down; False: there is none. Not `marked`: the mark beside
+        it is gone too, as where the whole machine was set back, so that only peers can tell."""
+        if self._copy is None:
+            return False
+        for name, value in self._copy.items():
+            setattr(self, name, copy.deepcopy(value))
+        if not marked:
+            self._mark = None
+        self._open()
+        return True
+
+    def lose(self, db_uuid: str) -> None:
+        """The file is deleted while the node is down; the mark beside it stays."""
+        mark = self._mark
+        self.__init__(db_uuid, free=self.free)  # type: ignore[misc]
+        self._mark = mark
+        self._open()
+
+    def _open(self) -> None:
+        if self._mark is None:
+            self._standing = "unsure" if self._seq else "newest"
+        elif self._mark[0] != self._meta["db_uuid"] or self._seq < self._mark[1]:
+            self._standing = "older"
+        else:
+            self._standing = "unsure" if self._doubt else "newest"
+        self._doubt = self._standing == "unsure"
 
     # --- port ------------------------------------------------------------------------------------------
+
+    def standing(self) -> Standing:
+        return self._standing
+
+    def trust(self) -> None:
+        self._doubt = False
+        self._mark = (self._meta["db_uuid"], self._seq)
 
     def load(self) -> Journal:
         self._alive()
@@ -97,6 +162,7 @@ class MemoryStore:
         self._records.extend(batch.records)
         self._seq += len(batch.records)
         self._at_s = batch.at_s
+        self._mark = (self._meta["db_uuid"], self._seq)
         self.commits += 1
         for key, facts in batch.facts:
             chunks = self._facts.setdefault(key.group, {})
@@ -133,6 +199,8 @@ class MemoryStore:
     def set_meta(self, key: str, value: str) -> None:
         self._alive()
         self._meta[key] = value
+        if key == "db_uuid":
+            self.trust()
 
     def log_end(self) -> LogEnd:
         return LogEnd(seq=self._seq, starts=self._starts, folded=self._snapshot_seq)

@@ -16,7 +16,7 @@ Transfer = tuple[SubgroupId, int]
 
 class Violation(msgspec.Struct, frozen=True):
     rule: str
-    """I1 ... I9, J4 (`order.py`), or `assert` when something raised."""
+    """I1 ... I9, J4 (`order.py`), D7 (`standing.py`), or `assert` when something raised."""
     at_s: float
     site: SiteId
     group: GroupId
@@ -32,12 +32,14 @@ class Violation(msgspec.Struct, frozen=True):
 class Life:
     """What really happened to one started job."""
 
-    __slots__ = ("outcome", "run", "site")
+    __slots__ = ("again", "outcome", "run", "site")
 
     def __init__(self, site: SiteId, run: Run) -> None:
         self.site = site
         self.run = run
         self.outcome: Outcome | None = None
+        self.again = False
+        """Its user wants another attempt, though it may have ended well (`aftermath.py`)."""
 
 
 class TransferStory:
@@ -48,6 +50,7 @@ class TransferStory:
         "base",
         "batches",
         "committed",
+        "disowned",
         "dropped",
         "ended",
         "held",
@@ -64,7 +67,7 @@ class TransferStory:
         self.site = part.site
         self.indices = part.indices
         self.base = part.attempt_base
-        self.held = self.revoked = IndexSet()
+        self.held = self.revoked = self.disowned = IndexSet()
         self.committed = self.taken = self.runnable = home
         self.taken_back = self.dropped = False
         self.attempts: dict[int, int] = {}
@@ -76,13 +79,16 @@ class TransferStory:
 
 
 class GroupStory:
-    __slots__ = ("accepted", "acknowledged", "epoch", "jobs", "lives", "unplaced", "unreachable")
+    __slots__ = ("accepted", "acknowledged", "attempts", "done", "epoch", "jobs", "lives", "unplaced", "unreachable")
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self.unplaced = IndexSet.span(0, jobs)
         self.accepted = FinishedSet()
         self.lives: dict[int, Life] = {}
+        self.attempts: dict[int, int] = {}
+        """The highest that ran of each job, wherever it did."""
+        self.done = 0
         self.epoch = 0
         self.acknowledged = False
         self.unreachable = False

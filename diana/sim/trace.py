@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -26,7 +27,7 @@ class Trace:
     With `follow`, `lines` is that group's story: the last STORY_LINES events and effects that name it, and what befell
     the sites, up to `until_s`."""
 
-    __slots__ = ("_encode", "_hash", "_mentions", "_until_s", "handled_events", "lines")
+    __slots__ = ("_encode", "_hash", "_mentions", "_until_s", "handled_events", "lines", "watch")
 
     def __init__(self, follow: GroupId | None = None, until_s: float = math.inf) -> None:
         self._hash = hashlib.sha256()
@@ -34,10 +35,13 @@ class Trace:
         self._mentions = re.compile(rf"\b{re.escape(follow)}\b(?!-)") if follow else None
         self._until_s = until_s
         self.handled_events = 0
+        self.watch: Callable[[SiteId, Event | None, list[fx.Effect]], None] | None = None
         self.lines: deque[str] = deque(maxlen=STORY_LINES)
 
     def handled(self, site: SiteId, now_s: float, event: Event | None, effects: list[fx.Effect]) -> None:
         self.handled_events += 1
+        if self.watch is not None:
+            self.watch(site, event, effects)
         if effects:
             named = [(type(e).__name__, type(e.message).__name__ if type(e) is fx.Send else "", e) for e in effects]
             self._hash.update(self._encode((site, now_s, named)))

@@ -36,6 +36,8 @@ INSIST_S = 5.0
 PATIENCE = 60
 """Refusals a user takes before giving up."""
 MERGE_RUN_S = 1.0
+LIFTS = 12
+"""So often a user asks for a group of a restored site to go on."""
 
 
 class Order(NamedTuple):
@@ -43,6 +45,8 @@ class Order(NamedTuple):
 
     at_s: float
     kind: type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs] | MoveSpec
+    tries: int = 1
+    """So often it is asked while it is refused."""
 
     def event(self, request: int, principal: Principal, group: GroupId) -> Event:
         if not isinstance(self.kind, MoveSpec):
@@ -138,8 +142,13 @@ class Submission:
         index += self.first
         luck = chance.fraction(self.seed, index)
         fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
-        run_s = work.work_s * (1.0 + work.spread * (2.0 * luck - 1.0))
+        run_s = (work.true_work_s or work.work_s) * (1.0 + work.spread * (2.0 * luck - 1.0))
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
+
+
+def black_hole(run: Run, spec: GroupSpec) -> JobLife:
+    """What a site that is broken makes of any job."""
+    return JobLife(0.01, exit_code=1)
 
 
 class Users:
@@ -179,6 +188,11 @@ class Users:
             if s.group is not None and s.orders:
                 return False
         return True
+
+    def unanswered(self, site: SiteId) -> bool:
+        """Whether a submission there is asked for and has no answer."""
+        due = (s for s in self.submissions.values() if s.site == site and s.group is None and not s.refused)
+        return any(s.submit_s <= self._clock.now_s for s in due)
 
     def life_of(self, run: Run, spec: GroupSpec) -> JobLife:
         submission = self.submissions.get(spec.name)
@@ -237,6 +251,14 @@ class Users:
             self._deliver(submission.site, order.event(request, submission.principal, submission.group))
         self._clock.after(INSIST_S, self._order, submission)
 
+    def lift(self, site: SiteId, at_s: float) -> None:
+        """The users of a site whose database was put back let their groups go on, once it has heard all others."""
+        for submission in self.submissions.values():
+            if submission.site == site and submission.group is not None:
+                submission.orders.append(Order(at_s, ReleaseJobs, LIFTS))
+                submission.orders.sort(key=lambda order: order.at_s)
+                self._clock.at(at_s, self._order, submission)
+
     def answered(self, reply: Reply) -> Submission | None:
         """Take note of a reply; gives the submission it belongs to."""
         submission, order = self._waiting.pop(reply.request, (None, None))
@@ -246,6 +268,8 @@ class Users:
             # Refused is answered too: nothing may be left to hold or to retry.
             if order in submission.orders:
                 submission.orders.remove(order)
+                if isinstance(reply.body, Refusal) and order.tries > 1:
+                    submission.orders.insert(0, order._replace(tries=order.tries - 1))
             return submission
         match reply.body:
             case GroupAccepted():
@@ -307,6 +331,7 @@ def _spec(
         outputs=outputs,
         sites=(share.site,) if share else work.sites,
         on_crash=work.on_crash,
+        on_site_lost=work.on_site_lost,
         max_parallel=work.max_parallel,
         max_subgroup=work.max_subgroup,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from diana.engine.effects import GroupAccepted, GroupsAccepted, Reply
 from diana.engine.events import AddDataset, Event
+from diana.engine.records import Record
 from diana.model.ids import MAIN_MACHINE, SiteId
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
@@ -15,20 +17,23 @@ from diana.sim import chance
 from diana.sim.arrivals import Arrivals
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
+from diana.sim.coverage import Coverage
 from diana.sim.driver import Boot
 from diana.sim.faults import Faults
+from diana.sim.flows import Flows
 from diana.sim.keyring import SimKeyring
 from diana.sim.lrm import SimLrm
 from diana.sim.machines import SimMachines
 from diana.sim.mishaps import Mishaps
 from diana.sim.network import Network
 from diana.sim.replicas import Pair
-from diana.sim.scenario import Scenario, SiteSpec
+from diana.sim.scenario import Scenario, SiteSpec, SwarmSpec
 from diana.sim.site import Site
 from diana.sim.stager import Pipes, SimStager
 from diana.sim.store import MemoryStore
+from diana.sim.swarm import drawn
 from diana.sim.trace import Trace
-from diana.sim.workload import INSIST_S, Users, dataset
+from diana.sim.workload import INSIST_S, Users, black_hole, dataset
 
 _DATASET_REQUEST = 1_000_000_000
 """Request numbers from here on are the operators' who register datasets."""
@@ -43,7 +48,8 @@ class World:
         trace: Trace | None = None,
         crash_at: tuple[str, int] | None = None,
     ) -> None:
-        self.scenario = scenario
+        self.swarming = scenario.swarm != SwarmSpec()
+        self.scenario = scenario = drawn(scenario, seed)
         self.seed = seed
         self.clock = Clock()
         self.trace = trace or Trace()
@@ -68,8 +74,14 @@ class World:
         for s in scenario.sites:
             its = settings[SiteId(s.name)]
             feeds |= {(SiteId(s.name), m.name): m.slots + its.ahead_of(m.slots) for m in s.machines}
-        self.checkers = Checkers(self.clock, feeds)
+        most = {site: its.user_max_running for site, its in settings.items()}
+        self.checkers = Checkers(self.clock, feeds, most)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
+        self.flows = Flows(self.clock, tuple(settings), self.checkers) if "migration" in scenario.report else None
+        self.coverage = self._watched() if "coverage" in scenario.report else None
+        watching = [one.committed for one in (self.flows, self.coverage) if one]
+        if watching:
+            self.checkers.watch = partial(_tell, watching)
         self.sites: dict[SiteId, Site | Pair] = {}
         self.pairs: list[Pair] = []
         """The sites with a standby."""
@@ -85,7 +97,7 @@ class World:
                 lrm=self._machines(spec, its),
                 stager=SimStager(self.clock, site, pipes, self.network, self.faults),
                 store=MemoryStore(_uuid(seed, site)),
-                keyring=SimKeyring(f"site:{site}", vo, wall_clock=self._wall_s),
+                keyring=SimKeyring(f"site:{site}", vo, wall_clock=partial(self._wall_s, site)),
                 faults=self.faults,
                 checkers=self.checkers,
                 trace=self.trace,
@@ -104,15 +116,34 @@ class World:
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():
             one_site.stager.peers = stagers
-        self.mishaps = Mishaps(self.clock, self.faults, self.trace, self.network, self.sites)
+        self.mishaps = Mishaps(self.clock, self.faults, self.trace, self.network, self.sites, self.users.lift)
+
+    def _watched(self) -> Coverage:
+        coverage = Coverage(lambda: self.clock.now_s, self._open_at)
+        self.faults.watch, self.trace.watch = coverage.struck, coverage.handled
+        return coverage
+
+    def _open_at(self, site: SiteId) -> list[str]:
+        """What a site does besides what its records and messages say."""
+        lrm, asked = self.sites[site].lrm, self.users.unanswered(site)
+        rows = (
+            ("submit", asked),
+            ("start", lrm.queued > 0),
+            ("run", lrm.running > 0),
+            ("takeover", any(pair.site == site and pair.lost_s >= 0 for pair in self.pairs)),
+        )
+        return [operation for operation, is_open in rows if is_open]
 
     def _machines(self, spec: SiteSpec, its: Settings) -> SimMachines:
         """The site's own machine and its members, each with an LRM."""
-        again = partial(self.faults.happens, "retell")
+        again = partial(self.faults.happens, "retell", about="run")
+        watcher = self.flows or self.checkers
+        broken = {MAIN_MACHINE: spec.fails, **{m.name: spec.fails or m.fails for m in spec.machines}}
+        lives = {name: black_hole if bad else self.users.life_of for name, bad in broken.items()}
         rows = [(MAIN_MACHINE, its.slots, its.speed), *((m.name, m.slots, m.speed or its.speed) for m in spec.machines)]
         return SimMachines(
             {
-                name: SimLrm(self.clock, SiteId(spec.name), n, fast, self.users.life_of, self.checkers, again, name)
+                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name)
                 for name, n, fast in rows
             }
         )
@@ -140,14 +171,15 @@ class World:
     def heal(self) -> None:
         """No more faults; every link is whole; sites that are down come back by themselves within `restart_s`."""
         self.faults.heal()
-        self.network.mend_all()
+        self.mishaps.heal()
         for pair in self.pairs:
             pair.heal()
         for site in self.sites.values():
             site.recount()
 
-    def _wall_s(self) -> float:
-        return 1_750_000_000.0 + self.clock.now_s
+    def _wall_s(self, site: SiteId) -> float:
+        its = self.sites.get(site)
+        return 1_750_000_000.0 + self.clock.now_s + (its.wall_off_s if isinstance(its, Site) else 0.0)
 
     def _deliver(self, site: SiteId, event: Event) -> None:
         self.sites[site].handle(event)
@@ -168,6 +200,11 @@ class World:
             for one in submission.chain or (submission,):
                 assert one.group is not None, "what was accepted has an id"
                 self.checkers.acknowledged(site, one.name, one.group)
+
+
+def _tell(watching: Sequence[Callable[[SiteId, Record], None]], site: SiteId, record: Record) -> None:
+    for told in watching:
+        told(site, record)
 
 
 def _seeds(scenario: Scenario, seed: int) -> dict[SiteId, tuple[SiteId, ...]] | None:

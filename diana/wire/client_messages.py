@@ -284,6 +284,7 @@ class ExplainResponse(_Message, frozen=True):
     waiting: tuple[Waiting, ...] = ()
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = 0.0
+    stays: tuple[str, ...] = ()
 
 
 class Site(_Message, frozen=True):

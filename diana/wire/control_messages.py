@@ -58,6 +58,8 @@ class RetryRequest(_Message, frozen=True):
     """Also those held because nobody knows their outcome."""
     cancelled: bool = False
     """Also those cancelled."""
+    unreachable: bool = False
+    """Also those at sites out of reach, with the whole of a group only; they may run on there for a while."""
 
 
 class RetryResponse(_Message, frozen=True):

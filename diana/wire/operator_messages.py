@@ -7,7 +7,7 @@ from diana.wire.client_base import Base as _Message
 
 class OperateRequest(_Message, frozen=True):
     order: str
-    """drain, undrain, ban, unban, remove-machine or set-policy."""
+    """drain, undrain, ban, unban, remove-machine, go-on or set-policy."""
     name: str = ""
     """Of a ban: `site:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; of remove-machine: the machine."""
     reason: str = ""

@@ -13,7 +13,7 @@ import pytest
 from diana.adapters import tasks
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.lrm import SubGridLrm
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Lease, Start
 from diana.engine.events import Event, JobsEnded, Run
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -126,6 +126,8 @@ class Own:
         self.forgotten: list[Run] = []
 
     def start(self, order: Start) -> None: ...
+
+    def lease(self, order: Lease) -> None: ...
 
     def kill(self, order: Kill) -> None: ...
 

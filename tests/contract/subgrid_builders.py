@@ -21,7 +21,7 @@ from diana.adapters.keyring import FileKeyring
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.subgrid.service import SubGridService
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Lease, Start
 from diana.engine.events import Run
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
@@ -50,6 +50,9 @@ class _AtMember:
 
     def start(self, order: Start) -> None:
         self.inner.start(msgspec.structs.replace(order, worker=MEMBER, term=self._term()))
+
+    def lease(self, order: Lease) -> None:
+        self.inner.lease(order)
 
     def kill(self, order: Kill) -> None:
         self.inner.kill(msgspec.structs.replace(order, worker=MEMBER))

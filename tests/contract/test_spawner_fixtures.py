@@ -29,6 +29,7 @@ def life() -> list[records.Record]:
         records.Started([records.Proc(2, 0, 4711, 9.625)]),
         records.Finished([end]),
         records.Dropped([(1, [6])]),
+        records.Leased("beta", 160.0),
     ]
 
 
@@ -79,6 +80,7 @@ def talk() -> list[protocol.Message]:
         protocol.Refused("a node of term 4 commands"),
         protocol.Welcome(1, 4, runs),
         order,
+        protocol.Lease("beta", 160.0),
         protocol.Kill(PART, 1, (1, 3)),
         protocol.Ended([batch]),
         protocol.Forget(runs),

@@ -355,6 +355,7 @@ def test_files_are_for_the_owner_only(tmp_path: Path) -> None:
         "journal.db-wal": 0o600,
         "journal.db-shm": 0o600,
         "journal.db-owner": 0o600,
+        "journal.mark": 0o600,
     }
     store.close()
 

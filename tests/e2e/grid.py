@@ -170,7 +170,7 @@ class Site:
 
     def spawner_pid(self) -> int:
         """0 when there is none."""
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(FileNotFoundError, ProcessLookupError, ValueError):
             pid = int((self.paths.spawner / "lock").read_text())
             if is_alive(pid) and f"{_MARK}={self._mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes():
                 return pid

@@ -56,25 +56,30 @@ class Site:
         self.outputs: Sequence[str] = ()
         self.session = 0
         self.boots = 0
+        self.anew = ""
+        """The name under which it is to start again."""
         self.stage_at_once = self.gather_at_once = self.register_at_once = True
         self.boot()
 
     # --- life --------------------------------------------------------------------------------------
 
-    def boot(self, *, restored: bool = False) -> None:
+    def boot(self, *, restored: bool = False, newest: bool = True) -> None:
         """Start a new engine on what is durable; LRM and peers are not told yet."""
         self.boots += 1
         journal = Journal(snapshot=None, seq=len(self.stored), at_s=self.grid.now, records=list(self.stored))
         self.engine = Engine.restore(journal, site=self.name, keyring=self.keyring, now=self.grid.now)
         nonce = f"{self.name}{self.boots}"
-        self.run(self.engine.start(self.settings, boot_nonce=nonce, db_uuid=self.db_uuid, restored=restored))
+        effects = self.engine.start(
+            self.settings, boot_nonce=nonce, db_uuid=self.db_uuid, restored=restored, newest=newest
+        )
+        self.run(effects)
 
-    def restart(self, *, restored: bool = False) -> None:
+    def restart(self, *, restored: bool = False, newest: bool = True) -> None:
         """Crash now and come back: the LRM kept its runs, the peers see a new boot."""
         self.staging.clear()
         self.gathers.clear()
         self.registrations.clear()
-        self.boot(restored=restored)
+        self.boot(restored=restored, newest=newest)
         self.lrm_ready()
         for peer in self.grid.sites.values():
             if peer is not self:
@@ -148,6 +153,12 @@ class Site:
                     self.kills.append(effect)
                 case fx.Warn(text):
                     self.warnings.append(text)
+                case fx.StartAnew(db_uuid):
+                    self.anew = db_uuid
+        if self.anew:
+            self.db_uuid, self.anew = self.anew, ""
+            self.restart(restored=True)
+            return
         while self.lookups:
             self.handle(looked_up(self.engine.core.state.datasets, self.lookups.pop(0)))
         while self.stage_at_once and self.staging:
@@ -174,6 +185,8 @@ class Site:
             cancelled=effect.cancelled,
             bytes_staged=effect.bytes_staged,
             revoked=effect.revoked,
+            db_uuid=effect.db_uuid,
+            seq=effect.seq,
         )
 
     def _claim(self, start: fx.Start) -> None:

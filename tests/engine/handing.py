@@ -8,7 +8,7 @@ from diana.engine import messages as ms
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.views import GroupView
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import kinds, spec
+from tests.engine.builders import OPERATOR, kinds, spec
 
 PART = SubgroupId("alpha-1/0")
 
@@ -50,3 +50,10 @@ def view(grid: Grid) -> GroupView:
 
 def sent(effects: list[fx.Effect], kind: type) -> list[object]:
     return [e.message for e in effects if isinstance(e, fx.Send) and isinstance(e.message, kind)]
+
+
+def go_on(site: Site, name: str) -> object:
+    """The operator's word that `name` is waited for no longer; the answer."""
+    site.handle(ev.GoOn(request=7, principal=OPERATOR, site=SiteId(name)))
+    site.grid.settle()
+    return site.replies.pop(7)

@@ -6,6 +6,7 @@ import msgspec
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine.recovery_messages import Holding, Holdings
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -39,8 +40,10 @@ def rich_life() -> Grid:
     grid.now += 31 * DAY_S
     grid.pass_time(5.0)
     _lost_with_its_database(grid)
+    _placed_anew(grid)
     _given_up_with_its_machine(grid)
     alpha.submit(spec(3, sites=("alpha",)), 3, 5, key="last")
+    _put_back(grid)
     return grid
 
 
@@ -159,3 +162,29 @@ def _lost_with_its_database(grid: Grid) -> None:
     gamma.running.clear()
     gamma.restart()
     grid.settle()
+
+
+def _placed_anew(grid: Grid) -> None:
+    """Beta is silent for longer than its lease, and told afterwards what it has no more."""
+    wanted = spec(3, work_s=500.0, not_sites=("alpha", "gamma"), on_site_lost="rerun")
+    grid["alpha"].submit(wanted, 3, 11, key="leased")
+    grid.pass_time(1.0)
+    grid.part("beta")
+    grid.pass_time(60.0)
+    grid["beta"].end(outcome=Outcome.LEASE_OVER)
+    grid.pass_time(60.0)
+    grid.heal("beta")
+    grid.pass_time(5.0)
+    grid["beta"].end()
+    grid.settle()
+
+
+def _put_back(grid: Grid) -> None:
+    """Alpha is restored, asks its peers what they hold, and beta has jobs that alpha knew at gamma."""
+    alpha = grid["alpha"]
+    alpha.restart(restored=True)
+    row = Holding(subgroup=SubgroupId("alpha-4/5"), epoch=9, open=whole(2))
+    told = Holdings(db_uuid="db-beta", seq=1, part=0, parts=1, rows=(row,))
+    alpha.handle(ev.Received(SiteId("beta"), told))
+    grid.settle()
+    alpha.release_jobs("alpha-7")

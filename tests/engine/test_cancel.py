@@ -201,12 +201,12 @@ def test_jobs_that_are_not_there_and_groups_of_others_are_not_cancelled() -> Non
     assert isinstance(alpha.cancel("alpha-1", who=OPERATOR), Ok)
 
 
-def test_what_is_at_an_unreachable_site_can_be_cancelled_when_it_still_holds_it() -> None:
+def test_what_a_restored_origin_found_at_its_peer_can_be_cancelled_there() -> None:
     grid = Grid(alpha=0, beta=2)
     grid["alpha"].submit(spec(50, work_s=10.0), 50)
     grid["alpha"].restart(restored=True)
     grid.settle()
-    assert view(grid).unreachable == 50
+    assert (view(grid).state, view(grid).unreachable) == ("held", 0)
     grid["alpha"].cancel("alpha-1")
     grid.finish()
     assert (view(grid).state, view(grid).cancelled) == ("cancelled", 50)

@@ -81,6 +81,15 @@ def test_a_lacking_file_is_told_with_the_peers_that_have_its_dataset_and_those_t
     assert isinstance(answer, fx.Refusal) and "no file f0, f1, f2 and 3 more in it" in answer.text
 
 
+def test_a_dataset_of_a_peer_that_does_not_answer_is_not_told_as_the_name_that_was_meant() -> None:
+    grid = Grid(alpha=2, beta=2)
+    registered(grid["beta"], "gone")
+    grid.pass_time(3.0)
+    grid.part("beta")
+    text = refused(grid, "dataset:gone/f")
+    assert text.startswith("dataset gone/f: not registered at alpha (no answer from beta); add it with:"), text
+
+
 def registered(alpha: Site, *names: str) -> None:
     for number, name in enumerate(names):
         alpha.handle(ev.AddDataset(request=number, principal=OPERATOR, dataset=dataset(name, "f")))

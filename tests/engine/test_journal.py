@@ -86,11 +86,12 @@ def tell(state: SiteState) -> dict[str, tuple[str, int, int, int, int]]:
 
 STORY = {
     "alpha-4": ("", 0, 0, 0, 0),
-    "alpha-5": ("", 0, 0, 0, 0),
+    "alpha-5": ("done", 3, 0, 3, 0),
     "alpha-6": ("", 0, 0, 0, 0),
+    "alpha-7": ("", 0, 0, 0, 0),
 }
-"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 lost a machine, alpha-6
-runs."""
+"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 was placed anew under
+leases, alpha-6 lost a machine, alpha-7 was put back while it ran."""
 
 
 def test_the_journal_of_the_first_release_is_read() -> None:
@@ -98,16 +99,17 @@ def test_the_journal_of_the_first_release_is_read() -> None:
     for stored in read_journal(FIXTURES / "journal-v1.bin"):
         fold.apply(state, lines.decode(stored), SiteId("alpha"))
     assert tell(state) == STORY
-    (lost,) = state.groups[GroupId("alpha-4")].subgroups.values()
-    assert "another database" in lost.unreachable
-    assert state.keys == {"alice@vo members": "alpha-5", "alice@vo last": "alpha-6"}
-    assert state.custodies[(SubgroupId("alpha-6/0"), 1)].running == {0: 1, 1: 1}
-    assert state.next_group == 7
+    lost, told = state.groups[GroupId("alpha-4")].subgroups.values()
+    assert "restored from a backup" in lost.unreachable and (told.site, told.unreachable) == ("beta", "")
+    keys = {"alice@vo leased": "alpha-5", "alice@vo members": "alpha-6", "alice@vo last": "alpha-7"}
+    assert state.keys == keys
+    assert state.custodies[(SubgroupId("alpha-7/0"), 1)].running == {0: 1, 1: 1}
+    assert state.next_group > 8
     assert state.machines["m2"].gone
     assert set(state.ledger) == {"user:eve@vo"}
     assert state.registers[SiteId("gamma")].leader == "main"
     assert set(state.datasets) == {"d", "made"}
-    assert state.settings.summary_every_s == 2.0
+    assert state.settings.summary_every_s == 1.0
 
 
 def test_the_snapshot_of_the_first_release_is_read() -> None:
@@ -218,9 +220,7 @@ def test_a_restored_store_places_nothing_that_was_not_over(cut: int) -> None:
     assert len(placed) == cut
     assert not alpha.records(r.TakenBack)
     assert set(grid.claims().values()) == {1}
-    assert not view(alpha).final
-    assert view(alpha).state in ("held", "unreachable")
-    assert "restored from a backup" in view(alpha).note
+    assert view(alpha).done == 6, "beta told what it had, and its results are taken"
 
 
 def test_a_restored_store_starts_nothing_it_held() -> None:

@@ -32,7 +32,7 @@ def span(start: int, stop: int) -> IndexSet:
 
 def at_beta(jobs: int = 12, gamma: int = 4, on_crash: Literal["hold", "rerun"] = "hold") -> Grid:
     """A group of alpha's that waits at beta, since gamma was out of reach when it was placed."""
-    grid = Grid(alpha=1, beta=1, gamma=gamma)
+    grid = Grid({"migration": "off"}, alpha=1, beta=1, gamma=gamma)
     grid.part("gamma")
     grid["alpha"].submit(spec(jobs, work_s=LONG, not_sites=("alpha",), on_crash=on_crash), jobs)
     grid.pass_time(2.0)
@@ -71,7 +71,7 @@ def test_until_their_site_answers_jobs_show_as_moving() -> None:
 
 
 def test_jobs_move_home_and_from_home() -> None:
-    grid = Grid(alpha=1, beta=3)
+    grid = Grid({"migration": "off"}, alpha=1, beta=3)
     grid.part("beta")
     grid["alpha"].submit(spec(12, work_s=LONG), 12)
     grid.heal("beta")

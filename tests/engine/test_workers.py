@@ -51,6 +51,14 @@ class Machines:
         self.up.discard(name)
         self.handle(ev.LrmLost(name))
 
+    def fail(self, name: str, count: int) -> int:
+        """That many of what it holds fail at once; how many there were."""
+        some = [run for run, over in self.held[name].items() if not over][:count]
+        self.held[name].update(dict.fromkeys(some, True))
+        if some:
+            self.tell(some, Outcome.FAILED)
+        return len(some)
+
     def end(self, name: str, count: int) -> None:
         """That many of what it holds end; told if anybody listens."""
         some = [run for run, over in self.held[name].items() if not over][:count]
@@ -108,7 +116,8 @@ class Machines:
 
 def site_of(own: int = 0, **slots: int) -> tuple[Site, Machines]:
     """A site `alpha` of the machines named; its own has `own` slots."""
-    grid = Grid(alpha=own)
+    # New work may claim all that machines take: what is looked at here is which of them gets it.
+    grid = Grid({"guard_jobs": 0}, alpha=own)
     site = grid["alpha"]
     # The bench's own LRM plays `main` and claims by session: here nothing is given to it unless it has slots.
     machines = Machines(site, **slots)

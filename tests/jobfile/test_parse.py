@@ -183,6 +183,7 @@ def test_options_override_the_file() -> None:
         "sites": "beta, gamma",
         "not_sites": "delta",
         "on_crash": "rerun",
+        "on_site_lost": "rerun",
         "group.environment.MODE": "{array}",
         "directory": "yes",
     }
@@ -191,7 +192,8 @@ def test_options_override_the_file() -> None:
     assert (spec.name, spec.max_parallel, spec.sites, spec.not_sites) == ("other", 2, ("beta", "gamma"), ("delta",))
     assert spec.sweep.axes == (Axis(name="array", start=0, stop=4),)
     assert spec.resources == Resources(processors=2, memory_bytes=500 << 20, time_limit_s=5400.0, work_s=120.0)
-    assert (spec.on_crash, spec.environment, spec.own_directory) == ("rerun", (("MODE", "{array}"),), True)
+    assert (spec.on_crash, spec.on_site_lost) == ("rerun", "rerun")
+    assert (spec.environment, spec.own_directory) == ((("MODE", "{array}"),), True)
 
 
 def test_the_name_is_that_of_the_file_when_none_is_given() -> None:

@@ -23,6 +23,15 @@ def test_a_free_slot_starts_at_once_and_what_stands_ahead_fills_the_slots_first(
     assert Slots(0, [(2.0, 1), (1.0, 1), (10.0, 1)]).starts_s(1, 1.0) == 2.0
 
 
+def test_jobs_that_begin_together_end_together() -> None:
+    idle = Slots(8, [])
+    assert [idle.starts(30.0, 0.0, until_s) for until_s in (0.0, 29.0, 30.0, 61.0)] == [8, 8, 16, 24]
+    # One processor comes free after 10 s, another after 40 s.
+    assert [Slots(0, [(10.0, 1), (40.0, 1)]).starts(30.0, 0.0, until_s) for until_s in (9.0, 10.0, 40.0)] == [0, 1, 3]
+    assert idle.starts(30.0, 20.0, 45.0) == 8
+    assert idle.starts(30.0, 20.0, 19.0) == 0
+
+
 def test_a_wide_job_waits_for_as_many_processors() -> None:
     slots = Slots(1, [(4.0, 1), (9.0, 2)])
     assert slots.starts_s(2, 0.0) == 4.0

@@ -2,7 +2,8 @@
 
 One origin, one destination, one job that is only ever run at the destination. One of the two sites loses its database,
 gets it back from a backup ("restored": a new db_uuid, the machine's claims are gone) or has an old file copied over
-it ("put back": same db_uuid, the spawner's claims are there, nobody was told). What is assumed of the other models:
+it ("put back": same db_uuid, the spawner's claims are there, nobody was told; the mark beside it tells, or is an old
+one too). What is assumed of the other models:
 hand-over and claim as in `handover.py`; recall is one step (`recall.py`). A HELLO opens a stream, so that messages of
 a sender's former boot can be told apart: that is what "former boots are refused" needs, and it is a sentence here
 because the words of a former boot are otherwise as late, lost, doubled and reordered as any. Both sites losing their
@@ -45,7 +46,11 @@ class Rules:
     restored_holds: bool = True
     """What is restored from a backup, and knows it, holds what it has, whatever it is told."""
     waits_for_origin: bool = True
-    """After a boot the destination starts nothing of an origin that has not spoken since."""
+    """After a boot whose journal may not be the newest it starts nothing of an origin that has not spoken;"""
+    mark_apart: bool = True
+    """what shows it is a mark that is no part of the database: an ordinary restart, which it covers, begins at once."""
+    marked_holds: bool = True
+    """A database that lacks what its mark says takes a new name and holds what it has, before anybody is met."""
     commit_names_db: bool = True
     """COMMIT names the database PREPARED stands in; another one does not obey."""
     aborted_names_db: bool = True
@@ -80,6 +85,8 @@ class DbLoss:
     epochs: int = 2
     faults: int = 1
     rules: Rules = field(default_factory=Rules)
+    restarts: bool = False
+    """The destination also restarts once with all it had."""
     troubled: bool = True
     """False: no database is lost any more, nothing is taken back, the operator is away."""
 
@@ -107,6 +114,8 @@ class DbLoss:
     def troubles(self, s: State) -> Iterator[tuple[str, State]]:
         """A copy of the database is made; later it takes the place of the database, or the database is lost."""
         mine: Origin | Destination = s.o if self.side == "origin" else s.d
+        if self.restarts and s.d.boot == 0:
+            yield "the destination restarts", self.booted(s, s.d, s.d.db_uuid, s.claims, newest=True)
         if s.faults == self.faults:
             return
         if s.backup is None:
@@ -124,11 +133,17 @@ class DbLoss:
                 self.booted(s, held(s.backup) if self.rules.restored_holds else s.backup, s.d.boot + 1, frozenset()),
             )
             claims = s.claims if self.rules.claims_apart else frozenset[int]()
-            yield "an old file is put back at the destination", self.booted(s, s.backup, s.backup.db_uuid, claims)
+            old, newest = s.backup, not self.rules.mark_apart
+            yield "an old file and its mark are put back", self.booted(s, old, old.db_uuid, claims, newest=newest)
+            if old.seq < s.d.seq or old.db_uuid != s.d.db_uuid:
+                known = held(old) if self.rules.marked_holds else old
+                name = s.d.boot + 1 if self.rules.marked_holds else old.db_uuid
+                newest = not self.rules.marked_holds
+                yield "an old file is put back, the mark tells", self.booted(s, known, name, claims, newest=newest)
 
-    def booted(self, s: State, d: Destination, db_uuid: int, claims: frozenset[int]) -> State:
-        """The destination boots with another database."""
-        asked = not self.rules.waits_for_origin
+    def booted(self, s: State, d: Destination, db_uuid: int, claims: frozenset[int], *, newest: bool = False) -> State:
+        """The destination boots, with another database or with its own (`newest`: as far as it can tell)."""
+        asked = newest or not self.rules.waits_for_origin
         booted = d._replace(db_uuid=db_uuid, boot=s.d.boot + 1, boot_seq=d.seq, asked=asked)
         return s._replace(d=booted, claims=claims)
 

@@ -24,6 +24,8 @@ OF_DESTINATION = (
     "verdict_stands",
     "restored_holds",
     "waits_for_origin",
+    "mark_apart",
+    "marked_holds",
     "commit_names_db",
     "aborted_names_db",
     "answers_carry_seq",
@@ -47,6 +49,15 @@ def test_no_lost_or_old_database_starts_a_job_twice_unasked_and_each_ends_or_is_
     explored = explore(model, HARMS)
     assert explored.found is None, str(explored.found)
     print(f"{side}, {model.epochs} epochs: {len(explored.reached)} states, {explored.steps} steps")
+    assert not stuck_once_all_heals(model)
+
+
+@pytest.mark.wide
+def test_nor_does_an_ordinary_restart_that_waits_for_nobody() -> None:
+    model = DbLoss("destination", restarts=True)
+    explored = explore(model, HARMS)
+    assert explored.found is None, str(explored.found)
+    print(f"with restarts: {len(explored.reached)} states, {explored.steps} steps")
     assert not stuck_once_all_heals(model)
 
 

@@ -22,7 +22,7 @@ class Machine(Site):
 
     def __init__(self, grid: Grid, lan: Lan, number: int, site: str) -> None:
         super().__init__(site, grid.root / f"m{number}" / ".diana", 7400, grid.mark)
-        self.data.parent.mkdir()
+        self.data.parent.mkdir(exist_ok=True)
         self.output = self.data.parent / "node.out"
         self.ip = lan.ip(number)
         self.address = f"{self.ip}:7400"

@@ -196,6 +196,9 @@ class Link:
                 self._take(message)
 
     def _take(self, message: Message) -> None:
+        if self._closed.is_set():
+            # Another boot of the peer may have been told of since: no word of the former one counts any more.
+            return
         if not isinstance(message, SMALL_TALK):
             self.used_s = asyncio.get_running_loop().time()
         try:

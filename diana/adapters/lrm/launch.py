@@ -14,7 +14,10 @@ from diana.errors import DianaError
 from diana.model.layout import DataDir
 
 _START_WAIT_S = 15.0
+_AGAIN_S = 3.0
 _POLL_S = 0.01
+_LEAST_BYTES = 64 << 10
+"""With less a spawner cannot even say what it lacks; what it said last is of another time."""
 
 
 def connect(data: DataDir) -> socket.socket | None:
@@ -44,13 +47,17 @@ def ensure(data: DataDir) -> socket.socket:
     # Its folder alone: a data directory that was moved or deleted is not made anew.
     data.spawner.mkdir(mode=0o700, exist_ok=True)
     _start(data)
-    by_s = time.monotonic() + _START_WAIT_S
-    while time.monotonic() < by_s:
+    begun_s = started_s = time.monotonic()
+    while (now_s := time.monotonic()) < begun_s + _START_WAIT_S:
         found = connect(data)
         if found is not None:
             return found
+        if now_s > started_s + _AGAIN_S:
+            # It may have been killed, or have found no room for its log.
+            started_s = now_s
+            _start(data)
         time.sleep(_POLL_S)
-    raise DianaError(f"{data.spawner}: the spawner does not come up: {_last_line(data.spawner / 'spawner.log')}")
+    raise DianaError(f"{data.spawner}: the spawner does not come up: {_last_words(data.spawner)}")
 
 
 def _start(data: DataDir) -> None:
@@ -67,9 +74,19 @@ def _start(data: DataDir) -> None:
     os.waitpid(pid, 0)
 
 
-def _last_line(path: Path) -> str:
+def _is_full(folder: Path) -> bool:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        room = os.statvfs(folder)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < _LEAST_BYTES
+
+
+def _last_words(folder: Path) -> str:
+    if _is_full(folder):
+        return "the disk is full; free space there"
+    try:
+        lines = (folder / "spawner.log").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it left no message; is this Python able to import diana?"
+    return lines[-1] if lines else "it left no message; is it stopped, or is this Python not able to import diana?"

@@ -34,9 +34,10 @@ from diana.adapters.lrm.spawner.protocol import (
     columns,
 )
 from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
+from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
 from diana.adapters.lrm.wire import Wire
 from diana.adapters.tasks import begin, keep_up
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Lease, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
@@ -97,6 +98,8 @@ class LocalLrm:
         """Could not be prepared, so never claimed; kept until forgotten."""
         self._in_collection: set[RunKey] = set()
         self._unsent_kills: list[Kill] = []
+        self._leases: dict[str, float] = {}
+        """Until when by CLOCK_BOOTTIME, told to every spawner."""
         self._keeper: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -162,7 +165,9 @@ class LocalLrm:
         try:
             renderer = self._plans.renderer(order)
             parts = [
-                renderer.order(*name, fresh[at : at + _ORDER_JOBS], attempts, directory=order.directory)
+                renderer.order(
+                    *name, fresh[at : at + _ORDER_JOBS], attempts, directory=order.directory, lease=order.lease
+                )
                 for at in range(0, len(fresh), _ORDER_JOBS)
             ]
         except (ValueError, LookupError):
@@ -177,6 +182,12 @@ class LocalLrm:
             self._enqueue(order)
         else:
             self._send_kill(order)
+
+    def lease(self, order: Lease) -> None:
+        until_s = boot_s() + order.until_s - self._clock()
+        self._leases[order.origin] = until_s
+        if self._wire is not None:
+            self._wire.send(LeaseMessage(order.origin, until_s))
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         named: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -286,6 +297,9 @@ class LocalLrm:
         kills, self._unsent_kills = self._unsent_kills, []
         for order in kills:
             self._send_kill(order)
+        self._leases = {name: until_s for name, until_s in self._leases.items() if until_s > boot_s()}
+        for lease, until_s in self._leases.items():
+            wire.send(LeaseMessage(lease, until_s))
         self._emit(
             LrmReady(
                 worker=self._worker,

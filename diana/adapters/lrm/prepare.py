@@ -89,6 +89,7 @@ class Preparer:
             directory=start.directory,
             program=program,
             account=account,
+            lease=start.lease,
         )
         return Prepared(order, unready)
 

@@ -96,6 +96,7 @@ class Renderer:
         directory: str,
         program: Sequence[str] = (),
         account: str = "",
+        lease: str = "",
     ) -> Order:
         """`program` stands before the rendered argv (the script's path). ValueError, OSError as `text`."""
         spec = self.spec
@@ -123,4 +124,5 @@ class Renderer:
             stderrs=[text.stderr for text in texts] if own and spec.stderr else [],
             collects=[text.collects for text in texts] if own else [],
             account=account,
+            lease=lease,
         )

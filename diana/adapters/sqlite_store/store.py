@@ -23,10 +23,11 @@ import msgspec
 from diana import errors
 from diana.adapters.durable import sync
 from diana.adapters.sqlite_store import schema, wal
+from diana.adapters.sqlite_store.mark import Mark
 from diana.adapters.sqlite_store.seeding import online_copy
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Entry, Journal, LogEnd, TermStart, with_term
+from diana.ports import Batch, Entry, Journal, LogEnd, Standing, TermStart, with_term
 
 _pack_records = msgspec.msgpack.Encoder().encode
 _unpack_records = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -65,6 +66,7 @@ class SqliteStore:
         self.path = path
         self._failure = ""
         self._closed = False
+        self._mark: Mark | None = None
         self._reading = threading.Lock()
         self._writing = threading.Lock()
         self._owner_fd = _own(path)
@@ -106,6 +108,10 @@ class SqliteStore:
         self._seq, self._at_s = int((last or kept)[0]), float((last or kept)[1])
         found = self._writer.execute("SELECT value FROM meta WHERE key = ?", (TERM_STARTS,)).fetchone()
         self._term_starts = _unpack_starts(found[0]) if found else ()
+        self._db_uuid = str(self._writer.execute("SELECT value FROM meta WHERE key = 'db_uuid'").fetchone()[0])
+        self._mark = Mark(self.path)
+        self._standing = self._mark.standing(self._db_uuid, self._seq)
+        self._mark.doubt = self._standing == "unsure"
 
     # --- port ------------------------------------------------------------------------------------------
 
@@ -139,6 +145,8 @@ class SqliteStore:
         self._term_starts = starts
         self._seq += count
         self._at_s = batch.at_s
+        if self._mark is not None:
+            self._mark.write(self._db_uuid, self._seq)
         return self._seq
 
     def snapshot(self, payload: bytes, seq: int) -> None:
@@ -183,6 +191,17 @@ class SqliteStore:
     def set_meta(self, key: str, value: str) -> None:
         with self._transaction() as writer:
             writer.execute(_SET_META, (key, value))
+        if key == "db_uuid":
+            self._db_uuid = value
+            self.trust()
+
+    def standing(self) -> Standing:
+        return self._standing
+
+    def trust(self) -> None:
+        if self._mark is not None:
+            self._mark.doubt = False
+            self._mark.write(self._db_uuid, self._seq)
 
     def log_end(self) -> LogEnd:
         return LogEnd(seq=self._seq, starts=self._term_starts, folded=self._snapshot_seq)
@@ -228,12 +247,16 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
+        if self._mark is not None and not self._failure:
+            self._mark.write(self._db_uuid, self._seq, closed=True)
         self._failure = self._failure or f"{self.path}: the store is closed"
         with self._writing, self._reading:
             for name in ("_reader", "_writer"):
                 connection: sqlite3.Connection | None = getattr(self, name, None)
                 if connection is not None:
                     connection.close()
+        if self._mark is not None:
+            self._mark.close()
         os.close(self._owner_fd)
 
     def quick_check(self) -> str:

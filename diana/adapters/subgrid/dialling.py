@@ -28,6 +28,8 @@ from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 
 GREETING_S = 10.0
 LOAD_EVERY_S = 5.0
+STALE_S = 0.5
+"""A lease that is this much shorter than it could be is asked for anew."""
 SILENT_S = 20.0
 """A RootGrid that says nothing for so long is given up; the stream is made anew."""
 RETRY_FIRST_S = 0.2
@@ -240,9 +242,12 @@ class _Stream:
             for message in protocol.from_root(frame.messages):
                 if isinstance(message, protocol.Beat):
                     self._hear_time(message.now_s)
+                    if message.leases and self._heard_s - message.load_sent_s > STALE_S:
+                        # Leases count from what the beat answers: the next one answers this.
+                        self._say_load()
                 else:
                     self._heard_s = self._of._clock()
-                    member.heard(message)
+                member.heard(message)
 
     async def _write(self) -> None:
         while True:
@@ -256,10 +261,12 @@ class _Stream:
             await self._call.write(subgrid_pb2.SubGridFrame(messages=protocol.pack(some)))
 
     async def _tell_load(self) -> None:
-        processors = os.cpu_count() or 1
         while True:
-            self.send(protocol.Load(os.getloadavg()[0] / processors))
+            self._say_load()
             await asyncio.sleep(LOAD_EVERY_S)
+
+    def _say_load(self) -> None:
+        self.send(protocol.Load(os.getloadavg()[0] / (os.cpu_count() or 1), self._of._clock()))
 
     async def _listen(self) -> None:
         while self._of._clock() - self._heard_s < SILENT_S:

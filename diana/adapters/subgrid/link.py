@@ -59,6 +59,8 @@ class MemberLink:
         self.their_session = 0
         self.heard_s = clock()
         self.busy = 0.0
+        self.load_sent_s = -1.0
+        """Of the last `Load`."""
         self.delivering: asyncio.Task[None] | None = None
         self.ended = asyncio.Event()
         self._site = site
@@ -174,6 +176,7 @@ class MemberLink:
                 bounds=indices.bounds,
                 attempts=[(i, attempt) for i, attempt in order.attempts if i in indices],
                 refs=refs,
+                lease=order.lease,
             )
         )
 

@@ -14,7 +14,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
-from diana.engine.effects import DropSubgroup, Kill, StageIn, Start
+from diana.engine.effects import DropSubgroup, Kill, Lease, StageIn, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
@@ -74,6 +74,8 @@ class SubGridLrm:
         self._sessions: dict[str, int] = {}
         self._told_by: dict[Run, str] = {}
         """Machines that have told of a run, as known or ended, until it is forgotten."""
+        self._leases: dict[SiteId, float] = {}
+        """Until when, site time."""
         self._segments: dict[str, LogSegments] = {}
         self._disks: dict[str, asyncio.Lock] = {}
 
@@ -84,6 +86,12 @@ class SubGridLrm:
             self._local.start(order)
         elif link := self._links.get(order.worker):
             link.start(order)
+
+    def lease(self, order: Lease) -> None:
+        self._leases[order.origin] = order.until_s
+        self._local.lease(order)
+        for link in self._links.values():
+            self.beat(link)
 
     def kill(self, order: Kill) -> None:
         if order.worker == self.machine:
@@ -238,7 +246,19 @@ class SubGridLrm:
                 # Greeted anew, it obeys the new term; until then it takes no orders.
                 self.detach(link)
             else:
-                link.send(protocol.Beat(now_s))
+                self.beat(link)
+
+    def beat(self, link: MemberLink) -> None:
+        """Tell a member the time, and how long leases run on."""
+        now_s = self.clock()
+        self._leases = {origin: until_s for origin, until_s in self._leases.items() if until_s > now_s}
+        left = [(str(origin), until_s - now_s) for origin, until_s in self._leases.items()]
+        link.send(protocol.Beat(now_s, left, link.load_sent_s))
+
+    def heard_load(self, link: MemberLink, load: protocol.Load) -> None:
+        link.busy, link.load_sent_s = load.busy, load.sent_s
+        if self._leases:
+            self.beat(link)
 
     def close(self) -> None:
         self._closed = True

@@ -16,7 +16,7 @@ import msgspec
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import EndBook, Kept
 from diana.engine import columns
-from diana.engine.effects import Kill, StageIn, Start
+from diana.engine.effects import Kill, Lease, StageIn, Start
 from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import JobError, Outcome, OutputFile
@@ -159,8 +159,8 @@ class Member:
             case protocol.Expired(groups):
                 for name in groups:
                     self._on_expired(GroupId(name))
-            case protocol.Beat():
-                pass
+            case protocol.Beat(_, leases, load_sent_s):
+                self._on_leases(leases, load_sent_s)
             case protocol.Welcome() | protocol.Refused():
                 raise ValueError("a second greeting")
 
@@ -183,6 +183,7 @@ class Member:
             spec=spec,
             indices=IndexSet.checked(order.bounds),
             attempts=tuple(order.attempts),
+            lease=order.lease,
         )
         here = self._here.setdefault(subgroup, set())
         missing = [ref for ref in order.refs if ref not in here]
@@ -196,6 +197,10 @@ class Member:
         self._staging[self._tickets] = (start, missing)
         files = tuple(Fetch(told[ref], (self.site,)) for ref in missing)
         self._stager.stage_in(StageIn(ticket=self._tickets, subgroup=subgroup, files=files))
+
+    def _on_leases(self, leases: list[tuple[str, float]], load_sent_s: float) -> None:
+        for origin, left_s in leases if load_sent_s >= 0 else ():
+            self._local.lease(Lease(origin=SiteId(origin), until_s=load_sent_s + left_s))
 
     def _begin(self, start: Start) -> None:
         self._claimed.update(_runs_of(start))

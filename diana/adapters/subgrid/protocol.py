@@ -80,6 +80,8 @@ class Load(_Message):
 
     busy: float
     """Its load average per processor."""
+    sent_s: float = -1.0
+    """By the machine's clock; the next `Beat` repeats it."""
 
 
 # --- RootGrid to member ------------------------------------------------------------------------------
@@ -135,6 +137,8 @@ class Order(_Message):
     """(index, attempt) where the attempt is not 1."""
     refs: list[str]
     """What of the told files these jobs read."""
+    lease: str = ""
+    """Of the origin whose lease they run under; empty: of none."""
 
 
 class Kill(_Message):
@@ -163,6 +167,11 @@ class Expired(_Message):
 class Beat(_Message):
     now_s: float
     """Site time."""
+    leases: list[tuple[str, float]] = []
+    """(origin, seconds left when this was made)."""
+    load_sent_s: float = -1.0
+    """Of the last `Load` heard: before this was made, so that leases that count from there end no later than they
+    should, however long this was on its way."""
 
 
 FromMember = Hello | Ready | Known | Lost | Load

@@ -131,8 +131,8 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 return None
             case protocol.Lost():
                 self._lrm.on_lost(link)
-            case protocol.Load(busy):
-                link.busy = busy
+            case protocol.Load():
+                self._lrm.heard_load(link, message)
             case protocol.Hello():
                 raise ValueError("a second Hello")
         return inventory

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from diana.engine.messages import Gossip, Message, Rumour, Summary
+from diana.engine.recovery_messages import Met
 
 _FRAME = 30
 """Names and versions around a message."""
 _LINK = 70
+_NONCE = 40
+"""Of a boot, with its field."""
 
 
 def summary_bytes(told: Summary) -> int:
@@ -21,11 +24,13 @@ def rumour_bytes(told: Rumour) -> int:
 
 
 def message_bytes(message: Message) -> int:
-    """Of a Summary or a Gossip."""
+    """Of what sites say to each other of themselves and of others."""
     if isinstance(message, Summary):
         return _FRAME + summary_bytes(message)
     if isinstance(message, Gossip):
         told = sum(summary_bytes(entry) + 9 for entry in message.entries)
         told += sum(rumour_bytes(one) for one in (*message.rumours, *message.digest))
         return _FRAME + told + sum(len(site) + 2 for site in message.asks)
+    if isinstance(message, Met):
+        return _FRAME + _NONCE
     raise AssertionError(f"only membership is weighed, not {type(message).__name__}")

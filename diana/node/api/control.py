@@ -62,6 +62,7 @@ async def retry(desk: Desk, caller: Principal, request: wire.RetryRequest) -> wi
             indices=indices,
             held=request.held,
             cancelled=request.cancelled,
+            unreachable=request.unreachable,
         ),
     )
     return wire.RetryResponse(jobs=done.count)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from diana.engine.events import Ask, DrainSite, MachineRemoved, SayStatement
+from diana.engine.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
 from diana.errors import UsageError
 from diana.model import views
+from diana.model.ids import SiteId
 from diana.model.ledger import MOST_REASON, POLICY, checked_entry
 from diana.model.principal import Principal
 from diana.node.api.convert import to_message
@@ -31,9 +32,13 @@ async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -
             return wire.OperateResponse(
                 text=f"machine {request.name} is given up; what it ran counts as interrupted and follows on_crash"
             )
+        case "go-on":
+            site = SiteId(request.name)
+            await desk.request(views.Ok, lambda number: GoOn(request=number, principal=caller, site=site))
+            return wire.OperateResponse(text=f"{desk.about.site} waits no longer for the word of {request.name}")
         case "set-policy":
             return await _policy(desk, caller, request.values_json)
-    raise UsageError(f"order {request.order!r}: want drain, undrain, ban, unban, remove-machine or set-policy")
+    raise UsageError(f"order {request.order!r}: want drain, undrain, ban, unban, remove-machine, go-on or set-policy")
 
 
 async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> wire.OperateResponse:

@@ -74,6 +74,7 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         waiting=tuple(to_message(row, wire.Waiting) for row in found.waiting[:MOST_WAITING]),
         outcomes=tuple(to_message(row, wire.PartOutcome) for row in found.outcomes[-MOST_OUTCOMES:]),
         predicted_s=found.predicted_s,
+        stays=found.stays,
     )
 
 

@@ -370,14 +370,16 @@ class ReleaseResponse(_message.Message):
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
 
 class RetryRequest(_message.Message):
-    __slots__ = ("target", "held", "cancelled")
+    __slots__ = ("target", "held", "cancelled", "unreachable")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
     target: str
     held: bool
     cancelled: bool
-    def __init__(self, target: _Optional[str] = ..., held: _Optional[bool] = ..., cancelled: _Optional[bool] = ...) -> None: ...
+    unreachable: bool
+    def __init__(self, target: _Optional[str] = ..., held: _Optional[bool] = ..., cancelled: _Optional[bool] = ..., unreachable: _Optional[bool] = ...) -> None: ...
 
 class RetryResponse(_message.Message):
     __slots__ = ("jobs",)
@@ -602,20 +604,22 @@ class PlannedGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_S_FIELD_NUMBER: _ClassVar[int]
+    STAYS_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
     waiting: _containers.RepeatedCompositeFieldContainer[_common_pb2.Waiting]
     outcomes: _containers.RepeatedCompositeFieldContainer[PartOutcome]
     predicted_s: float
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ...) -> None: ...
+    stays: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QueueReadRequest(_message.Message):
     __slots__ = ("site",)

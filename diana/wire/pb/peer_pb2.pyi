@@ -26,7 +26,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., generation: _Optional[int] = ..., payload: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., kept: _Optional[bool] = ...) -> None: ...
 
 class PeerMessage(_message.Message):
-    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news")
+    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news", "met", "holdings", "surplus", "room_request", "room_grant", "renew", "renewed")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,13 @@ class PeerMessage(_message.Message):
     QUEUE_REPORT_FIELD_NUMBER: _ClassVar[int]
     GOSSIP_FIELD_NUMBER: _ClassVar[int]
     LEDGER_NEWS_FIELD_NUMBER: _ClassVar[int]
+    MET_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    SURPLUS_FIELD_NUMBER: _ClassVar[int]
+    ROOM_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ROOM_GRANT_FIELD_NUMBER: _ClassVar[int]
+    RENEW_FIELD_NUMBER: _ClassVar[int]
+    RENEWED_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     retry: Retry
     summary: Summary
@@ -71,7 +78,14 @@ class PeerMessage(_message.Message):
     queue_report: QueueReport
     gossip: Gossip
     ledger_news: LedgerNews
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ...) -> None: ...
+    met: Met
+    holdings: Holdings
+    surplus: Surplus
+    room_request: RoomRequest
+    room_grant: RoomGrant
+    renew: Renew
+    renewed: Renewed
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ..., met: _Optional[_Union[Met, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., surplus: _Optional[_Union[Surplus, _Mapping]] = ..., room_request: _Optional[_Union[RoomRequest, _Mapping]] = ..., room_grant: _Optional[_Union[RoomGrant, _Mapping]] = ..., renew: _Optional[_Union[Renew, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq")
@@ -214,7 +228,7 @@ class Gossip(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +240,7 @@ class QuoteRequest(_message.Message):
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     URLS_FIELD_NUMBER: _ClassVar[int]
+    RAISED_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -237,7 +252,8 @@ class QuoteRequest(_message.Message):
     work_s: float
     part: int
     urls: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ...) -> None: ...
+    raised: bool
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -346,7 +362,7 @@ class Authorisation(_message.Message):
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., signed_wall_s: _Optional[float] = ..., audience: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -359,6 +375,8 @@ class Prepare(_message.Message):
     MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_BASE_FIELD_NUMBER: _ClassVar[int]
     EXPORTED_FIELD_NUMBER: _ClassVar[int]
+    ROOM_FIELD_NUMBER: _ClassVar[int]
+    UNGUARDED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -371,7 +389,73 @@ class Prepare(_message.Message):
     max_parallel: int
     attempt_base: int
     exported: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ...) -> None: ...
+    room: int
+    unguarded: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ...) -> None: ...
+
+class Surplus(_message.Message):
+    __slots__ = ("groups", "reason")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[SurplusGroup]
+    reason: str
+    def __init__(self, groups: _Optional[_Iterable[_Union[SurplusGroup, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class SurplusGroup(_message.Message):
+    __slots__ = ("group", "parts", "epochs", "jobs", "priority", "jobs_ahead", "ends_s", "processors_per_s", "data_elsewhere")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    JOBS_AHEAD_FIELD_NUMBER: _ClassVar[int]
+    ENDS_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    DATA_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    parts: _containers.RepeatedScalarFieldContainer[str]
+    epochs: _containers.RepeatedScalarFieldContainer[int]
+    jobs: _containers.RepeatedScalarFieldContainer[int]
+    priority: float
+    jobs_ahead: int
+    ends_s: float
+    processors_per_s: float
+    data_elsewhere: bool
+    def __init__(self, group: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., epochs: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., priority: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., ends_s: _Optional[float] = ..., processors_per_s: _Optional[float] = ..., data_elsewhere: _Optional[bool] = ...) -> None: ...
+
+class RoomRequest(_message.Message):
+    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls")
+    ROOM_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    GAIN_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    WORK_S_FIELD_NUMBER: _ClassVar[int]
+    URLS_FIELD_NUMBER: _ClassVar[int]
+    room: int
+    jobs: int
+    gain_s: float
+    processors: int
+    memory_bytes: int
+    gpus: int
+    owner: str
+    template: str
+    work_s: float
+    urls: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RoomGrant(_message.Message):
+    __slots__ = ("room", "jobs", "reason")
+    ROOM_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    room: int
+    jobs: int
+    reason: str
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Prepared(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
@@ -422,12 +506,16 @@ class Abort(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Aborted(_message.Message):
-    __slots__ = ("subgroup", "epoch")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+    db_uuid: str
+    seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class Lost(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid")
@@ -440,7 +528,7 @@ class Lost(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note")
+    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note", "db_uuid", "seq", "stopped")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -452,6 +540,9 @@ class Progress(_message.Message):
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     counter: int
@@ -463,10 +554,13 @@ class Progress(_message.Message):
     level: str
     priority: float
     note: str
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
+    db_uuid: str
+    seq: int
+    stopped: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., stopped: _Optional[str] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked")
+    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked", "db_uuid", "seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
@@ -474,6 +568,8 @@ class Result(_message.Message):
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
     BYTES_STAGED_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
@@ -481,7 +577,9 @@ class Result(_message.Message):
     cancelled: _common_pb2.IndexSet
     bytes_staged: int
     revoked: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    db_uuid: str
+    seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class ResultAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "batch", "outputs_taken")
@@ -521,6 +619,48 @@ class ControlAck(_message.Message):
     control_seq: int
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
 
+class Met(_message.Message):
+    __slots__ = ("boot_nonce", "fell", "asks", "unanswered")
+    BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
+    FELL_FIELD_NUMBER: _ClassVar[int]
+    ASKS_FIELD_NUMBER: _ClassVar[int]
+    UNANSWERED_FIELD_NUMBER: _ClassVar[int]
+    boot_nonce: str
+    fell: bool
+    asks: bool
+    unanswered: bool
+    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    open: _common_pb2.IndexSet
+    told: _common_pb2.IndexSet
+    revoked: _common_pb2.IndexSet
+    dropped: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ...) -> None: ...
+
+class Holdings(_message.Message):
+    __slots__ = ("db_uuid", "seq", "part", "parts", "rows")
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    db_uuid: str
+    seq: int
+    part: int
+    parts: int
+    rows: _containers.RepeatedCompositeFieldContainer[Holding]
+    def __init__(self, db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+
 class QueueRequest(_message.Message):
     __slots__ = ("query", "whole", "parts")
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -540,6 +680,24 @@ class QueueReport(_message.Message):
     queue: _common_pb2.QueueView
     parts: _containers.RepeatedCompositeFieldContainer[_common_pb2.Waiting]
     def __init__(self, query: _Optional[int] = ..., queue: _Optional[_Union[_common_pb2.QueueView, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ...) -> None: ...
+
+class Renew(_message.Message):
+    __slots__ = ("generation", "sent_s")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SENT_S_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    sent_s: float
+    def __init__(self, generation: _Optional[int] = ..., sent_s: _Optional[float] = ...) -> None: ...
+
+class Renewed(_message.Message):
+    __slots__ = ("generation", "sent_s", "lease_s")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SENT_S_FIELD_NUMBER: _ClassVar[int]
+    LEASE_S_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    sent_s: float
+    lease_s: float
+    def __init__(self, generation: _Optional[int] = ..., sent_s: _Optional[float] = ..., lease_s: _Optional[float] = ...) -> None: ...
 
 class SiteList(_message.Message):
     __slots__ = ("sites",)

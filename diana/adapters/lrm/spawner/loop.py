@@ -20,6 +20,7 @@ from diana.adapters.lrm.spawner.protocol import (
     Forget,
     Hello,
     Kill,
+    Lease,
     Message,
     Order,
     Refused,
@@ -55,6 +56,7 @@ class Spawner:
         self._runner = Runner(data, self._table, self._launcher, self._epoll, 0, others, self._place)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
+        self._runner.without_lease()
         self._epoll.register(self._table.sync_fd, select.EPOLLIN)
         self._server = Server(data.spawner, self._epoll)
         self._greet: Link | None = None
@@ -135,6 +137,8 @@ class Spawner:
                 self._high_water = len(self._table.queue)
             case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
                 self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
+            case Lease(name=name, until_s=until_s):
+                self._runner.leases.told(name, until_s)
             case Forget(runs=runs):
                 self._table.forget(runs)
                 # By its path.

@@ -76,6 +76,15 @@ class Order(_Message):
     """Kept for the node, which may have restarted when the job ends; empty: nothing to collect."""
     account: str = ""
     """Whom the jobs run as; empty: the account of the spawner."""
+    lease: str = ""
+    """They run only while the lease of this name stands; empty: for ever."""
+
+
+class Lease(_Message):
+    """Runs of orders that name it may run until then (CLOCK_BOOTTIME). One that nobody told of is over."""
+
+    name: str
+    until_s: float
 
 
 class Kill(_Message):
@@ -144,7 +153,7 @@ class Ended(_Message):
     batches: list[Batch]
 
 
-Message = Hello | Order | Kill | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
+Message = Hello | Order | Lease | Kill | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

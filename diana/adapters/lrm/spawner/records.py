@@ -45,6 +45,8 @@ class Claimed(_Record):
     collects: list[list[Collected]]
     account: str = ""
     """Whose processes its jobs are; empty: ours."""
+    lease: str = ""
+    """Without which they may not run; empty: none is needed."""
 
 
 class Begin(msgspec.Struct, array_like=True):
@@ -108,7 +110,15 @@ class Term(_Record):
     term: int
 
 
-Record = Opened | Claimed | Starting | Started | Finished | Dropped | Term
+class Leased(_Record):
+    """Until when runs under the lease of this name may run. Written, not synced: with the machine, they end."""
+
+    name: str
+    until_s: float
+    """CLOCK_BOOTTIME."""
+
+
+Record = Opened | Claimed | Starting | Started | Finished | Dropped | Term | Leased
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

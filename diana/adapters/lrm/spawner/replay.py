@@ -22,6 +22,7 @@ from diana.adapters.lrm.spawner.records import (
     Dropped,
     End,
     Finished,
+    Leased,
     Opened,
     Proc,
     Record,
@@ -53,6 +54,7 @@ class Past:
         self.opened: Opened | None = None
         self.term = 0
         self.last_number = 0
+        self.leases: dict[str, float] = {}
         self.runs: dict[tuple[int, int], _Run] = {}
         for record in records:
             self._fold(record)
@@ -64,6 +66,8 @@ class Past:
                 self.term = record.term
             case Term(term=term):
                 self.term = max(self.term, term)
+            case Leased(name=name, until_s=until_s):
+                self.leases[name] = until_s
             case Claimed():
                 self._claimed(record)
             case Starting(runs=begins):
@@ -105,6 +109,8 @@ def new_table(past: Past, here: Machine) -> Table:
 def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher: Launcher, logs_root: Path) -> None:
     """Bring `table` and `runner` to what is true now. The caller makes it durable before anything is told."""
     same_machine = past.opened is None or past.opened.machine == here
+    if same_machine:
+        table.leases.update(past.leases)
     shift_s = _clock_shift_s(past.opened, here)
     alive = by_marker(launcher.marker_prefix) if same_machine and past.runs else {}
     for run in past.runs.values():

@@ -20,6 +20,7 @@ from diana.adapters.lrm.spawner import processes
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
+from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.records import End
@@ -74,6 +75,7 @@ class Runner:
         self._next_watch_s = 0.0
         self._not_before_s = 0.0
         self.to_tell: list[Job] = []
+        self.leases = Leases(table)
 
     def of_machine(self, machine: str) -> None:
         """The name of this machine within its site."""
@@ -101,7 +103,10 @@ class Runner:
                 if not self._table.is_durable(job):
                     break
                 want = max(job.claim.record.processors, 1)
-                if want > self.slots.total > 0:
+                lease = job.claim.record.lease
+                if lease and not self.leases.stands(lease, now):
+                    self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
+                elif want > self.slots.total > 0:
                     self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")
                 else:
                     job.slots = self.slots.take(want)
@@ -301,6 +306,24 @@ class Runner:
             elif job.state is State.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
 
+    def without_lease(self) -> None:
+        """At the take-over: what runs under a lease that nobody knows of is past it."""
+        self.leases.begin()
+        for name in {job.claim.record.lease for job in self._table.runs.values()} - self.leases.names() - {""}:
+            self._lease_over(name, late=True)
+
+    def _lease_over(self, name: str, *, late: bool) -> None:
+        """`late`: their grace is over, too, for the machine stood still or nobody was here to end them."""
+        for job in self._table.runs.values():
+            if job.claim.record.lease != name:
+                continue
+            if job.state is State.QUEUED:
+                self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
+            elif job.state is State.RUNNING:
+                self._stop(job, Outcome.LEASE_OVER)
+                if late:
+                    self._signal(job, signal.SIGKILL)
+
     def end_last(self) -> None:
         """Of a directory that was moved: write down the ends there are, also of jobs that left something behind to
         kill. What runs on is another spawner's."""
@@ -361,10 +384,12 @@ class Runner:
             at = min(at, self._not_before_s)
         if self._place.again_s:
             at = min(at, self._place.again_s)
-        return at
+        return min(at, self.leases.next_s())
 
     def on_time(self) -> None:
         now = boot_s()
+        for name, until_s in self.leases.over(now):
+            self._lease_over(name, late=now - until_s >= GRACE_S)
         while self._timers and self._timers[0][0] <= now:
             _, _, job, number = heapq.heappop(self._timers)
             if job.state is not State.RUNNING:

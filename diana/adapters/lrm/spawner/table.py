@@ -20,6 +20,7 @@ from diana.adapters.lrm.spawner.records import (
     Dropped,
     End,
     Finished,
+    Leased,
     Opened,
     Proc,
     Record,
@@ -41,6 +42,8 @@ class Table:
         self.runs: dict[RunKey, Job] = {}
         self.queue: deque[Job] = deque()
         self.next_number = 1
+        self.leases: dict[str, float] = {}
+        """Those that stand, and until when; what is not among them is over."""
         self._log: ClaimLog | None = None
         self._syncer = Syncer()
         self._durable = 0
@@ -79,6 +82,7 @@ class Table:
             attempts=[attempts[k] for k in fresh],
             collects=collects,
             account=order.account,
+            lease=order.lease,
         )
         self.next_number += 1
         self.log.add(record)
@@ -130,6 +134,11 @@ class Table:
             self.log.add(Term(term))
             self.log.sync()
 
+    def lease(self, name: str, until_s: float) -> None:
+        self.leases[name] = until_s
+        self.log.add(Leased(name, until_s))
+        self.log.write()
+
     def starting(self, jobs: Iterable[Job]) -> None:
         self.log.add(Starting([_begin(job) for job in jobs]))
         self.log.write()
@@ -172,6 +181,8 @@ class Table:
     def records(self) -> Iterator[Record]:
         """The shortest log that says what the table says."""
         yield Opened(VERSION, self.generation, self.term, self._machine, boot_s(), wall_s())
+        for name, until_s in self.leases.items():
+            yield Leased(name, until_s)
         by_claim: dict[int, list[Job]] = {}
         for job in self.runs.values():
             by_claim.setdefault(job.claim.record.number, []).append(job)
@@ -221,6 +232,7 @@ def _claimed(jobs: list[Job]) -> Claimed:
         attempts=[job.attempt for job in jobs],
         collects=[job.collects for job in jobs] if any(job.collects for job in jobs) else [],
         account=head.account,
+        lease=head.lease,
     )
 
 

@@ -1,0 +1,48 @@
+"""Leases as the spawner keeps them: runs that name one may run until it ends. The node may be stopped meanwhile, and
+the spawner that was told of it gone: its successor finds the same end in the log (PROMISES section 2, "Leases")."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from diana.adapters.lrm.spawner.table import Table
+
+
+class Leases:
+    """By CLOCK_BOOTTIME, which goes on while the machine sleeps."""
+
+    def __init__(self, table: Table) -> None:
+        self._stand = table.leases
+        self._table = table
+        self._ends: list[tuple[float, str]] = []
+
+    def begin(self) -> None:
+        """With those of an earlier spawner."""
+        self._ends = [(until_s, name) for name, until_s in self._stand.items()]
+        heapify(self._ends)
+
+    def told(self, name: str, until_s: float) -> None:
+        """Later than before, or nothing changes."""
+        if until_s > self._stand.get(name, 0.0):
+            self._table.lease(name, until_s)
+            heappush(self._ends, (until_s, name))
+
+    def stands(self, name: str, now_s: float) -> bool:
+        return now_s < self._stand.get(name, 0.0)
+
+    def names(self) -> set[str]:
+        return set(self._stand)
+
+    def next_s(self) -> float:
+        """When the first ends at the earliest; infinite: none stands."""
+        return self._ends[0][0] if self._ends else float("inf")
+
+    def over(self, now_s: float) -> list[tuple[str, float]]:
+        """Those that have ended since, and when."""
+        out = []
+        while self._ends and self._ends[0][0] <= now_s:
+            until_s, name = heappop(self._ends)
+            if self._stand.get(name) == until_s:
+                del self._stand[name]
+                out.append((name, until_s))
+        return out

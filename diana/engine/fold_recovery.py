@@ -1,0 +1,94 @@
+"""What the records of a restored origin (`recovery.py`) make of its groups."""
+
+from __future__ import annotations
+
+from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported, RecoveryRecord
+from diana.engine.state import Group, Past, SiteState, Step, Subgroup
+from diana.model.ids import SiteId, group_of
+from diana.model.indexset import IndexSet
+
+
+def recover(state: SiteState, record: RecoveryRecord, home: SiteId) -> None:
+    match record:
+        case PeerReported():
+            state.reported[record.site] = not record.waived
+            if record.waived:
+                del state.reported[record.site]
+        case HoldLifted():
+            _lift(state, state.groups[record.group], home)
+        case PartReported():
+            _reported(state, state.groups[group_of(record.subgroup)], record, home)
+
+
+def _lift(state: SiteState, group: Group, home: SiteId) -> None:
+    group.on_hold = ""
+    for subgroup in group.subgroups.values():
+        if subgroup.site == home:
+            subgroup.unreachable = ""
+    for custody in state.custodies.values():
+        if custody.origin == home and group_of(custody.subgroup) == group.group:
+            custody.on_hold = False
+
+
+def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId) -> None:
+    group.epoch = max(group.epoch, record.epoch)
+    group.next_number = max(group.next_number, int(record.subgroup.rpartition("/")[2]) + 1)
+    known = group.subgroups.get(record.subgroup)
+    if record.dropped:
+        if known is not None and not known.finished:
+            del group.subgroups[known.part]
+            group.unplaced = group.unplaced | known.indices
+            group.past[known.part] = Past(site=known.site, batches=known.batches)
+        return
+    # Who was given a job last has it.
+    later = IndexSet.union(s.indices for s in group.subgroups.values() if s.epoch > record.epoch)
+    mine = (record.open | record.told | record.revoked) - later
+    # A part only ever loses jobs: what is not in it has come back already, by a batch that overtook the report. Of one
+    # that is not known here, what has its result counts where that came from.
+    over = record.told - group.open_of(record.told & mine)
+    mine = mine & known.indices if known is not None else mine - over
+    if known is None and not mine:
+        return
+    held = group.open_of(record.told & mine)
+    _take_from_others(state, group, mine, record.epoch, home)
+    if known is None:
+        known = group.subgroups[record.subgroup] = Subgroup(
+            part=record.subgroup,
+            epoch=record.epoch,
+            site=record.site,
+            indices=mine,
+            step=Step.COMMITTED,
+            decision=max(0, len(group.decisions) - 1),
+        )
+    else:
+        ended = known.indices - group.open_of(known.indices)
+        gone = known.indices - mine - ended - later
+        known.indices = ended | mine
+        group.unplaced = group.unplaced | gone
+    known.step, known.acked, known.db_uuid, known.unreachable = Step.COMMITTED, True, record.db_uuid, ""
+    known.files = known.sources = known.readers = ()
+    known.recalled = known.recalled | record.revoked
+    known.finished += len(held)
+    group.held.add_set(held)
+    if held:
+        group.note = (
+            f"{len(held)} jobs of {record.subgroup} ended at {record.site}, their results went with this site's"
+            f" database; diana retry --held {group.group} runs them again"
+        )
+
+
+def _take_from_others(state: SiteState, group: Group, mine: IndexSet, epoch: int, home: SiteId) -> None:
+    """Nobody else has those jobs any more, whatever this site knew."""
+    group.unplaced, group.holding = group.unplaced - mine, group.holding - mine
+    for part, other in list(group.subgroups.items()):
+        over = group.open_of(other.indices & mine) if other.epoch < epoch else IndexSet()
+        if not over:
+            continue
+        other.indices = other.indices - over
+        custody = state.custodies.get((part, other.epoch)) if other.site == home else None
+        if custody is not None:
+            waiting = over & custody.pending
+            custody.pending, custody.indices = custody.pending - waiting, custody.indices - waiting
+        if not other.indices and not other.superseded and custody is None:
+            del group.subgroups[part]
+            group.past[part] = Past(site=other.site, batches=other.batches)

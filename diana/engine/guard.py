@@ -1,0 +1,328 @@
+"""The black-hole guard: ends of jobs fold into breakers, which hold starts back here and sites out of plans (SPEC U10).
+
+Each executing site watches its own ends, per group: it needs no word from anywhere to stop a group it fails, and one
+that does well costs nothing. Each origin folds the results it accepts in the same way, per group and site, and per site
+over its groups; what it concludes is whom it asks for no more, and `pulling.py` calls back what waits there.
+
+All of it is volatile. After a restart a site may fail another bound of a group; both ends would have to restart for it.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from diana.engine import machine_guard
+from diana.engine.machine_guard import MachineGuard
+from diana.model.durations import seconds
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.sweep import sweep_size
+from diana.policy import blackhole
+from diana.policy.blackhole import Breaker, BreakerSettings, Ends, Stand
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+    from diana.engine.state import Custody, CustodyKey, Group, Subgroup
+    from diana.model.facts import Facts
+    from diana.model.settings import Settings
+
+MANY_GROUPS = 1_000_000
+"""Stands for the groups a site has yet to get: none of them bars it for good."""
+MOST_REASON = 200
+"""Of what a peer says, in characters."""
+
+
+class Shunned(NamedTuple):
+    until_s: float
+    why: str
+
+
+class Guard:
+    """What this site knows of its own ends, and as an origin of others'."""
+
+    def __init__(self) -> None:
+        self.here: dict[GroupId, Breaker] = {}
+        self.keys: dict[GroupId, dict[CustodyKey, tuple[int, int]]] = {}
+        """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
+        self.bases: dict[GroupId, int] = {}
+        """The most attempts before a placement here: more, and its user tries again what failed."""
+        self.machines = MachineGuard()
+        self.failing = False
+        """The latest word of this site: some group was stopped here, and none did well since."""
+        self.there: dict[GroupId, dict[SiteId, Breaker]] = {}
+        self.sites: dict[SiteId, Breaker] = {}
+        """Of groups, each counted once, by their first end at the site."""
+        self.shunned: dict[GroupId, dict[SiteId, Shunned]] = {}
+        self.lifted: set[GroupId] = set()
+        """Own groups that nobody else takes: here their failures are their own."""
+        self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
+        """What is to be called back when the event at hand is through, and why."""
+        self._settings: tuple[tuple[float, ...], BreakerSettings | None] = ((), None)
+
+    def settings(self, site: Settings) -> BreakerSettings | None:
+        """None: the guard is off here."""
+        key = (site.guard_jobs, site.guard_share, site.guard_pause_s)
+        if self._settings[0] != key:
+            made = (
+                BreakerSettings(
+                    most_jobs=site.guard_jobs,
+                    most_share=site.guard_share,
+                    probation_s=site.guard_pause_s,
+                    probation_most_s=max(3600.0, site.guard_pause_s),
+                )
+                if site.guard_jobs
+                else None
+            )
+            self._settings = (key, made)
+        return self._settings[1]
+
+    def forget(self, group: GroupId) -> None:
+        """Its user tries what failed again, or it is over: nothing speaks against any site."""
+        for known in (self.there, self.shunned, self.bases):
+            known.pop(group, None)
+        self.begin_anew(group)
+        self.lifted.discard(group)
+
+    def begin_anew(self, group: GroupId) -> None:
+        """What its jobs did here is forgotten."""
+        self.here.pop(group, None)
+        self.keys.pop(group, None)
+        self.machines.forget(group)
+
+
+# --- where jobs run ----------------------------------------------------------------------------------------------
+
+
+def allowed(core: Context, custody: Custody) -> int | None:
+    """How many more of its jobs may start here now; None: no limit. Where there is one a timer tells when it grows."""
+    guard, settings = core.guard, core.guard.settings(core.state.settings)
+    name = group_of(custody.subgroup)
+    if settings is None or custody.unguarded or name in guard.lifted or _is_merge(core, custody):
+        return None
+    if custody.recalled and custody.pending.issubset(custody.recalled):
+        # Called back, and here all the same: they were tried here before, so here they end.
+        return None
+    if custody.attempt_base > guard.bases.setdefault(name, custody.attempt_base):
+        guard.bases[name] = custody.attempt_base
+        guard.begin_anew(name)
+    b = guard.here.get(name)
+    if b is not None and b.stand is Stand.TRUSTED:
+        return None
+    b = guard.here[name] = _in_step(core, custody, b if b is not None else _begin(core, custody, settings))
+    more = blackhole.allowed(b, core.now, settings)
+    if more is not None and more < len(custody.pending):
+        due_s = blackhole.next_s(b, core.now)
+        if due_s is not None:
+            core.timers.set(("guard", name), due_s)
+    return more
+
+
+def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breaker:
+    """Work like this that went well here costs no ramp: it may fill all slots. Nothing known: as many as may fail. At a
+    site that stopped another group just now: a canary."""
+    jobs = sweep_size(custody.spec.sweep)
+    known_s = core.state.run_times.mean_s(custody.template, custody.owner)
+    expected_s = known_s or custody.spec.resources.work_s / core.state.settings.speed
+    if core.guard.failing:
+        return blackhole.begin(core.site, jobs, expected_s, settings)
+    credit = core.workers.slots() if known_s is not None else 0
+    return blackhole.begin(core.site, jobs, expected_s, settings, first=settings.bound(jobs), credit=credit)
+
+
+def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Breaker:
+    """With what is under way of the custody: counted, so that no road by which a job comes or goes can be forgotten.
+    `over`: so many ended since it was counted last."""
+    counts = core.guard.keys.setdefault(group_of(custody.subgroup), {})
+    was_out, was_running = counts.get(custody.key, (0, 0))
+    told = len(core.ended[custody.key].indices) if custody.key in core.ended else 0
+    out, running = len(custody.running) - told, core.totals.runs.running_of(custody.key) - told
+    counts[custody.key] = (out, running)
+    out, began = b.out + out - was_out, max(0, running - max(0, was_running - over))
+    running += b.running - was_running
+    if began:
+        b = blackhole.started(b, began, core.now)
+    return b if (b.out, b.running) == (out, running) else msgspec.structs.replace(b, out=out, running=running)
+
+
+def given(core: Context, custody: Custody) -> None:
+    """Some of its jobs were given to a machine just now."""
+    name = group_of(custody.subgroup)
+    b = core.guard.here.get(name)
+    if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
+        core.guard.here[name] = _in_step(core, custody, b)
+
+
+def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran: bool = True) -> bool:
+    """Jobs ended here, given to a machine before or not (`ran`). Whether that stops the group: its origin is to hear of
+    it now."""
+    settings = core.guard.settings(core.state.settings)
+    name = group_of(custody.subgroup)
+    b = core.guard.here.get(name)
+    if settings is None or b is None or custody.unguarded or not rows:
+        return False
+    ends = _tally(facts, rows, b.fast_s)
+    theirs = 0
+    if ends.fast or name in core.guard.machines.breakers:
+        each = ((facts.indices[at], _tally(facts, [at], b.fast_s)) for at in rows)
+        theirs = machine_guard.ended(core, name, custody, each, settings)
+    before, counted = b.stand, _in_step(core, custody, b, ends.total if ran else 0)
+    # Judged with the ends, and then with what is under way by now: claimed jobs have taken the slots already.
+    told = ends._replace(fast=ends.fast - theirs, other=ends.other + theirs)
+    judged = blackhole.charged(blackhole.ended(b, told, core.now, settings), theirs, settings)
+    b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts)
+    core.guard.here[name] = b
+    stopped = b.stand in (Stand.PROBATION, Stand.BARRED)
+    if stopped and before is not b.stand:
+        core.guard.failing = True
+        core.count("groups_stopped")
+    elif ends.good and not stopped:
+        core.guard.failing = False
+    if stopped and custody.origin == core.site:
+        group = core.state.groups[name]
+        shun(core, group, core.site, b.reason, b.until_s if b.stand is Stand.PROBATION else inf)
+    return stopped and ends.fast > 0
+
+
+def stopped(core: Context, custody: Custody) -> str:
+    """Why no more of its jobs start here, in one line; empty: they do."""
+    name = group_of(custody.subgroup)
+    b = core.guard.here.get(name)
+    if b is None or custody.unguarded or name in core.guard.lifted or not custody.pending:
+        return ""
+    return b.reason if b.stand in (Stand.PROBATION, Stand.BARRED) else ""
+
+
+def stopped_keys(core: Context) -> list[CustodyKey]:
+    """Others' custodies of groups that are stopped here: their origins hear so until they call them back."""
+    held = (name for name, b in core.guard.here.items() if b.stand in (Stand.PROBATION, Stand.BARRED))
+    return [key for name in sorted(held) for key in sorted(core.guard.keys.get(name, ()))]
+
+
+def tidy(core: Context) -> None:
+    """Groups that are over at their origin, and others' that have nothing here any more and are not stopped."""
+    guard, groups = core.guard, core.state.groups
+    for name in [name for name in (*guard.there, *guard.shunned) if name not in groups or groups[name].state]:
+        guard.forget(name)
+    for name in list(guard.here):
+        kept = {key: held for key, held in guard.keys.get(name, {}).items() if key in core.state.custodies}
+        guard.keys[name] = kept
+        if not kept and guard.here[name].until_s <= core.now:
+            guard.begin_anew(name)
+            guard.bases.pop(name, None)
+
+
+def _is_merge(core: Context, custody: Custody) -> bool:
+    group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
+    return group is not None and custody.indices.bounds[:1] == (group.jobs,)
+
+
+def _tally(facts: Facts, rows: list[int], fast_s: float) -> Ends:
+    ran = ((facts.ended_s[at] - facts.started_s[at]) if facts.attempts[at] else 0.0 for at in rows)
+    return blackhole.tally(zip((facts.outcomes[at] for at in rows), ran, strict=True), fast_s)
+
+
+# --- where they come from ----------------------------------------------------------------------------------------
+
+
+def accepted(core: Context, group: Group, subgroup: Subgroup, facts: Facts) -> None:
+    """Results of a site stand: what they say of it."""
+    settings = core.guard.settings(core.state.settings)
+    if settings is None or subgroup.unguarded or not facts.indices or facts.indices == [group.jobs]:
+        return
+    guard, site = core.guard, subgroup.site
+    breakers = guard.there.setdefault(group.group, {})
+    first = site not in breakers
+    b = breakers[site] if not first else _expect(core, group, site, settings)
+    ends = _tally(facts, list(range(len(facts.indices))), b.fast_s)
+    b = breakers[site] = blackhole.ended(b, ends, core.now, settings)
+    if first:
+        _of_the_site(core, site, ends, settings)
+    if b.stand is Stand.PROBATION and _machines(core, site) > 1:
+        # Whether it is one of its machines only the site knows: it stops by itself, and says so.
+        return
+    if b.stand in (Stand.PROBATION, Stand.BARRED) and ends.fast:
+        shun(core, group, site, b.reason, b.until_s if b.stand is Stand.PROBATION else inf)
+    elif b.stand in (Stand.TRYING, Stand.TRUSTED):
+        guard.shunned.get(group.group, {}).pop(site, None)
+
+
+def _machines(core: Context, site: SiteId) -> int:
+    if site == core.site:
+        return len(core.workers.names())
+    peer = core.view.peers.get(site)
+    return peer.summary.machines if peer is not None and peer.summary is not None else 0
+
+
+def _expect(core: Context, group: Group, site: SiteId, settings: BreakerSettings) -> Breaker:
+    """As the site itself would begin, as far as this one knows."""
+    peer = core.view.peers.get(site)
+    told = peer.summary if peer is not None else None
+    speed = told.speed if told is not None else core.state.settings.speed
+    return blackhole.begin(site, group.jobs, group.spec.resources.work_s / max(speed, 1e-3), settings)
+
+
+def _of_the_site(core: Context, site: SiteId, ends: Ends, settings: BreakerSettings) -> None:
+    """A group's first words: many small groups that fail at once say what one group of their size would."""
+    b = core.guard.sites.get(site) or blackhole.begin(site, MANY_GROUPS, 0.0, settings)
+    one = Ends(good=1) if ends.good else Ends(fast=1) if ends.fast else Ends()
+    core.guard.sites[site] = blackhole.ended(b, one, core.now, settings)
+
+
+def on_stopped(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
+    """The executing site says so itself: it may be stricter than this one."""
+    if why and not subgroup.unguarded:
+        shun(core, group, subgroup.site, why[:MOST_REASON], core.now + core.state.settings.guard_pause_s)
+
+
+def shun(core: Context, group: Group, site: SiteId, why: str, until_s: float) -> None:
+    """No more of the group goes there until then, and what waits there comes back."""
+    known = core.guard.shunned.setdefault(group.group, {})
+    old = known.get(site)
+    if old is None or old.until_s < until_s:
+        known[site] = Shunned(until_s, why)
+    core.guard.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
+    core.notify(group.group)
+
+
+def shuns(core: Context, group: GroupId | None, site: SiteId) -> bool:
+    """Whether this very group has failed there."""
+    found = core.guard.shunned.get(group, {}).get(site) if group else None
+    return found is not None and found.until_s > core.now
+
+
+def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
+    """Why the site is no candidate for the group, or for one that is new; empty: it is."""
+    if core.guard.settings(core.state.settings) is None:
+        return ""
+    if group is not None and shuns(core, group, site):
+        found = core.guard.shunned[group][site]
+        left = "" if found.until_s == inf else f" for {seconds(found.until_s - core.now)} more"
+        return f"on probation{left}: {found.why}"
+    b = core.guard.sites.get(site)
+    if b is not None and b.stand is Stand.PROBATION and b.until_s > core.now:
+        return f"on probation for {seconds(b.until_s - core.now)} more: the latest groups failed there at once"
+    return ""
+
+
+def note(core: Context, site: SiteId) -> str:
+    """For who looks at sites: which groups it takes no more of. Empty: it takes all."""
+    if site == core.site:
+        mine = (name for name, b in core.guard.here.items() if b.stand in (Stand.PROBATION, Stand.BARRED))
+        names = sorted(name for name in mine if name not in core.guard.lifted and core.guard.keys.get(name))
+    else:
+        names = sorted(name for name in core.guard.shunned if shuns(core, name, site))
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"on probation: fails jobs of {names[0]}{more} at once"
+    if site == core.site and core.guard.machines.out:
+        return "; ".join(core.guard.machines.notes()[:3])
+    return why_not(core, None, site)
+
+
+def group_note(core: Context, group: Group) -> str:
+    """Of the first site that fails its jobs, while any are open."""
+    known = core.guard.shunned.get(group.group, {})
+    first = next((site for site in sorted(known) if known[site].until_s > core.now), None)
+    return f"{first} fails its jobs fast: {known[first].why}" if first is not None and not group.state else ""

@@ -1,0 +1,93 @@
+"""Of several machines of a site one may be the black hole (SPEC U10): it is judged by itself, per group, as long as
+some other takes the group's jobs. What it fails counts as lost, but does not speak against the site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from diana.engine.workers import Want
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
+from diana.model.sweep import sweep_size
+from diana.policy import blackhole
+from diana.policy.blackhole import Breaker, BreakerSettings, Ends, Stand
+
+if TYPE_CHECKING:
+    from diana.engine.context import Context
+    from diana.engine.state import Custody
+
+RETRY_S = 3600.0
+"""A machine that failed all it may of a group is tried with one job so much later."""
+
+
+class MachineGuard:
+    """Volatile, as the guard it belongs to."""
+
+    def __init__(self) -> None:
+        self.breakers: dict[GroupId, dict[str, Breaker]] = {}
+        self.out: dict[GroupId, dict[str, float]] = {}
+        """Machine -> until when it gets no job of the group; then one at a time until one goes well."""
+        self.alike: set[GroupId] = set()
+        """Groups that all machines failed and none did well: it is not the machines."""
+
+    def forget(self, group: GroupId) -> None:
+        self.breakers.pop(group, None)
+        self.out.pop(group, None)
+        self.alike.discard(group)
+
+    def notes(self) -> list[str]:
+        return sorted(
+            {f"machine {name} fails jobs of {group} at once" for group in self.out for name in self.out[group]}
+        )
+
+
+def caps(core: Context, name: GroupId, custody: Custody) -> Mapping[str, int]:
+    """Machines that get no more jobs of the group just now than said."""
+    out = core.guard.machines.out.get(name)
+    if not out:
+        return {}
+    held = {machine: len(indices) for machine, indices in custody.by_machine(custody.running).items()}
+    return {machine: 0 if until_s > core.now or held.get(machine) else 1 for machine, until_s in out.items()}
+
+
+def ended(
+    core: Context, name: GroupId, custody: Custody, ends: Iterable[tuple[int, Ends]], settings: BreakerSettings
+) -> int:
+    """(index, how it ended) of jobs that ran here: how many fast failures among them are a machine's own."""
+    if len(core.workers.names()) < 2 or name in core.guard.machines.alike:
+        return 0
+    guard, jobs = core.guard.machines, sweep_size(custody.spec.sweep)
+    breakers, out = guard.breakers.setdefault(name, {}), guard.out.setdefault(name, {})
+    fast: dict[str, int] = {}
+    for machine, some in _by_machine(custody, dict(ends)).items():
+        b = breakers.get(machine) or blackhole.begin(SiteId(machine), jobs, 0.0, settings)
+        b = breakers[machine] = blackhole.ended(b, some, core.now, settings)
+        fast[machine] = some.fast
+        if b.stand in (Stand.TRYING, Stand.TRUSTED):
+            out.pop(machine, None)
+        elif some.fast:
+            out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
+            core.timers.set(("guard", name), out[machine])
+    need = custody.spec.resources
+    want = Want(need.processors, need.memory_bytes)
+    if all(worker.name in out for worker in core.workers.present() if core.workers.suits(worker, want)):
+        # None does better: it is the site, or the work.
+        out.clear()
+        if not any(b.good for b in breakers.values()):
+            guard.alike.add(name)
+    return sum(fast[machine] for machine in fast if machine in out)
+
+
+def _by_machine(custody: Custody, ends: dict[int, Ends]) -> dict[str, Ends]:
+    totals: dict[str, Ends] = {}
+    left = dict(ends)
+    for machine, mine in custody.given.items():
+        for index in [index for index in left if index in mine]:
+            totals[machine] = _sum(totals.get(machine), left.pop(index))
+    for one in left.values():
+        totals[MAIN_MACHINE] = _sum(totals.get(MAIN_MACHINE), one)
+    return {machine: totals[machine] for machine in sorted(totals)}
+
+
+def _sum(a: Ends | None, b: Ends) -> Ends:
+    return b if a is None else Ends(*(x + y for x, y in zip(a, b, strict=True)))

@@ -1,0 +1,118 @@
+"""Work is pulled back from where it would not fare well: a site that drains, or that fails it fast (SPEC D7, U10).
+
+Its origin calls back what has not started and places it elsewhere, as for any move; a job that may run nowhere else
+waits there, with the reason. None of it counts as an export.
+"""
+
+from __future__ import annotations
+
+from diana.engine import control, guard
+from diana.engine.context import Context
+from diana.engine.draft import Draft, allowed
+from diana.engine.records import JobsMoved
+from diana.engine.state import Group, Subgroup
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec
+from diana.policy.blackhole import Fault, at_fault
+from diana.policy.membership import State
+
+MOST_TRIED = 8
+"""Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
+
+
+def look(core: Context) -> None:
+    """At each turn: who drains gives back what waits, whenever and from whomever this site heard of it."""
+    drained = core.state.drained
+    if drained:
+        for key in sorted(core.state.custodies):
+            if core.state.custodies[key].origin == core.site and core.state.custodies[key].pending:
+                core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} is drained: {drained}"
+    for key in guard.stopped_keys(core):
+        custody = core.state.custodies.get(key)
+        why = guard.stopped(core, custody) if custody is not None and custody.origin == core.site else ""
+        if why and guard.shuns(core, group_of(key[0]), core.site):
+            # What was given to a machine when the group was stopped may wait again.
+            core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
+    for site in sorted(core.parties.sites()):
+        peer = core.view.peers.get(site)
+        if peer is not None and peer.summary is not None and peer.summary.drained:
+            for group, _ in core.parties.handed_to(site):
+                core.guard.to_pull[(group.group, site)] = f"{site} is drained: {peer.summary.drained}"
+
+
+def settle(core: Context) -> None:
+    """When the event at hand is through: what waits at such sites is called back."""
+    while core.guard.to_pull:
+        waiting, core.guard.to_pull = core.guard.to_pull, {}
+        for name, site in sorted(waiting):
+            group = core.state.groups.get(name)
+            if group is not None and not group.state:
+                _pull(core, group, site, waiting[(name, site)])
+
+
+def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
+    failing = guard.shuns(core, group.group, site)
+    if failing and site == core.site and not _anybody_else(core, group.group, group.spec):
+        # Nobody else would take them: no reason to go round by a new placement.
+        core.guard.lifted.add(group.group)
+        return
+    parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
+    if not parts:
+        return
+    core.persist(
+        JobsMoved(group=group.group, indices=IndexSet.union(some for _, some in parts), to=SiteId(""), why=why)
+    )
+    for subgroup, some in parts:
+        control.recall(core, group, subgroup, some, why)
+    core.notify(group.group)
+
+
+def _parts(group: Group, site: SiteId) -> list[Subgroup]:
+    return [s for _, s in sorted(group.subgroups.items()) if s.site == site and s.open_jobs() and not s.unreachable]
+
+
+def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -> IndexSet:
+    """Jobs of it that are not known to have started and not called back yet. `unless`: it was told to run them however
+    they fare."""
+    if subgroup.indices.bounds[0] >= group.jobs or (unless and subgroup.unguarded):
+        return IndexSet()
+    indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
+    custody = core.state.custodies.get((subgroup.part, subgroup.epoch)) if subgroup.site == core.site else None
+    return indices & custody.pending if custody is not None else indices
+
+
+def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
+    """A peer that might take the group, now or when it is heard of again."""
+    return any(
+        allowed(spec, site) and peer.state < State.LOST and site not in core.banned
+        for site, peer in core.view.peers.items()
+        if not guard.shuns(core, name, site) and not (peer.summary is not None and peer.summary.drained)
+    )
+
+
+def broken(core: Context, name: GroupId | None) -> str:
+    """Why the group's failures are its own, wherever it runs; empty: no sign of that."""
+    settings = core.guard.settings(core.state.settings)
+    breakers = core.guard.there.get(name, {}) if name else {}
+    if settings is None or len(breakers) < MOST_TRIED:
+        return ""
+    fault, told = at_fault({site: b for site, b in breakers.items() if b.lost or b.good}, settings)
+    return told if fault is Fault.WORK and sum(b.lost > 0 for b in breakers.values()) >= MOST_TRIED else ""
+
+
+def lets_go(core: Context, draft: Draft) -> str:
+    """Why sites the guard holds back may have the jobs all the same, where no other takes them; empty: they may not, as
+    one that gave no quote may yet take them, or it is not the guard that stands in the way."""
+    name = draft.group
+    known = sorted(core.guard.shunned.get(name, {})) if name else []
+    failing = [site for site in known if guard.shuns(core, name, site)]
+    if not failing:
+        return "nobody else takes them" if any(guard.why_not(core, None, site) for site in core.guard.sites) else ""
+    for site in sorted(core.view.peers):
+        peer = core.view.peers[site]
+        drained = peer.summary is not None and bool(peer.summary.drained)
+        silent = site not in draft.quotes and peer.state < State.LOST and site not in core.banned
+        if silent and not drained and site not in failing and allowed(draft.spec, site):
+            return ""
+    return f"fails fast at {', '.join(failing)}, and nobody else takes it"

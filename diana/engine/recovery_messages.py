@@ -1,0 +1,48 @@
+"""What sites say to each other when one of them may have lost part of its journal (PROMISES section 2, "Database lost
+or restored")."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.model.ids import SubgroupId
+from diana.model.indexset import IndexSet
+
+
+class Met(msgspec.Struct, frozen=True, kw_only=True):
+    """First word on a stream: how the sender of the other Hello stands here. Said again until what it asks is done."""
+
+    boot_nonce: str
+    """Of that Hello."""
+    fell: bool = False
+    """Its journal is shorter than what was heard of it: an older copy was put back."""
+    asks: bool = False
+    """The sender's own journal is an old one: it wants to be told what is held of its groups."""
+    unanswered: bool = False
+    """The sender waits for such a word about its own Hello."""
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """How one transfer stands at its destination."""
+
+    subgroup: SubgroupId
+    epoch: int
+    open: IndexSet = IndexSet()
+    """Jobs of which a result is still to come."""
+    told: IndexSet = IndexSet()
+    """Jobs whose results were acknowledged."""
+    revoked: IndexSet = IndexSet()
+    """Recalled before they started: told again until that is acknowledged."""
+    dropped: bool = False
+    """It never became runnable, and never will."""
+
+
+class Holdings(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to a Met that asks: all that is held, or was, for its sender; in `parts` messages."""
+
+    db_uuid: str
+    seq: int
+    part: int
+    """From 0."""
+    parts: int
+    rows: tuple[Holding, ...]

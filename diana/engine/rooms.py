@@ -1,0 +1,101 @@
+"""The receiver's side of a move: room for what it can start within the gain that justifies it, kept until it comes
+(SPEC D7, beyond the paper).
+
+Nobody stands a level higher here without such room, so whoever claims that its work comes from a congested site passes
+no more of the queue than this site could start at once.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+from diana.engine import forecast, load, quotes
+from diana.engine.context import Context
+from diana.engine.messages import QuoteRequest
+from diana.engine.migration_messages import RoomGrant, RoomRequest
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.principal import Principal
+from diana.policy import capacity
+from diana.policy.authorise import Action, authorise
+from diana.policy.migration import RAISE
+
+LEAST_RUN_S = 0.001
+MOST_GAIN_S = 7 * 86400.0
+"""A larger gain is a broken forecast, and would keep room for ever more."""
+
+
+def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
+    why = authorise(Principal.peer(sender), Action.QUOTE)
+    if why or asked.jobs < 1 or asked.processors < 1 or asked.room < 1 or not 0 <= asked.gain_s < inf:
+        core.warn(f"{sender} asks for room: {why or 'makes no sense'}")
+        return
+    core.send(sender, keep(core, sender, asked))
+
+
+def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
+    """Asked again, the answer counts anew."""
+    core.migration.rooms.over(_key(sender, asked.room))
+    like = QuoteRequest(
+        quote=0,
+        processors=asked.processors,
+        memory_bytes=asked.memory_bytes,
+        gpus=asked.gpus,
+        jobs=asked.jobs,
+        refs=(),
+        owner=asked.owner,
+        template=asked.template,
+        work_s=asked.work_s,
+        urls=asked.urls,
+        raised=True,
+    )
+    obstacles = load.obstacles(core, like, for_peer=sender != core.site, in_part=True)
+    if obstacles:
+        return RoomGrant(room=asked.room, jobs=0, reason=obstacles[0].why)
+    gain_s = min(asked.gain_s, MOST_GAIN_S)
+    found = _startable(core, like, min(gain_s, core.migration.within_s(core.now)))
+    if found.jobs:
+        core.migration.rooms.make(_key(sender, asked.room), sender, found.jobs * asked.processors, core.now)
+        core.migration.due(core.now, gain_s)
+    return RoomGrant(room=asked.room, jobs=found.jobs, reason=found.reason)
+
+
+def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Grant:
+    """At the raised priority, behind what was promised to others. Jobs that begin together end together: what starts
+    within less than their run time is what has a slot at once. Work ahead of them is taken both for whole jobs like
+    these and for a fluid, and the less counts."""
+    run = quotes.learned(core, asked)
+    run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quotes.guessed_s(core, asked))
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE)
+    slots, given_s = forecast.slots_of(core)
+    ahead_s = given_s + place.work_ahead_s
+    waits_s = slots.starts_s(1, ahead_s)
+    whole = slots.starts(run_s, 0.0, gain_s) - ceil(ahead_s / run_s)
+    starts = min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
+    return capacity.grant(
+        min(asked.jobs, load.room(core, asked)),
+        asked.processors,
+        gain_s,
+        exported=0,
+        free_processors=max(0, starts),
+        processors_per_s=0.0,
+        promised_processors=core.migration.rooms.total(core.now),
+    )
+
+
+def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
+    """Work for which room is kept has come; False: none is, or not so much."""
+    return core.migration.rooms.use(_key(sender, room), processors, core.now)
+
+
+def landing(core: Context, sender: SiteId, part: SubgroupId, epoch: int, processors: int) -> None:
+    """It was taken and is not yet committed: until it stands in the queues its room is kept, since others may ask."""
+    core.migration.rooms.make(f"{part} {epoch}", sender, processors, core.now)
+
+
+def landed(core: Context, part: SubgroupId, epoch: int) -> None:
+    """It stands in the queues."""
+    core.migration.rooms.over(f"{part} {epoch}")
+
+
+def _key(sender: SiteId, room: int) -> str:
+    return f"{sender} {room}"

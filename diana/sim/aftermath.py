@@ -1,0 +1,84 @@
+"""What a lost or old database of a site may cost, and no more (PROMISES sections 1 and 2).
+
+Groups that the site had accepted since the copy was made are gone with it, which is nobody's promise. Of all others it
+had to do with every job stays in sight, held or unreachable perhaps; what its records say may contradict what was said
+before. That no job really starts twice, and none is done that did not run to its end, holds for them as for all: only a
+user's own word, a release after the restore or a retry, has something run again.
+"""
+
+from __future__ import annotations
+
+from diana.engine import records as r
+from diana.engine.lease_records import PartDisowned
+from diana.engine.recovery_records import HoldLifted
+from diana.engine.state import SiteState
+from diana.model.facts import Outcome
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
+from diana.model.views import GroupView
+from diana.sim.stories import GroupStory, Transfer, TransferStory
+
+
+class Aftermath:
+    """`touched` are the groups whose records may contradict themselves, `gone` those that nobody knows any more."""
+
+    __slots__ = ("gone", "sites", "touched")
+
+    def __init__(self) -> None:
+        self.touched: set[GroupId] = set()
+        self.gone: set[GroupId] = set()
+        self.sites: set[SiteId] = set()
+
+    def put_back(
+        self,
+        site: SiteId,
+        state: SiteState,
+        groups: dict[GroupId, GroupStory],
+        transfers: dict[Transfer, TransferStory],
+    ) -> None:
+        """`state` is what the site's store gives now."""
+        self.sites.add(site)
+        own = {name for name in groups if origin_of(name) == site}
+        self.gone |= own - state.groups.keys()
+        self.touched |= own
+        self.touched |= {group_of(part) for (part, _), story in transfers.items() if story.site == site}
+
+    def excuses(self, record: r.Record) -> bool:
+        """Whether the record is of a group that was touched."""
+        if not self.touched:
+            return False
+        part: SubgroupId = getattr(record, "subgroup", SubgroupId(""))
+        return getattr(record, "group", group_of(part)) in self.touched
+
+    def look(self, record: r.Record, groups: dict[GroupId, GroupStory]) -> tuple[GroupId, int, str] | None:
+        """Takes note of a record of a group that was touched; gives job and what is wrong all the same."""
+        match record:
+            case r.ResultAccepted():
+                name = group_of(record.subgroup)
+                for index in record.done:
+                    life = groups[name].lives.get(index)
+                    if life is None or life.outcome is not Outcome.DONE:
+                        how = life.outcome if life else "nowhere"
+                        return name, index, f"accepted as done, but it ended {how}"
+            case r.JobsRetried():
+                # What runs may not run beside itself, whoever asks.
+                lives = groups[record.group].lives
+                for index in record.indices:
+                    if index in lives:
+                        lives[index].again = lives[index].outcome is not None
+            case PartDisowned():
+                # The old copy is to be dead by now (promise 7).
+                lives = groups[group_of(record.subgroup)].lives
+                for index in record.indices:
+                    if index in lives:
+                        lives[index].again = lives[index].outcome is not None
+            case HoldLifted():
+                for life in groups[record.group].lives.values():
+                    life.again = life.again or (life.site in self.sites and life.outcome is not None)
+        return None
+
+    def rests(self, view: GroupView) -> bool:
+        """Whether nothing more can come of a group by itself: all its jobs are over, held, or out of reach."""
+        if view.group not in self.touched:
+            return False
+        still = view.running + view.queued + view.staging + (0 if view.state == "held" else view.unplaced)
+        return view.final or not still

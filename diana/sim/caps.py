@@ -1,0 +1,82 @@
+"""I7 as a check: no group has more jobs with machines than its user allows, no user more than the site allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from diana.engine import records as r
+from diana.engine.events import Run
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.spec import decode_spec
+from diana.sim.findings import Finding
+from diana.sim.stories import Transfer
+
+
+class Caps:
+    """`user_max_running` of each site; 0: no limit. Counts what the records count: jobs given to machines whose end is
+    not durable yet. `feeds`: processors' work that each machine may hold, counted by what it really holds."""
+
+    __slots__ = ("_claimed", "_feeds", "_group", "_most", "_owner", "_running", "_user", "_user_most")
+
+    def __init__(self, feeds: Mapping[tuple[SiteId, str], int], user_max_running: Mapping[SiteId, int]) -> None:
+        self._feeds = feeds
+        self._claimed: Counter[tuple[SiteId, str]] = Counter()
+        self._user_most = user_max_running
+        self._most: dict[GroupId, int] = {}
+        self._owner: dict[GroupId, str] = {}
+        self._running: dict[Transfer, FinishedSet] = {}
+        self._group: Counter[GroupId] = Counter()
+        self._user: Counter[tuple[SiteId, str]] = Counter()
+
+    def look(self, site: SiteId, record: r.Record) -> Iterator[Finding]:
+        match record:
+            case r.GroupSubmitted():
+                self._owner[record.group] = record.owner
+                self._most[record.group] = decode_spec(record.spec).max_parallel
+            case r.RunsStarted():
+                yield from self._more(site, record)
+            case r.RunsVoided() | r.RunsRepeated():
+                self._less(site, (record.subgroup, record.epoch), record.indices)
+            case r.RunsEnded():
+                self._less(site, (record.subgroup, record.epoch), record.ended)
+
+    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> Iterator[Finding]:
+        at = (site, worker)
+        self._claimed[at] += processors
+        # A merge command runs even where all slots are other machines'.
+        if self._claimed[at] >= max(1, self._feeds[at]) + processors:
+            text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {self._feeds[at]}"
+            yield Finding("I7", group_of(run.subgroup), run.index, text)
+
+    def freed(self, site: SiteId, worker: str, processors: int) -> None:
+        self._claimed[site, worker] -= processors
+
+    def forgot(self, site: SiteId, transfer: Transfer) -> None:
+        """Nobody knows any more what runs of it."""
+        self._less(site, transfer, IndexSet.of(self._running.get(transfer, ())))
+        self._running.pop(transfer, None)
+
+    def _more(self, site: SiteId, record: r.RunsStarted) -> Iterator[Finding]:
+        name = group_of(record.subgroup)
+        user = (site, self._owner.get(name, ""))
+        self._running.setdefault((record.subgroup, record.epoch), FinishedSet()).add_set(record.indices)
+        self._group[name] += len(record.indices)
+        self._user[user] += len(record.indices)
+        most, user_most = self._most.get(name, 0), self._user_most.get(site, 0)
+        if 0 < most < self._group[name]:
+            yield Finding("I7", name, -1, f"{self._group[name]} jobs run at once, its max_parallel is {most}")
+        if 0 < user_most < self._user[user]:
+            text = f"{user[1]} runs {self._user[user]} jobs at once, user_max_running is {user_most}"
+            yield Finding("I7", name, -1, text)
+
+    def _less(self, site: SiteId, transfer: Transfer, indices: IndexSet) -> None:
+        """Of those that never started nothing was counted."""
+        running = self._running.get(transfer)
+        if running is None:
+            return
+        name, count = group_of(transfer[0]), len(running.within(indices))
+        running.discard_set(indices)
+        self._group[name] -= count
+        self._user[site, self._owner.get(name, "")] -= count

@@ -1,0 +1,103 @@
+"""The `[faults]` table of a scenario: how often what goes wrong, and for how long."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
+
+    draw: bool = False
+    off: float = 0.0
+    """With `draw`: the probability for each kind of fault that a seed goes without it."""
+    until_s: float = 0.0
+    """Faults end here, all heals, and everything has to come to an end within `heal_s`."""
+    heal_s: float = 600.0
+    loss: float = 0.0
+    """Probability per message."""
+    duplicate: float = 0.0
+    delay: float = 0.0
+    delay_s: float = 2.0
+    """A delayed message arrives up to this much later, so that others overtake it."""
+    crash: float = 0.0
+    """Probability of a node's crash at each boundary: before a commit, after it, before each other effect."""
+    restart_s: float = 5.0
+    """A crashed node starts again within this."""
+    spawner_crash_every_s: float = 0.0
+    """Mean time between deaths of a site's spawner; 0: never."""
+    machine_crash_every_s: float = 0.0
+    """Mean time between power failures of a machine, a site's own one with its node; 0: never."""
+    machine_away_every_s: float = 0.0
+    """Mean time between losses of a member machine's link to its node; 0: never."""
+    machine_removed_every_s: float = 0.0
+    """Mean time between power failures of a member machine after which the operator gives it up; it comes back all
+    the same. 0: never."""
+    machine_away_s: float = 10.0
+    """A member machine is back within this."""
+    leader_kill_every_s: float = 0.0
+    """Mean time between deaths of a replica of each site with a standby, mostly the leader; 0: never."""
+    leader_stop_every_s: float = 0.0
+    """Mean time between stops (5, 30 or 120 s) of one; 0: never."""
+    replica_disk_every_s: float = 0.0
+    """Mean time between losses of a disk whose other copy is in sync; 0: never."""
+    replica_cut_every_s: float = 0.0
+    """Mean time between cuts, up to 20 s, between replicas or of one from the witness; 0: never."""
+    cut_every_s: float = 0.0
+    """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
+    cut_s: float = 10.0
+    stage_error: float = 0.0
+    """Probability that a stage-in or a gathering fails for good."""
+    retell: float = 0.0
+    """Probability that the LRM tells the end of a job twice."""
+    only: tuple[int, ...] = ()
+    """Of the single faults that a seed draws, only those of these numbers (from 1, in the order they are drawn)
+    strike; empty: all. A shrunk scenario says here which ones it takes."""
+    clog_every_s: float = 0.0
+    """Mean time between clogs of a link: nothing passes, then all that was sent meanwhile comes at once, in order."""
+    clog_s: float = 6.0
+    """Up to this long; a stream that is clogged for 3 s is given up, and what it held is lost."""
+    partition_every_s: float = 0.0
+    """Mean time between partitions: some sites are cut from all others."""
+    partition_s: float = 20.0
+    disk_slow_every_s: float = 0.0
+    """Mean time between spells of a slow disk at a site; each commit takes from 0.1 s up to `disk_slow_commit_s`."""
+    disk_slow_s: float = 15.0
+    disk_slow_commit_s: float = 3.0
+    disk_full_every_s: float = 0.0
+    """Mean time between full disks: the site refuses new work; in every other case its node stops at a commit."""
+    disk_full_s: float = 15.0
+    disk_error_every_s: float = 0.0
+    """Mean time between I/O errors of a site's disk: its node stops. Whether that commit is kept nobody knows."""
+    clock_jump_every_s: float = 0.0
+    """Mean time between jumps of a site's wall clock, to any time within `clock_jump_s` of the right one."""
+    clock_jump_s: float = 3600.0
+    stall_every_s: float = 0.0
+    """Mean time between stops of a node (SIGSTOP) for 1 s up to `stall_s`; its jobs go on."""
+    stall_s: float = 60.0
+    database_lost_every_s: float = 0.0
+    """Mean time between losses of a site's database: its node stops and comes back without it."""
+    database_old_every_s: float = 0.0
+    """Mean time between old copies put back in the place of a site's database, some so that nothing beside
+    them tells, and only the other sites remember."""
+    database_old_s: float = 20.0
+    """The copy is up to this old."""
+    backup_restored_every_s: float = 0.0
+    """Mean time between restores of a backup of a site (`diana restore`)."""
+    backup_restored_s: float = 20.0
+    site_loss_every_s: float = 0.0
+    """Mean time between losses of a whole site, its machine and its node, for 5 s up to `site_loss_s`."""
+    site_loss_s: float = 60.0
+
+
+def check_faults(faults: FaultsSpec) -> None:
+    for key in ("loss", "duplicate", "delay", "crash", "stage_error", "retell", "off"):
+        value = getattr(faults, key)
+        if not 0 <= value <= 1:
+            raise ValueError(f"faults: {key} = {value}: want a probability, 0 to 1")
+    for key in faults.__struct_fields__:
+        value = getattr(faults, key)
+        if key.endswith("_s") and not 0 <= value <= 1e9:
+            raise ValueError(f"faults: {key} = {value}: want 0 to 1e9 seconds")
+    if faults.loss >= 1:
+        raise ValueError("faults: loss = 1: nothing would ever arrive; want less than 1")

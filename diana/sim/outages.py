@@ -1,0 +1,89 @@
+"""What befalls a whole site: its disk is slow, full or broken, its wall clock jumps, its node stops, all is gone.
+
+Every length is drawn before it is asked whether the fault strikes, so that leaving one out shifts no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from diana.model.ids import SiteId
+from diana.sim.clock import Clock
+from diana.sim.faults import Faults
+from diana.sim.site import Site
+from diana.sim.trace import Trace
+
+_DATABASES = ("database_lost", "database_old", "backup_restored")
+HEARD_S = 60.0
+"""Until a site that was put back has surely met those who remember it."""
+LIFT_S = 15.0
+"""Until users have noticed."""
+KINDS = ("disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss", *_DATABASES)
+
+
+class Outages:
+    """Of sites that one node leads; those with a standby have faults of their own (`replicas.py`)."""
+
+    def __init__(
+        self, clock: Clock, faults: Faults, trace: Trace, lift: Callable[[SiteId, float], None] | None = None
+    ) -> None:
+        """`lift`: has the users of a site let their groups go on at that time, after its database was put back."""
+        self._lift = lift
+        self._put_back_s = self._untold_s = -math.inf
+        """When a database was put back last, and when one that nothing beside it told of."""
+        self._clock = clock
+        self._faults = faults
+        self._trace = trace
+
+    def strike(self, kind: str, site: Site) -> None:
+        length_s = self._faults.length_s(kind)
+        other = self._faults.pick(2) == 1
+        if not self._faults.strikes(kind, site.site):
+            return
+        self._trace.note(site.site, self._clock.now_s, f"{kind} {length_s:.3f} s")
+        now_s = self._clock.now_s
+        match kind:
+            case "disk_slow":
+                site.storage.slow_until_s = now_s + length_s
+            case "disk_full":
+                self._fill(site, length_s, other)
+            case "disk_error":
+                site.storage.breaks = other
+            case "clock_jump":
+                site.wall_off_s = length_s if other else -length_s
+            case "stall":
+                site.stall()
+                self._clock.after(length_s, site.go_on, site.stalls)
+            case "site_loss":
+                site.lose(length_s)
+            case "database_lost":
+                self._put_back(site, kind, True)
+            case "database_old" | "backup_restored":
+                # Only one copy is kept of each site.
+                site.store.keep_copy()
+                self._clock.after(length_s, self._put_back, site, kind, other)
+
+    def _put_back(self, site: Site, kind: str, marked: bool) -> None:
+        """Where nothing beside a copy tells that it is one, others must: they may not have lost their memory too."""
+        now_s = self._clock.now_s
+        marked = marked or self._put_back_s > -math.inf
+        if self._faults.on and now_s - self._untold_s > HEARD_S:
+            self._put_back_s, self._untold_s = now_s, self._untold_s if marked else now_s
+            site.put_back(kind, marked)
+            if self._lift is not None and marked:
+                self._lift(site.site, max(self._clock.now_s + LIFT_S, self._faults.rates.until_s))
+
+    def _fill(self, site: Site, length_s: float, fails: bool) -> None:
+        site.storage.full_until_s = self._clock.now_s + length_s
+        if fails:
+            site.storage.breaks = False
+        site.look_for_room()
+        self._clock.after(length_s, site.look_for_room)
+
+    def heal(self, sites: Iterable[Site]) -> None:
+        for site in sites:
+            site.storage.heal()
+            site.wall_off_s = 0.0
+            site.go_on(site.stalls)
+            site.look_for_room()

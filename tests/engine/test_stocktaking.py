@@ -1,0 +1,229 @@
+"""An origin whose database was put back, sentence by sentence (PROMISES section 2, "Database lost or restored";
+`tests/protocol/dbloss.py`). The name of a test's sentence there stands in its docstring."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.engine import records
+from diana.engine.core import Engine
+from diana.engine.recovery_messages import Holding, Holdings
+from diana.engine.recovery_records import PeerReported
+from diana.engine.state import Step
+from diana.engine.surroundings import Journal
+from diana.model.ids import GroupId, SiteId
+from diana.model.indexset import IndexSet
+from diana.model.views import Ok
+from tests.engine.bench import Grid, Site
+from tests.engine.builders import spec
+from tests.engine.handing import PART, go_on, offered, receive, sent, view
+
+ALPHA, BETA = SiteId("alpha"), SiteId("beta")
+
+
+def origin_copied(when: type, jobs: int = 4, sites: tuple[str, ...] = ("beta",)) -> tuple[Grid, list[bytes]]:
+    """Alpha copied before its first record of that kind; beta has all the jobs and goes on."""
+    grid = Grid(alpha=1, beta=4, gamma=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(jobs, work_s=100.0, sites=sites), jobs)
+    kinds = [type(r) for r in alpha.records()]
+    return grid, alpha.stored[: kinds.index(when)]
+
+
+def put_origin_back(grid: Grid, copy: list[bytes]) -> Site:
+    alpha = grid["alpha"]
+    grid.cut.add("alpha")
+    alpha.stored = list(copy)
+    alpha.running.clear()
+    alpha.db_uuid = "db-alpha-restored"
+    alpha.trace.clear()
+    alpha.boot(restored=True)
+    alpha.lrm_ready()
+    return alpha
+
+
+@pytest.mark.parametrize("when", [records.GroupPlaced, records.TransferCommitted, records.CommitAcked])
+def test_a_restored_origin_takes_what_its_peers_hold_for_committed(when: type) -> None:
+    """adopts, waits_for_report"""
+    grid, copy = origin_copied(when)
+    alpha = put_origin_back(grid, copy)
+    grid.pass_time(5.0)
+    assert not sent(alpha.trace, ms.Prepare)
+    grid.heal("alpha")
+    group = alpha.group("alpha-1")
+    assert [(s.site, s.step, s.unreachable) for s in group.subgroups.values()] == [(BETA, Step.COMMITTED, "")]
+    assert not group.unplaced
+    grid["beta"].end()
+    grid.pass_time(30.0)
+    assert view(grid).done == 4
+    assert set(grid.claims().values()) == {1}
+
+
+def test_what_ended_elsewhere_and_was_told_to_the_lost_database_is_held_and_may_be_tried_again() -> None:
+    """reports_done"""
+    grid, copy = origin_copied(records.CommitAcked)
+    grid["beta"].end(3)
+    grid.pass_time(5.0)
+    assert view(grid).done == 3
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    seen = view(grid)
+    assert (seen.held, seen.done, seen.unreachable) == (3, 0, 0)
+    grid["beta"].end()
+    grid.pass_time(10.0)
+    assert (view(grid).held, view(grid).done) == (3, 1)
+    assert "diana retry --held" in view(grid).note
+    assert alpha.release_jobs("alpha-1") == Ok(0)
+    assert alpha.retry("alpha-1", held=True) == Ok(3)
+    grid.finish()
+    assert view(grid).done == 4
+
+
+def test_a_closed_transfer_is_told_of_too() -> None:
+    grid, copy = origin_copied(records.CommitAcked)
+    grid["beta"].end()
+    grid.pass_time(5.0)
+    assert not grid["beta"].engine.core.state.custodies
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    assert view(grid).held == 4
+
+
+def test_a_new_offer_has_an_epoch_and_a_name_above_all_that_were_told_of() -> None:
+    """epoch_above_reported"""
+    grid, copy = origin_copied(records.GroupPlaced, jobs=40, sites=("beta", "gamma"))
+    assert isinstance(grid["alpha"].move("alpha-1", "gamma"), Ok)
+    grid.pass_time(5.0)
+    used = {key for site in ("beta", "gamma") for key in grid[site].engine.core.state.custodies}
+    assert len(used) > 1
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    group = alpha.group("alpha-1")
+    assert group.epoch >= max(epoch for _, epoch in used)
+    assert group.next_number > max(int(part.rpartition("/")[2]) for part, _ in used)
+
+
+def test_no_group_of_a_restored_origin_goes_on_before_all_its_peers_have_told() -> None:
+    """waits_for_report"""
+    grid, copy = origin_copied(records.GroupPlaced)
+    alpha = put_origin_back(grid, copy)
+    grid.cut.add("gamma")
+    grid.heal("alpha")
+    refused = str(alpha.release_jobs("alpha-1"))
+    assert "gamma" in refused
+    assert "diana site go-on" in refused
+    assert "waits for what gamma can tell" in view(grid).note
+    assert go_on(alpha, "gamma") == Ok(1)
+    assert alpha.release_jobs("alpha-1") == Ok(4)
+    grid["beta"].end()
+    grid.pass_time(10.0)
+    assert view(grid).done == 4
+
+
+def test_work_that_no_peer_has_is_placed_once_it_is_released() -> None:
+    grid = Grid(alpha=1, beta=4)
+    alpha = grid["alpha"]
+    grid.cut.add("beta")
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    copy = list(alpha.stored)
+    grid.cut.discard("beta")
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    assert view(grid).state == "held"
+    assert not grid["beta"].started
+    assert alpha.release_jobs("alpha-1") == Ok(4)
+    grid.finish()
+    assert view(grid).done == 4
+
+
+def test_jobs_at_home_are_started_again_at_their_users_word_only() -> None:
+    grid = Grid(alpha=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(4, sites=("alpha",)), 4)
+    copy = list(alpha.stored)
+    put_origin_back(grid, copy)
+    grid.pass_time(60.0)
+    started = len(alpha.started)
+    assert view(grid).state in ("held", "unreachable")
+    assert alpha.release_jobs("alpha-1") == Ok(4)
+    grid.finish()
+    assert len(alpha.started) > started
+    assert view(grid).done == 4
+
+
+def test_a_result_of_a_group_that_went_with_the_database_is_not_acknowledged_away() -> None:
+    grid = Grid(alpha=1, beta=4)
+    alpha = grid["alpha"]
+    copy = list(alpha.stored)
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    grid["beta"].end()
+    grid.pass_time(60.0)
+    assert GroupId("alpha-1") not in alpha.engine.core.state.groups
+    held = grid["beta"].engine.core.state.custodies[(PART, 1)]
+    assert [batch.acked for batch in held.outgoing.values()] == [False]
+    assert alpha.engine.counters["results_of_forgotten_groups"] > 0
+    assert any("does not know any more" in text for text in alpha.warnings)
+
+
+def test_a_report_in_several_messages_counts_when_all_are_here_and_in_any_order() -> None:
+    grid, copy = origin_copied(records.GroupPlaced)
+    alpha = put_origin_back(grid, copy)
+    grid.part("beta")
+    grid.heal("alpha")
+    grid.cut.discard("beta")
+    alpha.handle(ev.PeerUp(grid["beta"].hello()))
+    grid.post_box.clear()
+    one = Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 4))
+    page = Holdings(db_uuid="db-beta", seq=50, part=1, parts=2, rows=(one,))
+    receive(alpha, "beta", page)
+    receive(alpha, "beta", page)
+    assert not alpha.group("alpha-1").subgroups
+    receive(alpha, "beta", msgspec.structs.replace(page, part=0, rows=()))
+    assert alpha.group("alpha-1").subgroups[PART].indices == IndexSet.span(0, 4)
+    assert PeerReported(site=BETA) in alpha.records()
+
+
+def test_a_report_of_what_cannot_be_is_not_believed() -> None:
+    grid, copy = origin_copied(records.GroupPlaced)
+    alpha = put_origin_back(grid, copy)
+    grid.part("beta")
+    grid.heal("alpha")
+    grid.cut.discard("beta")
+    alpha.handle(ev.PeerUp(grid["beta"].hello()))
+    rows = (
+        Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 400)),
+        Holding(subgroup=msgspec.convert("gamma-1/0", type(PART)), epoch=1, open=IndexSet.span(0, 4)),
+    )
+    receive(alpha, "beta", Holdings(db_uuid="db-beta", seq=50, part=0, parts=1, rows=rows))
+    assert not alpha.group("alpha-1").subgroups
+    assert len(alpha.group("alpha-1").unplaced) == 4
+
+
+def test_an_offer_nobody_has_is_taken_back_when_its_site_has_told() -> None:
+    grid = offered()
+    alpha = grid["alpha"]
+    copy = list(alpha.stored)
+    grid.post_box.clear()
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    assert not alpha.group("alpha-1").subgroups
+    assert len(alpha.group("alpha-1").unplaced) == 4
+
+
+def test_a_restored_journal_loads_again_as_it_was() -> None:
+    """What the new records make of the state is the same when they are read."""
+    grid, copy = origin_copied(records.CommitAcked)
+    grid["beta"].end(2)
+    grid.pass_time(5.0)
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    alpha.release_jobs("alpha-1")
+    journal = Journal(snapshot=None, seq=len(alpha.stored), at_s=grid.now, records=list(alpha.stored))
+    read = Engine.restore(journal, site=ALPHA, keyring=alpha.keyring, now=grid.now)
+    assert read.snapshot() == alpha.engine.snapshot()
+    assert alpha.engine.core.state.reported == {BETA: True, SiteId("gamma"): True}
