@@ -63,6 +63,8 @@ class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     started_in_time: int
     """Exported jobs that started at the site they were sent to within the gain that justified the move."""
     started_late: int
+    late_at: dict[str, int]
+    """Those, by the site they were sent to."""
     started_elsewhere: int
     """At another site than that they were sent to: it had no room for them any more."""
     worst_start: float
@@ -104,6 +106,7 @@ class Flows(Watcher):
         "_counts",
         "_exports",
         "_groups",
+        "_late_at",
         "_orders",
         "_spans",
         "_starts",
@@ -122,6 +125,7 @@ class Flows(Watcher):
         self._orders: dict[GroupId, list[_Order]] = {}
         self._exports: dict[GroupId, Counter[int]] = {}
         self._starts = Counter[str]()
+        self._late_at = Counter[str]()
         self._spans = array("d")
         self._took: dict[str, array[float]] = {}
         self._by_type: Mapping[type, Callable[[SiteId, Any], None]] = {
@@ -217,6 +221,8 @@ class Flows(Watcher):
             return
         took_s = self._clock.now_s - order.made_s
         self._starts["in time" if took_s <= order.gain_s else "late"] += 1
+        if took_s > order.gain_s:
+            self._late_at[site] += 1
         self._spans.append(took_s / max(order.gain_s, 1e-9))
 
     def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
@@ -242,6 +248,7 @@ class Flows(Watcher):
             most_exports=max((max(jobs.values()) for jobs in self._exports.values()), default=0),
             started_in_time=self._starts["in time"],
             started_late=self._starts["late"],
+            late_at=dict(sorted(self._late_at.items())),
             started_elsewhere=self._starts["elsewhere"],
             worst_start=max(self._spans, default=0.0),
             turnaround={"all": _turnaround(every)} | {one: _turnaround(t) for one, t in sorted(self._took.items())},

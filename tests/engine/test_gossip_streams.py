@@ -159,6 +159,14 @@ def test_each_lost_site_is_called_by_a_few_whatever_the_number_of_sites() -> Non
     assert tries(3000, 3000, 1) == SEEKERS
 
 
+def test_the_first_contact_is_in_the_journal_at_once() -> None:
+    node = Node()
+    node.up("beta")
+    node.told("beta", entry("beta"))
+    node.wait(0.1, "beta")
+    assert set(Node(node.stored, node.now).contacts()) == {"beta"}
+
+
 def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:
     node = Node()
     node.up("beta")

@@ -120,7 +120,10 @@ class OwnDiskIsEnough(Replica):
         return self.fsynced
 
 
-@pytest.mark.parametrize(("mutant", "first"), [(NoLease, 0), (AloneUnasked, 0), (OwnDiskIsEnough, 13)])
+@pytest.mark.parametrize(
+    ("mutant", "first"),
+    [(NoLease, 0), (AloneUnasked, 0), pytest.param(OwnDiskIsEnough, 13, marks=pytest.mark.wide)],
+)
 def test_the_judges_see_a_machine_that_breaks_a_sentence(mutant: type[Replica], first: int) -> None:
     """`first`: where looking is quick; any range of sixty has some."""
     for seed in range(first, first + 60):

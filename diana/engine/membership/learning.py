@@ -35,6 +35,8 @@ MOST_SERVED = 4
 MOST_CONTACTS = 256
 """In the journal: enough to find the VO again."""
 CONTACTS_EVERY_S = 5.0
+AT_ONCE = 4
+"""The first so many contacts do not wait for others."""
 
 
 def sane(told: Summary) -> bool:
@@ -292,15 +294,17 @@ def tell_contact(core: Context, peer: PeerView) -> None:
 
 
 def learn_contact(core: Context, site: SiteId) -> None:
-    """For the journal, with others of the next seconds in one record."""
+    """For the journal, with others of the next seconds in one record; the first few at once, since a standby that takes
+    over then knows nobody else's address."""
     members, contacts = core.members, core.state.contacts
     peer = core.view.peers[site]
     if not peer.address and not (peer.summary and peer.summary.via):
         return
     if site in contacts or len(contacts) + len(members.unsaved) < MOST_CONTACTS:
         members.unsaved[site] = None
-        if ("contacts",) not in core.timers:
-            core.after(("contacts",), CONTACTS_EVERY_S)
+        first = site not in contacts and len(contacts) < AT_ONCE
+        if first or ("contacts",) not in core.timers:
+            core.after(("contacts",), 0.0 if first else CONTACTS_EVERY_S)
 
 
 def save_contacts(core: Context) -> None:
