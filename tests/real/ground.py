@@ -80,10 +80,6 @@ class Ground:
             self._site(machine)
         self._spare()
         for host in self.machines.values():
-            # A standby that leads before it heard of the other sites finds them by what its operator wrote.
-            config = load_config(host.paths.config)
-            peers = tuple(self.machines[m].address for m in ("main", "beta", "gamma") if SITE_OF[m] != config.site)
-            write_config(host.paths.config, msgspec.structs.replace(config, peers=peers))
             keep_all(host.paths.journal)
             host.launch()
         until(self.linked, lambda: f"all see each other\n{self.grid.story()}", PATIENCE_S, 0.1)
