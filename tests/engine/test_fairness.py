@@ -13,7 +13,12 @@ from diana.policy import priority as pr
 from tests.engine.queueing import Waiting, entry
 
 DISPATCHES = 10_000
-BACKLOGS = [(10, 10), (10, 1_000_000), (1_000_000, 10), (1000, 1000)]
+BACKLOGS = [
+    (10, 10),
+    pytest.param((10, 1_000_000), marks=pytest.mark.wide),
+    (1_000_000, 10),
+    pytest.param((1000, 1000), marks=pytest.mark.wide),
+]
 
 
 def endless(

@@ -17,6 +17,7 @@ FULL = os.environ.get("DIANA_FULL") == "1"
 pytestmark = [pytest.mark.timeout(900)] if FULL else []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.without)
 def test_without_any_one_sentence_harm_is_found(mutant: Mutant) -> None:
     found = mutant.search().found

@@ -76,6 +76,7 @@ def case(file_bytes: int, work_s: float, bytes_per_s: float) -> Scenario:
     )
 
 
+@pytest.mark.wide
 def test_a_data_heavy_group_goes_to_the_data() -> None:
     row = compare(case(100_000_000, 2.0, 2e6), 0)
     assert row.good(), told(row)
@@ -83,6 +84,7 @@ def test_a_data_heavy_group_goes_to_the_data() -> None:
     assert row.bytes_moved["planned"] == 0 < min(row.bytes_moved[n] for n in ("home", "biggest", "round robin"))
 
 
+@pytest.mark.wide
 def test_a_compute_heavy_group_goes_to_the_processors() -> None:
     row = compare(case(100_000, 300.0, 20e6), 0)
     assert row.good(), told(row)
