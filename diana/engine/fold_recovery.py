@@ -43,6 +43,9 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     # Who was given a job last has it.
     later = IndexSet.union(s.indices for s in group.subgroups.values() if s.epoch > record.epoch)
     mine = (record.open | record.told | record.revoked) - later
+    if known is None and record.subgroup in group.past:
+        # The last of it came back by a batch that overtook the report.
+        mine = mine - record.revoked
     # A part only ever loses jobs: what is not in it has come back already, by a batch that overtook the report. Of one
     # that is not known here, what has its result counts where that came from.
     over = record.told - group.open_of(record.told & mine)
@@ -65,6 +68,11 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
         gone = known.indices - mine - ended - later
         known.indices = ended | mine
         group.unplaced = group.unplaced | gone
+        if not known.indices and not known.superseded:
+            # All of it came back, and was placed anew by a record that is gone, or not at all.
+            del group.subgroups[known.part]
+            group.past[known.part] = Past(site=known.site, batches=known.batches)
+            return
     known.step, known.acked, known.db_uuid, known.unreachable = Step.COMMITTED, True, record.db_uuid, ""
     known.files = known.sources = known.readers = ()
     known.recalled = known.recalled | record.revoked

@@ -35,6 +35,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """Recalled before they started: told again until that is acknowledged."""
     dropped: bool = False
     """It never became runnable, and never will."""
+    over: bool = False
+    """It is over there, and what is not named came back unstarted."""
 
 
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,8 +45,9 @@ def _report(core: Context, asker: SiteId) -> None:
     rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
     for key, stone in core.state.tombstones.items():
         if stone.origin == asker:
-            row = Holding(subgroup=key[0], epoch=key[1], told=stone.indices, dropped=not stone.done)
-            rows.append(row)
+            rows.append(
+                Holding(subgroup=key[0], epoch=key[1], told=stone.indices, dropped=not stone.done, over=stone.done)
+            )
     pages = _pages(rows)
     for number, page in enumerate(pages):
         core.send(
@@ -137,7 +138,7 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
 def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> None:
     name = group_of(row.subgroup)
     group = core.state.groups.get(name)
-    if origin_of(name) != core.site or not (row.open or row.told or row.revoked or row.dropped):
+    if origin_of(name) != core.site or not (row.open or row.told or row.revoked or row.dropped or row.over):
         return
     if group is None:
         if row.open:

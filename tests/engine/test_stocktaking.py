@@ -18,7 +18,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import spec
+from tests.engine.builders import no_facts, spec
 from tests.engine.handing import PART, go_on, offered, receive, sent, view
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
@@ -186,6 +186,48 @@ def test_a_report_in_several_messages_counts_when_all_are_here_and_in_any_order(
     receive(alpha, "beta", msgspec.structs.replace(page, part=0, rows=()))
     assert alpha.group("alpha-1").subgroups[PART].indices == IndexSet.span(0, 4)
     assert PeerReported(site=BETA) in alpha.records()
+
+
+def recalled_before_the_copy(every: IndexSet) -> Site:
+    """Alpha, put back as it was when it had just called all its jobs back from beta, and met by beta alone."""
+    grid, _ = origin_copied(records.CommitAcked, sites=("beta", "gamma"))
+    grid.part("beta")
+    grid["alpha"].move("alpha-1", "gamma")
+    copy = list(grid["alpha"].stored)
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    grid.cut.discard("beta")
+    alpha.handle(ev.PeerUp(grid["beta"].hello()))
+    grid.post_box.clear()
+    assert alpha.group("alpha-1").subgroups[PART].recalled == every
+    return alpha
+
+
+def test_what_came_back_by_a_batch_that_overtook_the_report_is_not_waited_for() -> None:
+    every = IndexSet.span(0, 4)
+    alpha = recalled_before_the_copy(every)
+    nothing = IndexSet()
+    batch = ms.Result(
+        subgroup=PART, epoch=1, batch=0, facts=no_facts(BETA), cancelled=nothing, revoked=every, db_uuid="db-beta"
+    )
+    receive(alpha, "beta", batch)
+    row = Holding(subgroup=PART, epoch=1, revoked=every)
+    receive(alpha, "beta", Holdings(db_uuid="db-beta", seq=50, part=0, parts=1, rows=(row,)))
+    group = alpha.group("alpha-1")
+    assert group.unplaced == every and not any(s.open_jobs() for s in group.subgroups.values())
+
+
+def test_what_a_closed_transfer_does_not_name_came_back() -> None:
+    every = IndexSet.span(0, 4)
+    alpha = recalled_before_the_copy(every)
+    row = Holding(subgroup=PART, epoch=1, told=IndexSet.span(0, 1), over=True)
+    receive(alpha, "beta", Holdings(db_uuid="db-beta", seq=50, part=0, parts=1, rows=(row,)))
+    group = alpha.group("alpha-1")
+    assert (group.unplaced, len(group.held)) == (IndexSet.span(1, 4), 1)
+    empty = recalled_before_the_copy(every)
+    row = Holding(subgroup=PART, epoch=1, over=True)
+    receive(empty, "beta", Holdings(db_uuid="db-beta", seq=50, part=0, parts=1, rows=(row,)))
+    assert empty.group("alpha-1").unplaced == every and not empty.group("alpha-1").subgroups
 
 
 def test_a_report_of_what_cannot_be_is_not_believed() -> None:

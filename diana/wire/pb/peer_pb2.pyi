@@ -632,20 +632,22 @@ class Met(_message.Message):
     def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped")
+    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     TOLD_FIELD_NUMBER: _ClassVar[int]
     REVOKED_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     open: _common_pb2.IndexSet
     told: _common_pb2.IndexSet
     revoked: _common_pb2.IndexSet
     dropped: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ...) -> None: ...
+    over: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ...) -> None: ...
 
 class Holdings(_message.Message):
     __slots__ = ("db_uuid", "seq", "part", "parts", "rows")
