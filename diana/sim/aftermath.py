@@ -78,7 +78,9 @@ class Aftermath:
 
     def rests(self, view: GroupView) -> bool:
         """Whether nothing more can come of a group by itself: all its jobs are over, held, or out of reach."""
-        if view.group not in self.touched:
+        # A site that was put back takes work until it is told that it fell; what it took is held with the rest.
+        taken = any(share.site in self.sites and share.state == "unreachable" for share in view.shares)
+        if view.group not in self.touched and not taken:
             return False
         still = view.running + view.queued + view.staging + (0 if view.state == "held" else view.unplaced)
         return view.final or not still

@@ -241,9 +241,9 @@ class Site(Outlet):
         if self.engine is None:
             return GroupId("-"), "the node is not up again"
         state = decode_state(self.engine.snapshot())
-        touched = self._check.aftermath.touched
-        for subgroup, epoch in state.custodies:
-            if group_of(subgroup) in touched:
+        touched, put_back = self._check.aftermath.touched, self.site in self._check.aftermath.sites
+        for (subgroup, epoch), custody in state.custodies.items():
+            if group_of(subgroup) in touched or (put_back and custody.on_hold):
                 continue
             return group_of(subgroup), f"the custody of {subgroup} epoch {epoch} is open"
         for name, group in state.groups.items():
