@@ -17,6 +17,9 @@ from diana.sim.trace import Trace
 _DATABASES = ("database_lost", "database_old", "backup_restored")
 HEARD_S = 60.0
 """Until a site that was put back has surely met those who remember it."""
+UNHEARD_S = 8.0
+"""What a site said so lately its peers may not know: an origin's orders do not carry how long its journal is. A younger
+copy that nothing beside it tells of would be noticed by nobody."""
 LIFT_S = 15.0
 """Until users have noticed."""
 KINDS = ("disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss", *_DATABASES)
@@ -32,6 +35,8 @@ class Outages:
         self._lift = lift
         self._put_back_s = self._untold_s = -math.inf
         """When a database was put back last, and when one that nothing beside it told of."""
+        self._forgetful: SiteId | None = None
+        """Whose that was. No promise covers two sites that lost their memory of each other."""
         self._clock = clock
         self._faults = faults
         self._trace = trace
@@ -62,13 +67,14 @@ class Outages:
             case "database_old" | "backup_restored":
                 # Only one copy is kept of each site.
                 site.store.keep_copy()
-                self._clock.after(length_s, self._put_back, site, kind, other)
+                self._clock.after(length_s, self._put_back, site, kind, other or length_s < UNHEARD_S)
 
     def _put_back(self, site: Site, kind: str, marked: bool) -> None:
         """Where nothing beside a copy tells that it is one, others must: they may not have lost their memory too."""
         now_s = self._clock.now_s
         marked = marked or self._put_back_s > -math.inf
-        if self._faults.on and now_s - self._untold_s > HEARD_S:
+        if self._faults.on and now_s - self._untold_s > HEARD_S and self._forgetful in (None, site.site):
+            self._forgetful = site.site
             self._put_back_s, self._untold_s = now_s, self._untold_s if marked else now_s
             site.put_back(kind, marked)
             if self._lift is not None and marked:
