@@ -29,6 +29,7 @@ from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig, limits_of, load_config, want_keys
+from diana.node.ending import Stop, report
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
@@ -121,7 +122,7 @@ class _Node:
         self.config = config
         self.overrides = overrides
         self.address = ""
-        self._stop = asyncio.Event()
+        self._stop = Stop()
         self.runner: Runner
 
     async def start(self, stack: AsyncExitStack) -> None:
@@ -135,6 +136,7 @@ class _Node:
         from diana.node.trusting import Refusals
         from diana.wire import PROTOCOL
 
+        stack.callback(self._ended)
         paths, config = self.paths, self.config
         self.enrolling = Enrolling(paths, config)
         keyring, self.refusals = FileKeyring(paths.keys), Refusals()
@@ -385,6 +387,8 @@ class _Node:
         watching = asyncio.create_task(self._watch_room())
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({running, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
+        # Also where it ends by itself.
+        self._stop.set()
         stopping.cancel()
         fault = watching.exception() if watching.done() else None
         watching.cancel()
@@ -395,10 +399,10 @@ class _Node:
         await asyncio.gather(running, return_exceptions=True)
         if fault is not None:
             _log.critical("%s", fault)
-            return _report(fault)
+            return report(fault)
         if running.cancelled():
             return AGAIN if self.again and not self.ends else 0
-        return _report(running.exception())
+        return report(running.exception())
 
     async def _watch_room(self) -> None:
         """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room. The
@@ -421,6 +425,11 @@ class _Node:
         self.ends = True
         self._stop.set()
 
+    def _ended(self) -> None:
+        """What follows the node when it ends for good must end in time as well."""
+        if not self.ends:
+            self._stop.ended()
+
     def _reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
         try:
@@ -435,14 +444,3 @@ class _Node:
         self.stager.set_rate(config.staging.rate_bytes_per_s)
         self.probe.configure(config.settings)
         _log.info("%s was read again", self.paths.config)
-
-
-def _report(error: BaseException | None) -> int:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is None:
-        return 0
-    if isinstance(error, DianaError):
-        raise error
-    _log.critical("the node stops", exc_info=error)
-    raise error

@@ -25,6 +25,7 @@ from diana.adapters.tasks import keep_up
 from diana.errors import DianaError
 from diana.model.layout import DataDir
 from diana.node.config import SiteConfig
+from diana.node.ending import Stop
 from diana.replica import messages as ms
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Follower:
         self._config = config
         self._stack = stack
         self._file: DurableFile[Pair] = DurableFile(pair_file(paths), Pair)
-        self._stop = asyncio.Event()
+        self._stop = Stop()
         self._address = config.advertise or config.listen
         self._replication: Replication | None = None
         self._link: ReplicaLink

@@ -22,6 +22,7 @@ from diana.adapters.tasks import begin, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId, SubgroupId
 from diana.node.config import SiteConfig, limits_of, load_config
+from diana.node.ending import Stop
 from diana.node.running_as import accounts_of
 
 ROOM_EVERY_S = 10.0
@@ -77,7 +78,7 @@ class MemberNode:
         self._others = others
         self._renewed = renewed
         self._found: list[str] = []
-        self._stop = asyncio.Event()
+        self._stop = Stop()
         self._dialling: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._discovery: Any = None

@@ -1,0 +1,76 @@
+"""How a node ends: with its fault in the log, and never later than its operator waits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from diana.errors import DianaError
+
+LONGEST_STOP_S = 8.0
+"""systemd and the like kill after 10 s at the earliest, and then nobody learns what hung."""
+GAVE_UP = 1
+"""The exit code where a stop took longer."""
+
+_log = logging.getLogger("diana.node")
+
+
+def report(error: BaseException | None) -> int:
+    """The exit code of a node that ended with `error`; raises what an operator can mend, and faults of ours, logged."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is None:
+        return 0
+    if isinstance(error, DianaError):
+        raise error
+    _log.critical("the node stops", exc_info=error)
+    raise error
+
+
+class Stop(asyncio.Event):
+    """Set, it ends what it was made for within `longest_s`, or the process: as at a crash, after which a node goes on
+    where it was. What hung then stands in the log."""
+
+    def __init__(self, longest_s: float = LONGEST_STOP_S) -> None:
+        super().__init__()
+        self._longest_s = longest_s
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self) -> None:
+        """Twice is fine: the first counts."""
+        super().set()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._longest_s, self._give_up)
+
+    def ended(self) -> None:
+        """What was to end did, and the process has more to do."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _give_up(self) -> None:
+        _log.critical(
+            "not ended %g s after it was told to stop: it ends as at a crash; what was still waited for:\n%s",
+            self._longest_s,
+            "\n".join(sorted(_where(task) for task in asyncio.all_tasks())),
+        )
+        os._exit(GAVE_UP)
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    return f"  {task.get_name()}: " + " > ".join(_chain(task.get_coro()))
+
+
+def _chain(work: Any) -> Iterator[str]:
+    """From a coroutine down to what it awaits; `Task.get_stack` shows the outermost alone."""
+    while work is not None:
+        frame = getattr(work, "cr_frame", None) or getattr(work, "ag_frame", None) or getattr(work, "gi_frame", None)
+        if frame is None:
+            yield type(work).__name__
+            return
+        yield f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
+        work = (
+            getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
+        )

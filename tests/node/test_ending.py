@@ -1,0 +1,49 @@
+"""A node that is told to stop ends, whatever hangs, and says what did."""
+
+import subprocess
+import sys
+
+import pytest
+
+from diana.node.ending import GAVE_UP
+
+_STOPS = """
+import asyncio, logging
+from diana.node.ending import Stop
+logging.basicConfig(level="CRITICAL", format="%(message)s")
+
+async def hangs():
+    await asyncio.get_running_loop().create_future()
+
+async def main(takes_s, then_s=0.0):
+    stop = Stop(longest_s=0.2)
+    stop.set()
+    if takes_s is None:
+        async with asyncio.timeout(60):
+            await hangs()
+    await asyncio.sleep(takes_s)
+    stop.ended()
+    await asyncio.sleep(then_s)
+
+asyncio.run(main({how}))
+print("in order")
+"""
+
+
+def _run(how: str) -> subprocess.CompletedProcess[str]:
+    program = _STOPS.replace("{how}", how)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+
+def test_a_stop_that_hangs_ends_the_process_and_the_log_says_down_to_which_call_it_hung() -> None:
+    done = _run("None")
+    assert done.returncode == GAVE_UP
+    assert "in order" not in done.stdout
+    assert "not ended 0.2 s after it was told to stop" in done.stderr
+    assert "main (<string>:" in done.stderr and " > hangs (<string>:" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["0.0", "0.0, 0.5"], ids=["it ends", "it ends and the process goes on"])
+def test_a_stop_in_time_is_left_alone(how: str) -> None:
+    done = _run(how)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in order\n", "")
