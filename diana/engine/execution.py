@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import columns, guard, learning, links, results
+from diana.engine import columns, guard, learning, links, recovery, results
 from diana.engine.context import Context, Ended
 from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
 from diana.engine.events import JobsEnded, Run
@@ -159,8 +159,9 @@ def _cancel_pending(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def revoke(core: Context, custody: Custody) -> None:
-    """What is recalled and has not started goes back; told like a result, until it is acknowledged."""
-    indices = custody.revocable()
+    """What is recalled and has not started goes back; told like a result, until it is acknowledged. What an older copy
+    of the journal does not show as started may have been: nothing goes back that would not be started here either."""
+    indices = IndexSet() if recovery.stays(core, custody) else custody.revocable()
     if indices and custody.key in core.state.custodies:
         core.requeue.add(custody.key)
         _ended(core, custody, results.Ends(columns.empty(core.site), revoked=indices))

@@ -36,8 +36,17 @@ MOST_PAGES = 256
 
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
     recovery.on_met(core, sender, message)
+    _recalled_meanwhile(core, sender)
     if message.asks and message.boot_nonce == core.state.boot_nonce and not core.fallen:
         _report(core, sender)
+
+
+def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
+    """What was asked back while nobody knew whether it had run."""
+    for key in core.parties.taken_from(origin):
+        custody = core.state.custodies[key]
+        if custody.runnable and custody.recalled:
+            execution.revoke(core, custody)
 
 
 def _report(core: Context, asker: SiteId) -> None:
@@ -210,6 +219,7 @@ def go_on(core: Context, event: GoOn) -> None:
         recovery.begin_if_heard_out(core)
         recovery.confirm(core)
         core.requeue.update(core.parties.taken_from(site))
+        _recalled_meanwhile(core, site)
     if not waited:
         others = (*core.parties.sites(), *recovery.unheard(core))
         some = sorted({*missing(core), *(s for s in others if recovery.waits_for(core, s))})

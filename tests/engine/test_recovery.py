@@ -280,6 +280,41 @@ def test_nothing_is_revoked_before_the_spawner_told_what_it_claimed() -> None:
     assert not [r for r in beta.records(records.RunsEnded)], "both have started"
 
 
+RECALL = ms.Control(
+    subgroup=PART, epoch=1, control_seq=1, cancel=IndexSet(), hold=IndexSet(), recall=IndexSet.span(0, 20)
+)
+
+
+def given_back(beta: Site) -> IndexSet:
+    return IndexSet.union(record.revoked for record in beta.records(records.RunsEnded))
+
+
+def test_nothing_goes_back_from_an_older_copy_as_if_it_had_not_started() -> None:
+    """Neither before the site knows that it fell, nor when it came back and holds what may have run."""
+    grid, beta = fallen()
+    receive(beta, "alpha", RECALL)
+    assert not given_back(beta), "all four have started once"
+    grid.heal("beta")
+    grid.pass_time(60.0)
+    receive(beta, "alpha", msgspec.structs.replace(RECALL, control_seq=2))
+    assert not given_back(beta)
+    assert set(grid.claims().values()) == {1}
+    assert view(grid).done == view(grid).unreachable == 2
+
+
+def test_what_was_recalled_before_the_origin_spoke_goes_back_once_it_has() -> None:
+    grid = committed(jobs=20)
+    beta = grid["beta"]
+    grid.cut.add("beta")
+    beta.boot(newest=False)
+    beta.lrm_ready()
+    receive(beta, "alpha", RECALL)
+    assert not given_back(beta)
+    core = beta.engine.core
+    beta.handle(ev.Received(ALPHA, Met(boot_nonce=core.state.boot_nonce, fell=False, asks=False, unanswered=False)))
+    assert len(given_back(beta)) == 20 - len(beta.started)
+
+
 def test_the_tombstone_of_another_database_frees_nothing_that_was_committed() -> None:
     """aborted_names_db"""
     grid = committed()
