@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from diana.engine import fold, learning
 from diana.engine.complaints import Complaints
 from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
@@ -15,6 +17,7 @@ from diana.engine.littles import Line
 from diana.engine.membership.table import Members
 from diana.engine.messages import Message, Progress
 from diana.engine.migration_book import MigrationBook
+from diana.engine.orders import Order
 from diana.engine.parties import Parties
 from diana.engine.predictions import Predictions
 from diana.engine.queues import Queues
@@ -164,6 +167,9 @@ class Context:
         self.parties.saw(record)
 
     def send(self, to: SiteId, message: Message) -> None:
+        if isinstance(message, Order):
+            state = self.state
+            message = msgspec.structs.replace(message, origin_db_uuid=state.db_uuid, origin_seq=state.seq)
         self.effects.append(Send(to, message))
 
     def emit(self, effect: Effect) -> None:

@@ -25,6 +25,7 @@ from diana.engine.messages import (
     Result,
     ResultAck,
 )
+from diana.engine.orders import Order
 from diana.engine.records import (
     BatchAcked,
     ControlTaken,
@@ -47,9 +48,6 @@ REMIND_S = 30.0
 
 _NOTHING = IndexSet()
 
-Order = Prepare | Commit | Abort | Control | ResultAck
-"""What an origin says of a transfer."""
-
 
 def on_order(core: Context, sender: SiteId, message: Order) -> None:
     origin = origin_of(group_of(message.subgroup))
@@ -58,6 +56,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
     if why:
         core.warn(f"{message.subgroup}: {why}")
         return
+    recovery.heard(core, sender, message.origin_db_uuid, message.origin_seq)
     if core.fallen or (isinstance(message, Abort | Control) and not recovery.may_bury(core)):
         # Said again until it is answered.
         return

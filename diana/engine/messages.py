@@ -11,6 +11,7 @@ import msgspec
 
 from diana.engine.lease_messages import Renew, Renewed
 from diana.engine.migration_messages import RoomGrant, RoomRequest, Surplus
+from diana.engine.orders import Order
 from diana.engine.recovery_messages import Holdings, Met
 from diana.model.data import DataFile
 from diana.model.facts import Facts
@@ -236,11 +237,9 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     """Signed by a user instead of `group`, which had no name yet: the submission's key and the place within it."""
 
 
-class Prepare(msgspec.Struct, frozen=True, kw_only=True):
+class Prepare(Order, frozen=True, kw_only=True):
     """Step 1: take this, inert."""
 
-    subgroup: SubgroupId
-    epoch: int
     indices: IndexSet
     spec: bytes
     """Canonical bytes of the GroupSpec, opaque on the way."""
@@ -283,11 +282,9 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Commit(msgspec.Struct, frozen=True, kw_only=True):
+class Commit(Order, frozen=True, kw_only=True):
     """Step 3."""
 
-    subgroup: SubgroupId
-    epoch: int
     db_uuid: str
     """The database the PREPARED stands in; another one answers Lost."""
 
@@ -299,11 +296,8 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class Abort(msgspec.Struct, frozen=True, kw_only=True):
+class Abort(Order, frozen=True, kw_only=True):
     """The origin took an offer back before its commit point."""
-
-    subgroup: SubgroupId
-    epoch: int
 
 
 class Aborted(msgspec.Struct, frozen=True, kw_only=True):
@@ -369,20 +363,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Records in the destination's journal, as in Prepared."""
 
 
-class ResultAck(msgspec.Struct, frozen=True, kw_only=True):
+class ResultAck(Order, frozen=True, kw_only=True):
     """Step 8. `outputs_taken`: the batch's output files stand at the origin, the copies may go."""
 
-    subgroup: SubgroupId
-    epoch: int
     batch: int
     outputs_taken: bool
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True):
+class Control(Order, frozen=True, kw_only=True):
     """The standing order for a transfer, whole each time: the highest `control_seq` replaces what stood before."""
 
-    subgroup: SubgroupId
-    epoch: int
     control_seq: int
     cancel: IndexSet
     hold: IndexSet

@@ -56,8 +56,10 @@ def judge(core: Context, hello: Hello) -> str:
 
 
 def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
-    """How long the peer's journal was when it said something: never shorter again."""
-    if db_uuid and seq > _heard(core, site, db_uuid):
+    """How long the peer's journal was when it said something: never shorter again. What it said under a former name
+    may come late."""
+    known = core.state.peers.get(site)
+    if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
         core.heard_seq[site] = (db_uuid, seq)
 
 

@@ -71,6 +71,4 @@ def _chain(work: Any) -> Iterator[str]:
             yield type(work).__name__
             return
         yield f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
-        work = (
-            getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
-        )
+        work = getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)

@@ -344,6 +344,39 @@ def test_a_result_tells_how_long_the_journal_was(restarted: bool) -> None:
     assert "older database" in view(grid).note
 
 
+@pytest.mark.parametrize("order", [ms.Control, ms.ResultAck], ids=lambda kind: kind.__name__)
+def test_an_order_tells_how_long_the_journal_was(order: type) -> None:
+    """An origin that lost only what it had ordered since is told so by who obeyed."""
+    grid = committed(jobs=20)
+    alpha, beta = grid["alpha"], grid["beta"]
+    grid.settle()
+    before = list(alpha.stored)
+    if order is ms.Control:
+        alpha.hold("alpha-1", settle=False)
+    else:
+        beta.end(1)
+    while not (grid.post_box and isinstance(grid.post_box[0][2], order)):
+        grid.deliver_one()
+    grid.deliver_one()
+    put_back(alpha, before, newest=False)
+    name = alpha.db_uuid
+    grid.heal("alpha")
+    grid.pass_time(20.0)
+    assert alpha.db_uuid != name
+    assert "older copy" in " ".join(alpha.warnings)
+
+
+def test_what_a_site_said_under_a_former_name_says_nothing_of_the_new_one() -> None:
+    grid = committed()
+    alpha, beta = grid["alpha"], grid["beta"]
+    beta.db_uuid = "db-beta-2"
+    beta.restart(restored=True)
+    recovery.heard(alpha.engine.core, BETA, "db-beta", 10**6)
+    grid.pass_time(5.0)
+    beta.restart()
+    assert BETA not in alpha.engine.core.fell
+
+
 def test_start_anew_follows_what_made_it_necessary() -> None:
     grid = committed()
     beta = grid["beta"]

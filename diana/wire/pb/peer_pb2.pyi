@@ -362,7 +362,7 @@ class Authorisation(_message.Message):
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., signed_wall_s: _Optional[float] = ..., audience: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -377,6 +377,8 @@ class Prepare(_message.Message):
     EXPORTED_FIELD_NUMBER: _ClassVar[int]
     ROOM_FIELD_NUMBER: _ClassVar[int]
     UNGUARDED_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -391,7 +393,9 @@ class Prepare(_message.Message):
     exported: bool
     room: int
     unguarded: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ...) -> None: ...
+    origin_db_uuid: str
+    origin_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Surplus(_message.Message):
     __slots__ = ("groups", "reason")
@@ -480,14 +484,18 @@ class Refused(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Commit(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
+    origin_db_uuid: str
+    origin_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Committed(_message.Message):
     __slots__ = ("subgroup", "epoch")
@@ -498,12 +506,16 @@ class Committed(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Abort(_message.Message):
-    __slots__ = ("subgroup", "epoch")
+    __slots__ = ("subgroup", "epoch", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+    origin_db_uuid: str
+    origin_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Aborted(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
@@ -582,32 +594,40 @@ class Result(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class ResultAck(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "outputs_taken")
+    __slots__ = ("subgroup", "epoch", "batch", "outputs_taken", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_TAKEN_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
     outputs_taken: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ...) -> None: ...
+    origin_db_uuid: str
+    origin_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     control_seq: int
     cancel: _common_pb2.IndexSet
     hold: _common_pb2.IndexSet
     recall: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    origin_db_uuid: str
+    origin_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")
