@@ -186,7 +186,7 @@ def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
     processors = len(message.indices) * decode_spec(message.spec).resources.processors
     if not (message.exported and rooms.take(core, sender, message.room, processors)):
         return f"{core.site} keeps no room for it any more"
-    rooms.landing(core, sender, message.subgroup, message.epoch, processors)
+    rooms.landing(core, message.subgroup, message.epoch, processors)
     return ""
 
 

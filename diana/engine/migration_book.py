@@ -83,6 +83,4 @@ class MigrationBook:
 
 
 def migration_settings(settings: Settings) -> MigrationSettings:
-    return MigrationSettings(
-        minimum_gain_s=settings.migration_gain_s, moves_per_minute=settings.moves_per_minute, promise_s=ROOM_S
-    )
+    return MigrationSettings(minimum_gain_s=settings.migration_gain_s, moves_per_minute=settings.moves_per_minute)

@@ -54,7 +54,7 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     gain_s = min(asked.gain_s, MOST_GAIN_S)
     found = _startable(core, like, min(gain_s, core.migration.within_s(core.now)))
     if found.jobs:
-        core.migration.rooms.make(_key(sender, asked.room), sender, found.jobs * asked.processors, core.now)
+        core.migration.rooms.make(_key(sender, asked.room), found.jobs * asked.processors, core.now)
         core.migration.due(core.now, gain_s)
     return RoomGrant(room=asked.room, jobs=found.jobs, reason=found.reason)
 
@@ -87,9 +87,9 @@ def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
     return core.migration.rooms.use(_key(sender, room), processors, core.now)
 
 
-def landing(core: Context, sender: SiteId, part: SubgroupId, epoch: int, processors: int) -> None:
+def landing(core: Context, part: SubgroupId, epoch: int, processors: int) -> None:
     """It was taken and is not yet committed: until it stands in the queues its room is kept, since others may ask."""
-    core.migration.rooms.make(f"{part} {epoch}", sender, processors, core.now)
+    core.migration.rooms.make(f"{part} {epoch}", processors, core.now)
 
 
 def landed(core: Context, part: SubgroupId, epoch: int) -> None:

@@ -61,8 +61,7 @@ def look(core: Context) -> None:
     if settings is None:
         return
     rates = core.migration.rates.rates(core.now)
-    # What would end earlier elsewhere, only the origin can say.
-    verdict = congestion.judge(rates, settings, -1.0, -1.0, 0.0)
+    verdict = congestion.judge(rates, settings)
     if settings.mode == "paper" and not verdict.congested:
         return
     waiting = _waiting(core)

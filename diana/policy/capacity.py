@@ -1,9 +1,8 @@
 """What a site can start within a time, less what was promised of it already: many decide on the same quotes at once,
 and none knows of the others (SPEC D7, beyond the paper).
 
-The exporter keeps what it promised to each site since that one's last summary, so that it does not send twice into the
-same gap. The receiver keeps what it granted and has not yet got, and grants no more than it can start within the gain
-that justified the move: however many exporters see it idle, it is filled and not flooded.
+The receiver keeps what it granted and has not yet got, and grants no more than it can start within the gain that
+justified the move: however many exporters see it idle, it is filled and not flooded.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from math import floor
 from typing import NamedTuple
 
 from diana.model.durations import seconds
-from diana.model.ids import SiteId
 from diana.model.words import counted
 
 
@@ -71,47 +69,34 @@ def grant(
 
 
 class _Promise(NamedTuple):
-    site: SiteId
     processors: int
     until_s: float
-    settled_s: float
-    """Infinite: not known to have arrived."""
 
 
 class Promises:
-    """Processors promised to sites (at the exporter) or to exporters (at the receiver), by the move they belong to.
+    """Processors promised to exporters, by the move they belong to.
 
-    Each ends when it is told to be over, when a newer summary shows it, or after `lasts_s`: a lost word blocks no
-    capacity for ever. `now` never runs backwards.
+    Each ends when it is told to be over or used up, or after `lasts_s`: a lost word blocks no capacity for ever. `now`
+    never runs backwards.
     """
 
     def __init__(self, lasts_s: float) -> None:
         self._lasts_s = lasts_s
         self._of: dict[str, _Promise] = {}
         """In order of their making, which is that of their ends."""
-        self._totals: dict[SiteId, int] = {}
+        self._total = 0
 
-    def make(self, key: str, site: SiteId, processors: int, now: float) -> None:
+    def make(self, key: str, processors: int, now: float) -> None:
         """The same key again replaces what stood."""
         self.over(key)
-        self._of[key] = _Promise(site, processors, now + self._lasts_s, float("inf"))
-        self._totals[site] = self._totals.get(site, 0) + processors
-
-    def settle(self, key: str, now: float) -> None:
-        """The other side has the work: what it says of itself from now on counts it."""
-        if key in self._of:
-            self._of[key] = self._of[key]._replace(settled_s=now)
+        self._of[key] = _Promise(processors, now + self._lasts_s)
+        self._total += processors
 
     def over(self, key: str) -> None:
-        """It was refused or taken back, or (at the receiver) it is here."""
+        """It was taken back, or what it was for is here."""
         promise = self._of.pop(key, None)
-        if promise is None:
-            return
-        left = self._totals[promise.site] - promise.processors
-        if left:
-            self._totals[promise.site] = left
-        else:
-            del self._totals[promise.site]
+        if promise is not None:
+            self._total -= promise.processors
 
     def use(self, key: str, processors: int, now: float) -> bool:
         """So many of what was promised under this key are taken; False: not so many are."""
@@ -124,24 +109,13 @@ class Promises:
             self.over(key)
         else:
             self._of[key] = left
-            self._totals[promise.site] -= processors
+            self._total -= processors
         return True
-
-    def heard(self, site: SiteId, made_s: float) -> None:
-        """A summary of `site`, made then by this site's clock, counts whatever had settled."""
-        if site in self._totals:
-            for key in [k for k, p in self._of.items() if p.site == site and p.settled_s <= made_s]:
-                self.over(key)
-
-    def promised(self, site: SiteId, now: float) -> int:
-        """Processors, to this one."""
-        self._forget(now)
-        return self._totals.get(site, 0)
 
     def total(self, now: float) -> int:
         """Processors, to all."""
         self._forget(now)
-        return sum(self._totals.values())
+        return self._total
 
     def _forget(self, now: float) -> None:
         while self._of and (first := next(iter(self._of.items())))[1].until_s <= now:

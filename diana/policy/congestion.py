@@ -21,8 +21,8 @@ Mode = Literal["default", "paper"]
 
 class CongestionSettings(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "default"
-    """`paper`: the two rates alone decide and only Q4 is offered; `default`: a backlog counts, too, and the lowest
-    level that has work is offered."""
+    """`paper`: the two rates alone decide and only Q4 is offered; `default`: whatever waits long enough is offered, the
+    lowest level that has work first (a lone burst arrives once, and then A = 0)."""
     threshold: float = 0.2
     """Thrs: how far arrivals may outrun starts, as a share of the arrivals; higher means less migration, 1 none. A
     fifth is more than the noise of a few hundred arrivals, and less than what fills a queue for long."""
@@ -96,27 +96,17 @@ def congested(arrivals_per_s: float, starts_per_s: float, threshold: float) -> b
     return arrivals_per_s > 0 and arrivals_per_s - starts_per_s > threshold * arrivals_per_s
 
 
-def backlogged(home_s: float, best_s: float, minimum_gain_s: float) -> bool:
-    """Whether the end predicted here lies behind that of the best quote by the minimum gain at least (beyond the paper:
-    a lone burst arrives once, and then A = 0). Seconds from now, both of the same work; infinite: never here, or no
-    quote; negative: not known, which is no congestion."""
-    return home_s >= 0 and best_s >= 0 and home_s - best_s >= minimum_gain_s
-
-
 class Verdict(NamedTuple):
     congested: bool
     reason: str
 
 
-def judge(rates: Rates, settings: CongestionSettings, home_s: float, best_s: float, minimum_gain_s: float) -> Verdict:
-    """By the rates and, in the default mode, by the backlog; seconds as in `backlogged`."""
+def judge(rates: Rates, settings: CongestionSettings) -> Verdict:
+    """By the rates alone: that a backlog would end earlier elsewhere is for its origin to see, who prices it there."""
     arrivals, starts = rates.arrivals_per_s, rates.starts_per_s
     told = f"{arrivals:.3g} jobs/s come and {starts:.3g} start, over {seconds(rates.window_s)}"
     if congested(arrivals, starts, settings.threshold):
         return Verdict(True, f"{told}: more than {settings.threshold:.0%} of what comes stays")
-    if settings.mode == "default" and backlogged(home_s, best_s, minimum_gain_s):
-        here = seconds(home_s) if home_s < float("inf") else "never"
-        return Verdict(True, f"{told}, but what waits would end here after {here}, elsewhere after {seconds(best_s)}")
     return Verdict(False, told)
 
 

@@ -22,8 +22,6 @@ class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
     moves_per_minute: float = 60.0
     """Hand-overs this site starts, and as many at once after a rest. A bound on the damage of a bad forecast; each
     moves any number of jobs."""
-    promise_s: float = 60.0
-    """Promised capacity nobody used by then is free again: a hand-over with its retries is through or given up."""
 
     def __post_init__(self) -> None:
         check(
@@ -32,7 +30,6 @@ class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
             ("alike", 0.0, 1.0),
             ("quote_age_s", 0.1, 3600.0),
             ("moves_per_minute", 0.0, 1e6),
-            ("promise_s", 1.0, 86400.0),
         )
 
 
@@ -64,8 +61,6 @@ class Peer(NamedTuple):
     free_processors: int
     age_s: float
     """Of what it quoted."""
-    promised_processors: int = 0
-    """By this site, since it was last heard (`capacity.Promises`)."""
     refused: str = ""
     """Why nothing is sent there: drained, a breaker, unreachable."""
 
@@ -101,7 +96,7 @@ class Move(NamedTuple):
     jobs: int
     """The last so many of its queue order."""
     processors: int
-    """All of them together: what is promised to the site from now on."""
+    """All of them together."""
     gain_s: float
     """That justified it; the receiver grants what it can start within it (`capacity.grant`)."""
     reason: str

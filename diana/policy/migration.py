@@ -3,8 +3,7 @@ IX).
 
 A class of equal jobs moves by count, so that a million cost what ten do. The paper's rule stands for each of them: the
 j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not higher. Beyond the paper
-it must gain a minimum of time, with the j - 1 before it gone from here and standing there, and with what was promised
-to that site since it was last heard.
+it must gain a minimum of time, with the j - 1 before it gone from here and standing there.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def plan(
 
     Of sites that may take it: fewest jobs ahead, lowest cost, shortest queue, lowest id; among equals two are drawn by
     `seed` and the migrant's key. In whatever order migrants, peers and quotes are given, the plan is the same. In paper
-    mode only the paper's rule holds: no gain, no promises, no draw.
+    mode only the paper's rule holds: no gain, no draw.
     """
     turn = _Round(peers, settings, budget, seed, mode, cost_in_s)
     for migrant in sorted(migrants, key=lambda m: (not m.data_elsewhere, m.priority, m.key)):
@@ -159,12 +158,12 @@ class _Round:
         if peer is None:
             return _Option(quote, 0, 0, 0, 0, 0.0, f"site {quote.site}: not known")
         # The paper counts jobs ahead and nothing else.
-        room = 0 if self.paper else peer.free_processors - peer.promised_processors
+        room = 0 if self.paper else peer.free_processors
         room -= self._sent.get(quote.site, 0)
         gain_s = here.ends_s - quote.ends_s
 
         def waiting(jobs: int) -> int:
-            """Processors that must come free there before so many of these could all run, by what is promised."""
+            """Processors that must come free there before so many of these could all run."""
             return max(0, jobs * m.processors - room)
 
         def ahead(jobs: int) -> int:
@@ -222,10 +221,11 @@ class _Round:
             return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
         if quote.starts_s > gain_s:
             return f"site {quote.site}: saves {seconds(gain_s)}, but would start it after {seconds(quote.starts_s)}"
-        promised = counted(peer.promised_processors + self._sent.get(quote.site, 0), "processor")
+        sent = self._sent.get(quote.site, 0)
+        taken = f", {sent} of them taken by what moves there already" if sent else ""
         return (
-            f"site {quote.site}: with {peer.free_processors} free and {promised} promised since it was last heard, none"
-            f" would start early enough to save {least}"
+            f"site {quote.site}: with {counted(peer.free_processors, 'processor')} free{taken}, none would start early"
+            f" enough to save {least}"
         )
 
     def _choose(self, key: str, portion: int, fit: Sequence[_Option]) -> _Option:

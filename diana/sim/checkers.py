@@ -96,6 +96,8 @@ class Checkers(Findings):
     def committed(self, site: SiteId, record: r.Record) -> None:
         """`record` became durable at `site`."""
         if self.aftermath.excuses(record):
+            # Others may wait for this one.
+            self._order.look(record)
             wrongly = self.aftermath.look(record, self._groups)
             if wrongly is not None:
                 self._fail("I2", site, *wrongly)

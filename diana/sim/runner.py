@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, origin_of
 from diana.model.views import Explanation, GroupView
 from diana.sim import report as rp
 from diana.sim import swarm
@@ -69,7 +69,7 @@ def _run_to_end(world: World, limit_s: float) -> bool:
         open_groups = [s for s in world.users.submissions.values() if s.group is not None and s.group not in over]
         for submission in open_groups:
             view = _view(world, submission)
-            if view is None or not (view.final or world.checkers.aftermath.rests(view)):
+            if view is None or not (view.final or _rests(world, view)):
                 break
             if view.final:
                 final.add(view.group)
@@ -92,6 +92,20 @@ def _drain(world: World) -> None:
 def _view(world: World, submission: Submission) -> GroupView | None:
     answer = world.sites[submission.site].ask("group", submission.group)
     return answer if isinstance(answer, GroupView) else None
+
+
+def _rests(world: World, view: GroupView) -> bool:
+    """Whether nothing more can come of it since a database was put back, or of one that it waits for."""
+    aftermath = world.checkers.aftermath
+    if aftermath.rests(view):
+        return True
+    if view.state != "waiting":
+        return False
+    before = {name: world.sites[origin_of(name)].ask("group", name) for name in view.after}
+    return any(
+        name in aftermath.gone or (isinstance(one, GroupView) and one.state != "done" and _rests(world, one))
+        for name, one in before.items()
+    )
 
 
 def _report(world: World) -> rp.Report:
@@ -138,7 +152,7 @@ def _live(world: World, report: rp.Report, submission: Submission, view: GroupVi
     ended = view.done + view.failed + view.cancelled + view.held
     live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
     report.lost += max(0, view.jobs - ended - live)
-    if world.checkers.aftermath.rests(view):
+    if _rests(world, view):
         return
     if not view.final or view.unreachable:
         report.stuck += view.jobs - ended

@@ -51,7 +51,7 @@ def test_the_idle_site_never_gets_more_than_it_can_start_within_the_gain(
             promised_processors=book.total(0.0),
         )
         if given.jobs:
-            book.make(f"{at}", SiteId(move.key), given.jobs, 0.0)
+            book.make(f"{at}", given.jobs, 0.0)
             assert book.total(0.0) <= free + rate * move.gain_s + 1e-6
         assert given.jobs == move.jobs or given.reason
     if moves:
@@ -64,7 +64,7 @@ def test_whoever_comes_when_all_is_promised_hears_so() -> None:
     asked = {"exported": 0, "free_processors": 10, "processors_per_s": 0.1}
     first = grant(40, 1, 200.0, promised_processors=book.total(0.0), **asked)  # type: ignore[arg-type]
     assert (first.jobs, first.reason) == (30, "can start 30 jobs within the 3m20s the move was to save")
-    book.make("a-1/0", SiteId("a"), 30, 0.0)
+    book.make("a-1/0", 30, 0.0)
     second = grant(5, 1, 200.0, promised_processors=book.total(0.0), **asked)  # type: ignore[arg-type]
     assert second == (
         0,
@@ -84,26 +84,22 @@ def test_no_endless_wait_makes_capacity() -> None:
     assert startable(1, 0.0, 3, 9.0, 8, 100) == 0
 
 
-def test_a_promise_stands_until_a_summary_made_after_the_work_came_shows_it() -> None:
-    book, c = Promises(60.0), SiteId("c")
-    book.make("a-1/0", c, 30, 0.0)
-    book.heard(c, 1.0)
-    assert book.promised(c, 1.0) == 30
-    book.settle("a-1/0", 2.0)
-    book.heard(c, 1.5)
-    assert book.promised(c, 3.0) == 30
-    book.heard(c, 2.5)
-    assert book.promised(c, 3.0) == book.total(3.0) == 0
+def test_what_comes_uses_up_what_was_promised_for_it() -> None:
+    book = Promises(60.0)
+    book.make("a-1/0", 30, 0.0)
+    assert not book.use("a-1/0", 31, 1.0) and not book.use("a-1/9", 1, 1.0)
+    assert book.use("a-1/0", 10, 1.0) and book.total(1.0) == 20
+    assert book.use("a-1/0", 20, 1.0) and book.total(1.0) == 0
+    assert not book.use("a-1/0", 1, 1.0)
 
 
-def test_a_promise_that_was_refused_or_forgotten_blocks_nothing() -> None:
-    book, c, d = Promises(60.0), SiteId("c"), SiteId("d")
-    book.make("a-1/0", c, 30, 0.0)
-    book.make("a-1/1", d, 5, 10.0)
-    book.make("a-1/2", c, 7, 20.0)
-    book.make("a-1/2", c, 4, 20.0)
+def test_a_promise_that_was_taken_back_or_forgotten_blocks_nothing() -> None:
+    book = Promises(60.0)
+    book.make("a-1/0", 30, 0.0)
+    book.make("a-1/1", 5, 10.0)
+    book.make("a-1/2", 7, 20.0)
+    book.make("a-1/2", 4, 20.0)
     book.over("a-1/1")
     book.over("a-1/9")
-    book.settle("a-1/9", 30.0)
-    assert (book.promised(c, 30.0), book.promised(d, 30.0)) == (34, 0)
-    assert (book.promised(c, 60.0), book.total(80.0)) == (4, 0)
+    assert book.total(30.0) == 34
+    assert (book.total(60.0), book.total(80.0)) == (4, 0)

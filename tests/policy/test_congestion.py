@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,6 @@ from diana.policy.congestion import (
     CongestionSettings,
     Rates,
     Window,
-    backlogged,
     congested,
     judge,
     offered,
@@ -53,22 +51,13 @@ def test_a_site_that_starts_as_many_as_come_is_never_congested(a: float, thresho
     assert not congested(a, a, threshold) and not congested(0.0, a, threshold) and not congested(a, 0.0, 1.0)
 
 
-def test_a_backlog_counts_when_nothing_comes_any_more() -> None:
-    settings, still = CongestionSettings(), Rates(300.0, 0, 40)
-    assert judge(still, settings, 600.0, 20.0, 10.0).congested
-    assert judge(still, settings, inf, 20.0, 10.0).congested
-    assert judge(still, settings, 600.0, 20.0, 10.0).reason == (
-        "0 jobs/s come and 0.133 start, over 5m00s, but what waits would end here after 10m00s, elsewhere after 20.0 s"
+def test_the_verdict_tells_both_rates() -> None:
+    settings = CongestionSettings()
+    assert judge(Rates(300.0, 60, 40), settings) == (
+        True,
+        "0.2 jobs/s come and 0.133 start, over 5m00s: more than 20% of what comes stays",
     )
-    assert not judge(still, settings, 600.0, 595.0, 10.0).congested
-    assert not judge(still, CongestionSettings(mode="paper"), 600.0, 20.0, 10.0).congested
-
-
-def test_what_nobody_knows_is_no_backlog() -> None:
-    assert not backlogged(inf, inf, 0.0)
-    assert not backlogged(-1.0, 5.0, 0.0)
-    assert not backlogged(100.0, -1.0, 0.0)
-    assert backlogged(30.0, 20.0, 10.0) and not backlogged(29.9, 20.0, 10.0)
+    assert judge(Rates(300.0, 0, 40), settings) == (False, "0 jobs/s come and 0.133 start, over 5m00s")
 
 
 def test_the_paper_offers_q4_only_and_we_the_lowest_level_that_has_work() -> None:
