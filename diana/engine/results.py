@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from diana.engine import guard, learning, outputs
 from diana.engine.context import Context
-from diana.engine.effects import KeepFacts
+from diana.engine.effects import KeepFacts, SendResult
 from diana.engine.messages import Progress, Result, ResultAck
 from diana.engine.records import JobsCancelled, ResultAccepted, ResultStale, facts_key
 from diana.engine.state import Group, Subgroup
@@ -27,6 +27,21 @@ class Ends(NamedTuple):
     cancelled: IndexSet = IndexSet()
     """Before they started."""
     revoked: IndexSet = IndexSet()
+
+
+def told(order: SendResult, facts: Facts) -> Result:
+    """The message a driver makes of the order, with the facts that it kept of the batch."""
+    return Result(
+        subgroup=order.key.subgroup,
+        epoch=order.key.epoch,
+        batch=order.key.batch,
+        facts=facts,
+        cancelled=order.cancelled,
+        bytes_staged=order.bytes_staged,
+        revoked=order.revoked,
+        db_uuid=order.db_uuid,
+        seq=order.seq,
+    )
 
 
 def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:

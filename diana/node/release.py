@@ -12,9 +12,8 @@ from typing import Protocol, assert_never
 
 import msgspec
 
-from diana.engine import columns, registering
+from diana.engine import columns, registering, results
 from diana.engine import effects as fx
-from diana.engine import messages as ms
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.layout import DataDir
@@ -201,18 +200,7 @@ class Release:
         if passage is not None:
             await passage()
         if isinstance(effect, fx.SendResult):
-            key = effect.key
-            result = ms.Result(
-                subgroup=key.subgroup,
-                epoch=key.epoch,
-                batch=key.batch,
-                facts=facts or columns.empty(self._site),
-                cancelled=effect.cancelled,
-                bytes_staged=effect.bytes_staged,
-                revoked=effect.revoked,
-                db_uuid=effect.db_uuid,
-                seq=effect.seq,
-            )
+            result = results.told(effect, facts or columns.empty(self._site))
             if self.transport:
                 self.transport.send(effect.to, result)
         elif facts is not None and self.stager is not None:

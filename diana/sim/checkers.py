@@ -95,23 +95,19 @@ class Checkers(Findings):
 
     def committed(self, site: SiteId, record: r.Record) -> None:
         """`record` became durable at `site`."""
+        wrong = self._order.look(record)
         if self.aftermath.excuses(record):
-            # Others may wait for this one.
-            self._order.look(record)
             wrongly = self.aftermath.look(record, self._groups)
             if wrongly is not None:
                 self._fail("I2", site, *wrongly)
-            if self.watch is not None:
-                self.watch(site, record)
-            return
-        check = self._by_type.get(type(record))
-        if check is not None:
-            check(site, record)
-        wrong = self._order.look(record)
-        if wrong:
-            self._fail("J4", site, wrong[0], -1, wrong[1])
-        self._told(site, self._standing.look(site, record))
-        self._told(site, self._caps.look(site, record))
+        else:
+            check = self._by_type.get(type(record))
+            if check is not None:
+                check(site, record)
+            if wrong:
+                self._fail("J4", site, wrong[0], -1, wrong[1])
+            self._told(site, self._standing.look(site, record))
+            self._told(site, self._caps.look(site, record))
         if self.watch is not None:
             self.watch(site, record)
 

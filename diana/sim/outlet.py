@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from diana.engine import columns, registering
+from diana.engine import columns, registering, results
 from diana.engine import effects as fx
-from diana.engine.messages import Result
 from diana.model.ids import SiteId
 from diana.sim.checkers import Checkers
 from diana.sim.machines import SimMachines
@@ -66,20 +65,8 @@ class Outlet:
         self.transport.send(effect.to, effect.message)
 
     def _send_result(self, effect: fx.SendResult) -> None:
-        key = effect.key
-        facts = self.store.facts_chunk(key) or columns.empty(self.site)
-        message = Result(
-            subgroup=key.subgroup,
-            epoch=key.epoch,
-            batch=key.batch,
-            facts=facts,
-            cancelled=effect.cancelled,
-            bytes_staged=effect.bytes_staged,
-            revoked=effect.revoked,
-            db_uuid=effect.db_uuid,
-            seq=effect.seq,
-        )
-        self.transport.send(effect.to, message)
+        facts = self.store.facts_chunk(effect.key) or columns.empty(self.site)
+        self.transport.send(effect.to, results.told(effect, facts))
 
     def _forget_contact(self, effect: fx.ForgetContact) -> None:
         self.transport.forget_contact(effect.site)

@@ -11,7 +11,7 @@ from itertools import islice
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import lines, records, registering
+from diana.engine import lines, records, registering, results
 from diana.engine import messages as ms
 from diana.engine.core import Engine
 from diana.engine.state import Group
@@ -175,19 +175,7 @@ class Site:
         self.handle(ev.OutputsInCatalogue(ticket=order.ticket, dataset=made, error=error))
 
     def _result(self, effect: fx.SendResult) -> ms.Result:
-        key = effect.key
-        facts = self.facts.get(key) or no_facts(self.name)
-        return ms.Result(
-            subgroup=key.subgroup,
-            epoch=key.epoch,
-            batch=key.batch,
-            facts=facts,
-            cancelled=effect.cancelled,
-            bytes_staged=effect.bytes_staged,
-            revoked=effect.revoked,
-            db_uuid=effect.db_uuid,
-            seq=effect.seq,
-        )
+        return results.told(effect, self.facts.get(effect.key) or no_facts(self.name))
 
     def _claim(self, start: fx.Start) -> None:
         if start.worker != MAIN_MACHINE or start.session != self.session:

@@ -184,7 +184,7 @@ def test_room_is_kept_until_what_came_stands_in_the_queue() -> None:
     core = grid["beta"].engine.core
     assert keep(core, ALPHA, asked(1, 4)).jobs == 4
     assert rooms.take(core, ALPHA, 1, 4)
-    rooms.landing(core, ALPHA, SubgroupId("alpha-1/1"), 1, 4)
+    rooms.landing(core, SubgroupId("alpha-1/1"), 1, 4)
     assert keep(core, GAMMA, asked(2, 4)).jobs == 0
     rooms.landed(core, SubgroupId("alpha-1/1"), 1)
     assert keep(core, GAMMA, asked(3, 4)).jobs == 4

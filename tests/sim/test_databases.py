@@ -6,16 +6,14 @@ from collections import Counter
 
 import pytest
 
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId
 from diana.model.views import GroupView
 from diana.sim import scenario as sc
-from diana.sim.driver import Boot
 from diana.sim.main import failure
 from diana.sim.runner import simulate
-from diana.sim.site import Site
 from diana.sim.world import World
+from tests.sim.worlds import A, B, C, at, begun
 
-A, B, C = SiteId("a"), SiteId("b"), SiteId("c")
 TEXT = """version = 1
 report = ["faults"]
 settings = {offer_wait_s = 4.0, resend_most_s = 2.0}
@@ -38,20 +36,8 @@ fail_fraction = 0.2
 retry_s = 30.0
 output_bytes = 1000
 """
+WORK = sc.parse(TEXT)
 KINDS = ("database_lost", "database_old", "backup_restored")
-
-
-def begun(until_s: float) -> World:
-    world = World(sc.parse(TEXT), 0, Boot())
-    world.begin()
-    world.clock.run_until(until_s)
-    return world
-
-
-def at(world: World, site: SiteId) -> Site:
-    found = world.sites[site]
-    assert isinstance(found, Site)
-    return found
 
 
 def shown(world: World, name: str) -> GroupView:
@@ -74,7 +60,7 @@ def test_no_job_starts_twice_and_none_vanishes_whatever_becomes_of_a_database(ki
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_destination_on_an_old_copy_starts_nothing_of_it_and_its_origin_shows_the_jobs(marked: bool) -> None:
-    world = begun(9.0)
+    world = begun(WORK, 9.0)
     b = at(world, B)
     b.store.keep_copy()
     world.clock.run_until(14.0)
@@ -89,7 +75,7 @@ def test_a_destination_on_an_old_copy_starts_nothing_of_it_and_its_origin_shows_
 
 
 def test_an_origin_on_an_old_copy_holds_its_groups_until_their_user_lets_them_go_on() -> None:
-    world = begun(9.0)
+    world = begun(WORK, 9.0)
     a = at(world, A)
     a.store.keep_copy()
     world.clock.run_until(16.0)
@@ -105,7 +91,7 @@ def test_an_origin_on_an_old_copy_holds_its_groups_until_their_user_lets_them_go
 
 
 def test_a_group_that_came_after_the_copy_is_gone_and_its_number_is_not_given_again() -> None:
-    world = begun(1.0)
+    world = begun(WORK, 1.0)
     a = at(world, A)
     a.store.keep_copy()
     world.clock.run_until(5.0)
@@ -123,7 +109,7 @@ def test_a_group_that_came_after_the_copy_is_gone_and_its_number_is_not_given_ag
 
 
 def test_the_judges_still_see_a_second_start_after_a_database_was_put_back() -> None:
-    world = begun(12.0)
+    world = begun(WORK, 12.0)
     a = at(world, A)
     a.store.keep_copy()
     a.put_back("database_old")
@@ -136,7 +122,7 @@ def test_the_judges_still_see_a_second_start_after_a_database_was_put_back() -> 
 
 
 def test_the_judges_still_see_a_group_that_was_in_the_copy_and_vanished() -> None:
-    world = begun(12.0)
+    world = begun(WORK, 12.0)
     a = at(world, A)
     a.store.keep_copy()
     a.put_back("database_old")
@@ -146,7 +132,7 @@ def test_the_judges_still_see_a_group_that_was_in_the_copy_and_vanished() -> Non
 
 
 def test_groups_that_had_nothing_to_do_with_that_site_are_judged_as_ever() -> None:
-    world = begun(2.0)
+    world = begun(WORK, 2.0)
     at(world, C).put_back("database_lost")
     world.clock.run_until(12.0)
     assert world.checkers.aftermath.touched == set()

@@ -13,10 +13,9 @@ from diana.sim import scenario as sc
 from diana.sim.driver import Boot
 from diana.sim.faults import Faults
 from diana.sim.runner import run, simulate
-from diana.sim.site import Site
 from diana.sim.world import World
+from tests.sim.worlds import A, B, C, at, begun
 
-A, B, C = SiteId("a"), SiteId("b"), SiteId("c")
 TEXT = """version = 1
 report = ["faults"]
 settings = {offer_wait_s = 4.0, resend_most_s = 2.0}
@@ -30,19 +29,6 @@ work_s = 2.0
 submit_s = 3.0
 """
 CALM = sc.parse(TEXT)
-
-
-def begun(until_s: float, scenario: sc.Scenario = CALM) -> World:
-    world = World(scenario, 0, Boot())
-    world.begin()
-    world.clock.run_until(until_s)
-    return world
-
-
-def at(world: World, site: SiteId) -> Site:
-    found = world.sites[site]
-    assert isinstance(found, Site)
-    return found
 
 
 def linked(world: World, a: SiteId, b: SiteId) -> bool:
@@ -89,7 +75,7 @@ def ended_well(world: World) -> None:
 
 
 def test_a_node_that_is_stopped_for_a_moment_meets_all_that_came_in_order_and_keeps_its_streams() -> None:
-    world = begun(6.0)
+    world = begun(CALM, 6.0)
     b = at(world, B)
     heard = overheard(world, B)
     b.stall()
@@ -104,7 +90,7 @@ def test_a_node_that_is_stopped_for_a_moment_meets_all_that_came_in_order_and_ke
 
 
 def test_a_node_that_is_stopped_for_long_loses_its_streams_and_has_new_ones_when_it_goes_on() -> None:
-    world = begun(6.0)
+    world = begun(CALM, 6.0)
     b = at(world, B)
     b.stall()
     world.clock.run_until(12.0)
@@ -118,7 +104,7 @@ def test_a_node_that_is_stopped_for_long_loses_its_streams_and_has_new_ones_when
 
 
 def test_what_a_clogged_link_held_comes_at_once_and_in_order() -> None:
-    world = begun(4.0)
+    world = begun(CALM, 4.0)
     heard = overheard(world, B)
     assert world.network.clog(A, B) and not world.network.clog(B, A)
     for epoch in range(5):
@@ -132,7 +118,7 @@ def test_what_a_clogged_link_held_comes_at_once_and_in_order() -> None:
 
 
 def test_a_stream_clogged_for_longer_than_the_keepalive_is_given_up_with_what_it_held() -> None:
-    world = begun(4.0)
+    world = begun(CALM, 4.0)
     world.network.clog(A, B)
     world.network.send(A, B, Abort(subgroup=SubgroupId("a-1-1.0"), epoch=1))
     world.clock.run_until(8.0)
@@ -144,7 +130,7 @@ def test_a_stream_clogged_for_longer_than_the_keepalive_is_given_up_with_what_it
 
 
 def test_commits_to_a_slow_disk_take_long_and_nothing_is_said_before_they_are_through() -> None:
-    world = begun(1.0)
+    world = begun(CALM, 1.0)
     a = at(world, A)
     a.storage.slow_until_s = 60.0
     while a._committing:
@@ -159,7 +145,7 @@ def test_commits_to_a_slow_disk_take_long_and_nothing_is_said_before_they_are_th
 
 
 def test_a_site_without_room_refuses_new_work_and_takes_it_when_there_is_room_again() -> None:
-    world = begun(1.0)
+    world = begun(CALM, 1.0)
     a = at(world, A)
     a.storage.full_until_s = 20.0
     a.look_for_room()
@@ -172,7 +158,7 @@ def test_a_site_without_room_refuses_new_work_and_takes_it_when_there_is_room_ag
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_error_of_the_disk_stops_the_node_whether_or_not_the_commit_was_kept(kept: bool) -> None:
-    world = begun(2.0)
+    world = begun(CALM, 2.0)
     a = at(world, A)
     boots, found = a.boots, a.store.load().seq
     a.storage.breaks = kept
@@ -186,8 +172,8 @@ def test_an_error_of_the_disk_stops_the_node_whether_or_not_the_commit_was_kept(
 
 @pytest.mark.parametrize("off_s", [3600.0, -3600.0])
 def test_a_wall_clock_that_jumps_changes_nothing_and_site_time_never_falls_behind_the_journal(off_s: float) -> None:
-    calm = begun(200.0)
-    world = begun(5.0)
+    calm = begun(CALM, 200.0)
+    world = begun(CALM, 5.0)
     for site in (A, B):
         at(world, site).wall_off_s = off_s
     world.clock.run_until(200.0)
@@ -203,7 +189,7 @@ def test_a_wall_clock_that_jumps_changes_nothing_and_site_time_never_falls_behin
 
 
 def test_a_group_comes_to_its_end_while_all_wall_clocks_are_wrong_and_nodes_restart() -> None:
-    world = begun(2.0)
+    world = begun(CALM, 2.0)
     at(world, A).wall_off_s, at(world, B).wall_off_s = 3600.0, -3600.0
     for site in (A, B, C):
         at(world, site).crash(durable=True)
@@ -214,7 +200,7 @@ def test_a_group_comes_to_its_end_while_all_wall_clocks_are_wrong_and_nodes_rest
 
 
 def test_nobody_says_goodbye_for_a_site_that_is_lost_and_it_comes_back_with_its_disk() -> None:
-    world = begun(7.0)
+    world = begun(CALM, 7.0)
     b = at(world, B)
     heard = overheard(world, A)
     b.lose(30.0)
@@ -228,7 +214,7 @@ def test_nobody_says_goodbye_for_a_site_that_is_lost_and_it_comes_back_with_its_
 
 
 def test_a_loss_outlasts_the_restart_of_a_node_that_had_crashed_before() -> None:
-    world = begun(7.0)
+    world = begun(CALM, 7.0)
     b = at(world, B)
     b.crash(durable=True)
     b.lose(60.0)

@@ -1,0 +1,24 @@
+"""Three sites in the middle of a simulation, for the tests of single faults."""
+
+from __future__ import annotations
+
+from diana.model.ids import SiteId
+from diana.sim import scenario as sc
+from diana.sim.driver import Boot
+from diana.sim.site import Site
+from diana.sim.world import World
+
+A, B, C = SiteId("a"), SiteId("b"), SiteId("c")
+
+
+def begun(scenario: sc.Scenario, until_s: float) -> World:
+    world = World(scenario, 0, Boot())
+    world.begin()
+    world.clock.run_until(until_s)
+    return world
+
+
+def at(world: World, site: SiteId) -> Site:
+    found = world.sites[site]
+    assert isinstance(found, Site)
+    return found
