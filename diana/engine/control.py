@@ -202,13 +202,23 @@ def release(core: Context, event: ReleaseJobs) -> None:
         return
     group, wanted = asked
     if group.on_hold:
-        _lift(core, event, group)
+        if _may_lift(core, event, group):
+            stocktaking.lift(core, group)
+            # Its user wants all of it to go on.
+            _unhold(core, group, wanted)
+            core.reply(Reply(event.request, Ok(group.jobs - group.finished())))
         return
     ordered = IndexSet.union([group.holding, *(s.holding for s in group.subgroups.values())])
     held = _held(core, group)
     if not wanted & held or (event.indices is not None and not wanted.issubset(ordered)):
         refuse(core, event, _not_held(group, event.indices, wanted - ordered or wanted, held))
         return
+    _unhold(core, group, wanted)
+    core.reply(Reply(event.request, Ok(len(wanted & held))))
+    core.notify(group.group)
+
+
+def _unhold(core: Context, group: Group, wanted: IndexSet) -> None:
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
         if subgroup.open_jobs() and subgroup.holding & wanted:
@@ -216,18 +226,15 @@ def release(core: Context, event: ReleaseJobs) -> None:
     if group.holding & wanted:
         core.persist(HoldingChanged(group=group.group, holding=group.holding - wanted))
         core.to_place.add(group.group)
-    core.reply(Reply(event.request, Ok(len(wanted & held))))
-    core.notify(group.group)
 
 
-def _lift(core: Context, event: ReleaseJobs, group: Group) -> None:
+def _may_lift(core: Context, event: ReleaseJobs, group: Group) -> bool:
     """After a restore: the whole group, once everybody has told what runs elsewhere."""
-    if stocktaking.missing(core) or event.indices is not None:
-        whole = "" if event.indices is None else "it is released as a whole; "
-        refuse(core, event, f"{group.group}: {whole}{stocktaking.note(core, group)}")
-        return
-    stocktaking.lift(core, group)
-    core.reply(Reply(event.request, Ok(group.jobs - group.finished())))
+    if not stocktaking.missing(core) and event.indices is None:
+        return True
+    whole = "" if event.indices is None else "it is released as a whole; "
+    refuse(core, event, f"{group.group}: {whole}{stocktaking.note(core, group)}")
+    return False
 
 
 def _held(core: Context, group: Group) -> IndexSet:

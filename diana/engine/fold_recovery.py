@@ -76,6 +76,7 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     known.step, known.acked, known.db_uuid, known.unreachable = Step.COMMITTED, True, record.db_uuid, ""
     known.files = known.sources = known.readers = ()
     known.recalled = known.recalled | record.revoked
+    _obeys(known, record)
     known.finished += len(held)
     group.held.add_set(held)
     if held:
@@ -83,6 +84,14 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
             f"{len(held)} jobs of {record.subgroup} ended at {record.site}, their results went with this site's"
             f" database; diana retry --held {group.group} runs them again"
         )
+
+
+def _obeys(known: Subgroup, record: PartReported) -> None:
+    """An order given since the copy was made stands, and the next one must have a higher number than it."""
+    if record.control_seq > known.control_seq:
+        known.control_seq = known.control_acked = record.control_seq
+        known.cancelling, known.holding = record.cancelled, record.holding
+        known.recalled = known.recalled | record.recalled
 
 
 def _take_from_others(state: SiteState, group: Group, mine: IndexSet, epoch: int, home: SiteId) -> None:

@@ -37,6 +37,11 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """It never became runnable, and never will."""
     over: bool = False
     """It is over there, and what is not named came back unstarted."""
+    control_seq: int = 0
+    """Of the standing order it obeys, which is:"""
+    cancelled: IndexSet = IndexSet()
+    held: IndexSet = IndexSet()
+    recalled: IndexSet = IndexSet()
 
 
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):

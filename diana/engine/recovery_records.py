@@ -24,6 +24,11 @@ class PartReported(_Record, frozen=True, kw_only=True):
     """Their results were given to the database that is gone: held."""
     revoked: IndexSet = IndexSet()
     dropped: bool = False
+    control_seq: int = 0
+    """Of the standing order that is obeyed there."""
+    cancelled: IndexSet = IndexSet()
+    holding: IndexSet = IndexSet()
+    recalled: IndexSet = IndexSet()
 
 
 class PeerReported(_Record, frozen=True, kw_only=True):

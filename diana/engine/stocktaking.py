@@ -78,6 +78,10 @@ def _row(custody: Custody) -> Holding:
         open=still,
         told=custody.indices - still,
         revoked=IndexSet.union(batch.revoked for batch in coming),
+        control_seq=custody.control_seq,
+        cancelled=custody.cancelled,
+        held=custody.held,
+        recalled=custody.recalled,
     )
 
 
@@ -156,7 +160,8 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
     everything = IndexSet.span(0, group.jobs)
     known = group.subgroups.get(row.subgroup)
     wrong = known is not None and (known.site, known.epoch) != (sender, row.epoch)
-    if wrong or not (row.open | row.told | row.revoked).issubset(everything):
+    named = IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
+    if wrong or not named.issubset(everything):
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
         return
     own = known.indices if known is not None else IndexSet()
@@ -175,6 +180,10 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             told=row.told,
             revoked=row.revoked,
             dropped=row.dropped,
+            control_seq=row.control_seq,
+            cancelled=row.cancelled,
+            holding=row.held,
+            recalled=row.recalled,
         )
     )
     core.to_check.add(name)

@@ -18,6 +18,7 @@ from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import records as r
+from diana.engine.lease_records import PartDisowned, PartDropped
 from diana.model.ids import SiteId, group_of, origin_of
 from diana.sim.operations import (
     CONTROLS,
@@ -77,8 +78,10 @@ class Coverage:
         if isinstance(about, fx.Send):
             about = about.message
         if isinstance(about, ms.Control | ms.ControlAck):
-            known = self._controls.get((about.subgroup, about.epoch))
-            return set(known[1]) if known is not None else set()
+            transfer = (about.subgroup, about.epoch)
+            known = self._controls.get(transfer)
+            again = {"disown"} if ("disown", transfer) in self._tokens else set()
+            return again | set(known[1]) if known is not None else again
         found = {MESSAGE_OPERATION.get(type(about)) or EFFECT_OPERATION.get(type(about))} - {None}
         if isinstance(about, fx.Reply):
             found = {"submit"} if isinstance(about.body, fx.GroupAccepted | fx.GroupsAccepted) else set()
@@ -257,6 +260,13 @@ class Coverage:
     def _retried(self, site: SiteId, record: r.JobsRetried) -> None:
         self._begin("retry", record.group, site)
 
+    def _disowned(self, site: SiteId, record: PartDisowned) -> None:
+        transfer = (record.subgroup, record.epoch)
+        self._begin("disown", transfer, site, self._dest.get(transfer))
+
+    def _let_go(self, site: SiteId, record: PartDropped) -> None:
+        self._end("disown", (record.subgroup, record.epoch))
+
     def _group_closed(self, site: SiteId, record: r.GroupClosed) -> None:
         self._end("retry", record.group)
 
@@ -278,6 +288,8 @@ class Coverage:
         r.MergeStarted: _merging,
         r.JobsRetried: _retried,
         r.GroupClosed: _group_closed,
+        PartDisowned: _disowned,
+        PartDropped: _let_go,
     }
 
     # --- the table -------------------------------------------------------------------------------------

@@ -91,5 +91,6 @@ class Outages:
         for site in sites:
             site.storage.heal()
             site.wall_off_s = 0.0
+            site.come_back()
             site.go_on(site.stalls)
             site.look_for_room()

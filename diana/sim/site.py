@@ -175,6 +175,10 @@ class Site(Outlet):
         self.store.crash()
         self._network.node_down(self.site, silent)
 
+    def come_back(self) -> None:
+        """Now, if it is away."""
+        self._restart(self._falls)
+
     def _restart(self, falls: int) -> None:
         if self.engine is None and falls == self._falls:
             self._look_at_the_clock()

@@ -24,6 +24,8 @@ from diana.sim.pipes import Pipe as Pipe
 from diana.sim.pipes import Pipes as Pipes
 
 RETRY_S = 1.0
+REGISTER_S = 0.5
+"""What finding and hashing a group's outputs takes."""
 ORDERS = 16
 """Worked on at once at a site; the real one's default."""
 
@@ -125,7 +127,7 @@ class SimStager:
             size_bytes=sum(f.size_bytes for f in files),
         )
         task = self._tasks[order.ticket] = _Task(order.ticket, [], None)
-        self._clock.after(0.001, self._registered, task, made, files)
+        self._clock.after(REGISTER_S, self._registered, task, made, files)
 
     def _registered(self, task: _Task, made: Dataset, files: list[DataFile]) -> None:
         if self._current(task) and self._emit is not None:

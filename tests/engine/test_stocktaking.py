@@ -106,6 +106,38 @@ def test_a_new_offer_has_an_epoch_and_a_name_above_all_that_were_told_of() -> No
     assert group.next_number > max(int(part.rpartition("/")[2]) for part, _ in used)
 
 
+@pytest.mark.parametrize("when", [records.GroupPlaced, records.ControlIssued], ids=["placed since", "ordered since"])
+def test_an_order_given_since_the_copy_was_made_stands_and_the_next_one_is_obeyed(when: type) -> None:
+    """Its number counts on: an older one would be acknowledged there and not obeyed."""
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(20, work_s=100.0, sites=("beta",)), 20)
+    alpha.hold("alpha-1", IndexSet.span(10, 15))
+    alpha.hold("alpha-1", IndexSet.span(15, 20))
+    copy = alpha.stored[: [type(r) for r in alpha.records()].index(when)]
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    grid.pass_time(5.0)
+    (part,) = alpha.group("alpha-1").subgroups.values()
+    assert (part.holding, part.control_seq) == (IndexSet.span(10, 20), 2)
+    alpha.cancel("alpha-1", IndexSet.span(18, 20))
+    grid.pass_time(5.0)
+    assert beta.engine.core.state.custodies[(PART, 1)].cancelled == IndexSet.span(18, 20)
+
+
+def test_releasing_a_restored_group_releases_what_was_held_before_as_well() -> None:
+    grid = Grid(alpha=1, beta=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(20, work_s=100.0, sites=("beta",)), 20)
+    alpha.hold("alpha-1")
+    put_origin_back(grid, alpha.stored)
+    grid.heal("alpha")
+    grid.pass_time(5.0)
+    assert isinstance(alpha.release_jobs("alpha-1"), Ok)
+    grid.finish()
+    assert view(grid).done == 20
+
+
 def test_no_group_of_a_restored_origin_goes_on_before_all_its_peers_have_told() -> None:
     """waits_for_report"""
     grid, copy = origin_copied(records.GroupPlaced)

@@ -652,7 +652,7 @@ class Met(_message.Message):
     def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over")
+    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over", "control_seq", "cancelled", "held", "recalled")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
@@ -660,6 +660,10 @@ class Holding(_message.Message):
     REVOKED_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
     OVER_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    RECALLED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     open: _common_pb2.IndexSet
@@ -667,7 +671,11 @@ class Holding(_message.Message):
     revoked: _common_pb2.IndexSet
     dropped: bool
     over: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ...) -> None: ...
+    control_seq: int
+    cancelled: _common_pb2.IndexSet
+    held: _common_pb2.IndexSet
+    recalled: _common_pb2.IndexSet
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ..., control_seq: _Optional[int] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recalled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
 
 class Holdings(_message.Message):
     __slots__ = ("db_uuid", "seq", "part", "parts", "rows")
