@@ -418,9 +418,10 @@ class Checkers(Findings):
         name = group_of(run.subgroup)
         lives = self._group(site, name).lives
         before = lives.get(run.index)
-        if run in self._void:
-            self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
+        # An older copy counts attempts anew.
         excused = name in self.aftermath.touched
+        if run in self._void and not excused:
+            self._fail("I1", site, name, run.index, f"attempt {run.attempt} runs though it was voided")
         if not excused and run.attempt <= self._group(site, name).attempts.get(run.index, 0):
             self._fail("I5", site, name, run.index, f"attempt {run.attempt} runs, as one of that number or higher did")
         self._group(site, name).attempts[run.index] = run.attempt
