@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.events import LinkMeasured
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
@@ -121,12 +121,9 @@ class LinkProbe:
         self._task = keep_up(self._run, "measuring links")
 
     async def stop(self) -> None:
-        tasks = [*self._busy.values(), *(task for task in (self._task, self._prober) if task)]
-        for task in tasks:
-            task.cancel()
         for timer in self._judging.values():
             timer.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*self._busy.values(), self._task, self._prober)
 
     def _tell(self, event: LinkMeasured) -> None:
         # A sample that meets an overloaded inbox is no loss: the next one comes.

@@ -16,6 +16,9 @@ FIRST_PAUSE_S = 1.0
 MOST_PAUSE_S = 300.0
 """Between two beginnings of what fails again and again."""
 
+TOLD_AGAIN_S = 1.0
+"""Time enough for what a task puts in order when it is cancelled."""
+
 T = TypeVar("T")
 
 _log = logging.getLogger("diana.tasks")
@@ -31,6 +34,19 @@ def begin(work: Coroutine[Any, Any, T], doing: str) -> asyncio.Task[T]:
 def keep_up(work: Callable[[], Coroutine[Any, Any, None]], doing: str) -> asyncio.Task[None]:
     """Until it returns or the task is cancelled; after a fault it begins anew."""
     return begin(_kept_up(work, doing), doing)
+
+
+async def end(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel them and wait until they are over. They are told again until they are: grpc swallows a cancellation that
+    meets the beginning of a call, and what tries for ever would go on trying. What they ended with is not raised."""
+    left = {task for task in tasks if task is not None}
+    while left:
+        for task in left:
+            task.cancel()
+        over, left = await asyncio.wait(left, timeout=TOLD_AGAIN_S)
+        for task in over:
+            if not task.cancelled():
+                task.exception()
 
 
 async def _kept_up(work: Callable[[], Coroutine[Any, Any, None]], doing: str) -> None:

@@ -22,7 +22,7 @@ from zeroconf import Error as ZeroconfError
 from zeroconf import IPVersion, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.model.ids import SiteId, site_id
 
 SERVICE = "_diana._tcp.local."
@@ -88,9 +88,7 @@ class ZeroconfDiscovery:
 
     async def stop(self) -> None:
         """Takes the announcement back, so that others need not wait for it to expire."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
+        await end(self._watcher)
         await self._close()
 
     async def _open(self) -> None:
@@ -121,9 +119,7 @@ class ZeroconfDiscovery:
 
     async def _close(self) -> None:
         self._names.clear()
-        for task in self._lookups:
-            task.cancel()
-        await asyncio.gather(*self._lookups, return_exceptions=True)
+        await end(*self._lookups)
         zeroconf, browser = self._zeroconf, self._browser
         self._zeroconf = self._browser = None
         with suppress(OSError, ZeroconfError, TimeoutError):

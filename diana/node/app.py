@@ -105,7 +105,8 @@ async def _serve(
         _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
         code = await node.serve()
         _log.info("site %s stops; jobs that run, run on", config.site)
-        return code
+    # It may have been told to stop while it was about to start anew.
+    return 0 if code == AGAIN and node.ends else code
 
 
 class _Node:
@@ -401,7 +402,7 @@ class _Node:
             _log.critical("%s", fault)
             return report(fault)
         if running.cancelled():
-            return AGAIN if self.again and not self.ends else 0
+            return AGAIN if self.again else 0
         return report(running.exception())
 
     async def _watch_room(self) -> None:

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from diana.adapters.replica_link import WitnessClient
-from diana.adapters.tasks import keep_up
+from diana.adapters.tasks import end, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
@@ -77,13 +77,7 @@ class ChoosingWitness:
 
     def begin(self, stack: AsyncExitStack) -> None:
         """Until the stack is closed."""
-        task = keep_up(self.run, "choosing a witness")
-
-        async def end() -> None:
-            task.cancel()
-            await asyncio.wait((task,))
-
-        stack.push_async_callback(end)
+        stack.push_async_callback(end, keep_up(self.run, "choosing a witness"))
 
     async def run(self) -> None:
         pair = self._pair

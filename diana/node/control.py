@@ -15,6 +15,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.tasks import end
 from diana.errors import Overloaded
 from diana.node.api import Api
 from diana.node.control_calls import Conversation, Limits
@@ -59,10 +60,7 @@ class ControlServer:
             task.cancel()
         if working:
             await asyncio.wait(working, timeout=grace_s)
-        left = list(self._open)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await end(*self._open)
 
     @property
     def connections(self) -> int:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
-from diana.adapters.tasks import keep_up
-from diana.errors import DianaError
+from diana.adapters.tasks import end, keep_up
 from diana.model.layout import DataDir
 from diana.node.config import SiteConfig
 from diana.node.ending import Stop
@@ -163,7 +162,7 @@ class _Follower:
         await server.start()
         running = asyncio.create_task(replication.run())
         dialling = keep_up(partial(self._link.dial, self._others), "dialling the other machine")
-        stack.push_async_callback(_ended, running, dialling)
+        stack.push_async_callback(end, running, dialling)
         print(f"diana {__version__}: site {config.site} follows on {config.machine} at {self._address}", flush=True)
         _log.info("diana %s: %s of %s follows, data in %s", __version__, config.machine, config.site, paths.root)
         loop.add_signal_handler(signal.SIGHUP, following.reload)
@@ -184,7 +183,7 @@ class _Follower:
         stopping = asyncio.create_task(self._stop.wait())
         any_of: tuple[asyncio.Future[Any], ...] = (code, running, stopping)
         await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
-        await _ended(stopping)
+        await end(stopping)
         if code.done():
             return code.result()
         code.cancel()
@@ -282,7 +281,7 @@ class _Follower:
         stopping = asyncio.create_task(self._stop.wait())
         either: tuple[asyncio.Future[Any], ...] = (first.met, stopping)
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        await _ended(dialling, stopping)
+        await end(dialling, stopping)
         await control.stop(CALLS_END_S)
         if not first.met.done():
             return None
@@ -375,11 +374,3 @@ def mint(thread: StoreThread, won: ms.Lead, replication: Replication) -> None:
 
 def _copy(thread: StoreThread, path: Path) -> None:
     thread.store.copy_to(path)  # type: ignore[attr-defined]
-
-
-async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with suppress(asyncio.CancelledError, DianaError):
-            await task

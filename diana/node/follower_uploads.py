@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from diana.adapters.tasks import keep_up
+from diana.adapters.tasks import end, keep_up
 from diana.engine import lines, records
 from diana.engine.state import SiteState, decode_state
 from diana.model.ids import GroupId
@@ -57,9 +57,7 @@ class FollowerUploads:
 
     async def stop(self) -> None:
         """A last look around goes on behind it: what this machine's clients ask for from now on is young."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait((self._looking,))
+        await end(self._looking)
         if self._since is None:
             asyncio.get_running_loop().run_in_executor(None, self._tidy, frozenset(self._uses))
 

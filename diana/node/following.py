@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import grpc
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.keyring import FileKeyring
-from diana.adapters.tasks import begin
+from diana.adapters.tasks import begin, end
 from diana.engine import lines, records
 from diana.engine.state import SiteState, decode_state
 from diana.errors import DianaError
@@ -152,12 +151,8 @@ class Following:
 
     async def end(self, *, stop_spawner: bool) -> None:
         """`stop_spawner`: it goes if it has no jobs."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            # What failed stands in the log.
-            with suppress(asyncio.CancelledError, Exception):
-                await task
+        # What failed stands in the log.
+        await end(*self._tasks)
         await self._revoked.stop()
         await self._uploads.stop()
         await self._member.stop(stop_spawner=stop_spawner)
@@ -179,9 +174,7 @@ class Revoked:
         self._reading = begin(self._read(), "reading whom the VO revoked")
 
     async def stop(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        await end(self._reading)
 
     def heard(self, batch: Batch | None) -> None:
         if batch is None:

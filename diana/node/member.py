@@ -10,7 +10,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId, SubgroupId
 from diana.node.config import SiteConfig, limits_of, load_config
@@ -221,11 +220,7 @@ class MemberNode:
         """Jobs that run, run on. `stop_spawner`: the spawner goes too if it has none."""
         if self._discovery is not None:
             await self._discovery.stop()
-        for task in (self._renewing, self._dialling):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
+        await end(self._renewing, self._dialling)
         if self._cleaning:
             await asyncio.wait(self._cleaning)
         await self.local.close(stop_spawner=stop_spawner)

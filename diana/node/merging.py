@@ -13,7 +13,7 @@ from pathlib import Path
 from diana.adapters.stager import AWAY_S, FileStager
 from diana.adapters.staging.client import Away
 from diana.adapters.staging.outputs import stands
-from diana.adapters.tasks import begin
+from diana.adapters.tasks import begin, end
 from diana.engine import columns
 from diana.engine.effects import GATHERED, Kill, Start
 from diana.engine.events import JobsEnded
@@ -70,10 +70,7 @@ class Merging:
         return True
 
     async def stop(self) -> None:
-        tasks = [task for _, task in self._waiting.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*(task for _, task in self._waiting.values()))
 
     def _ended(self, key: tuple[SubgroupId, int], task: asyncio.Task[None]) -> None:
         if key in self._waiting and self._waiting[key][1] is task:

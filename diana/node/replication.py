@@ -16,6 +16,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, WitnessClient
 from diana.adapters.replica_link.link import VERSION
+from diana.adapters.tasks import end
 from diana.errors import DianaError
 from diana.model.layout import DataDir
 from diana.model.register import Copy, Register
@@ -111,12 +112,9 @@ class Replication:
                 if ended.done():
                     ended.result()
         finally:
-            writing.cancel()
             if self._timer is not None:
                 self._timer.cancel()
-            for task in list(self._tasks):
-                task.cancel()
-            await asyncio.gather(writing, *self._tasks, return_exceptions=True)
+            await end(writing, *self._tasks)
             await self.witness.close()
 
     def hello(self) -> Any:

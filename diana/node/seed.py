@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from diana.adapters.sqlite_store import seeding
+from diana.adapters.tasks import end
 from diana.engine import fold, lines, records
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.errors import StoreFailed
@@ -53,9 +54,7 @@ class Compaction:
 
     async def __aexit__(self, *_: object) -> None:
         """A fold that is under way must not outlive the store it reads."""
-        if self._folding is not None and not self._folding.done():
-            self._folding.cancel()
-            await asyncio.wait((self._folding,))
+        await end(self._folding)
 
     async def grown(self, batch: Batch) -> None:
         self._grown += sum(map(len, batch.records))

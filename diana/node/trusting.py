@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Protocol
 
-from diana.adapters.tasks import keep_up
+from diana.adapters.tasks import end, keep_up
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
 from diana.node.audit import Audit
@@ -74,7 +74,7 @@ def watch_links(
     `distrust_site` says why a site is revoked, or nothing."""
     transport.reach.refuses = distrust_site
     task = keep_up(partial(_watch, transport, distrust_site, every_s), "closing streams to revoked sites")
-    stack.push_async_callback(_end, task)
+    stack.push_async_callback(end, task)
 
 
 async def _watch(transport: Linked, distrust_site: Callable[[str], str], every_s: float) -> None:
@@ -84,9 +84,3 @@ async def _watch(transport: Linked, distrust_site: Callable[[str], str], every_s
                 _log.warning("the stream with %s is closed: %s", site, why)
                 transport.distrusted(site)
         await asyncio.sleep(every_s)
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

@@ -60,6 +60,31 @@ async def test_work_that_is_to_go_on_begins_anew_after_a_fault_and_says_so(
     assert task.cancelled() and len(critical(caplog)) == 2
 
 
+async def test_a_task_that_does_not_hear_it_the_first_time_is_told_to_end_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """grpc's calls swallow a cancellation while they are begun."""
+    monkeypatch.setattr(tasks, "TOLD_AGAIN_S", 0.01)
+    told: list[int] = []
+
+    async def deaf() -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                told.append(1)
+                if len(told) > 3:
+                    raise Bug from None
+
+    async def over() -> None: ...
+
+    some = [asyncio.create_task(work) for work in (deaf(), over(), asyncio.Event().wait())]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5.0):
+        await tasks.end(*some, None)
+    assert all(task.done() for task in some) and len(told) == 4
+
+
 async def test_a_fault_of_work_begun_once_stands_in_the_log_though_its_task_is_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -16,7 +16,7 @@ import grpc
 from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
 from diana.adapters.grpc_transport.verify import resolved, verify_site
-from diana.adapters.tasks import begin
+from diana.adapters.tasks import begin, end
 from diana.engine.effects import Contact
 from diana.engine.messages import Hello
 from diana.model.ids import SiteId
@@ -123,10 +123,7 @@ class Reach:
 
     async def close(self) -> None:
         self._stopped = True
-        looks = list(self._looking.values())
-        for look in looks:
-            look.cancel()
-        await asyncio.gather(*looks, self._channels.close(), return_exceptions=True)
+        await asyncio.gather(end(*self._looking.values()), self._channels.close(), return_exceptions=True)
 
     # --- what is found out -----------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from diana.adapters.grpc_transport.reach import Reach
 from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
 from diana.adapters.grpc_transport.telling import Telling
 from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.effects import Contact
 from diana.engine.events import PeerDown, PeerUp
 from diana.engine.messages import Hello, Message
@@ -189,10 +189,7 @@ class GrpcTransport:
         for link in self._links.values():
             link.close()
         self._links.clear()
-        tasks = [*self._dialling.values(), *self._having.values(), *self._tasks]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*self._dialling.values(), *self._having.values(), *self._tasks)
         await self.reach.close()
 
     # --- dialling -------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.collect import Collector, Kept
@@ -36,7 +35,7 @@ from diana.adapters.lrm.spawner.protocol import (
 from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
 from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
 from diana.adapters.lrm.wire import Wire
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.effects import Kill, Lease, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
@@ -117,14 +116,8 @@ class LocalLrm:
 
     async def close(self, *, stop_spawner: bool = False) -> None:
         """The spawner and its jobs live on, unless it has none and `stop_spawner` asks it to go."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeper
-        for task in [*self._tasks]:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait([*self._tasks])
+        await end(self._keeper)
+        await end(*self._tasks)
         if self._wire is not None:
             if stop_spawner:
                 self._wire.send(Shutdown())

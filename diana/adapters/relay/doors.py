@@ -16,7 +16,7 @@ import grpc
 
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, End, NoWay, SocketEnd, join
 from diana.adapters.relay.offers import Offers
-from diana.adapters.tasks import begin
+from diana.adapters.tasks import begin, end
 from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 
@@ -96,10 +96,7 @@ class Doors:
     async def stop(self) -> None:
         for site in list(self._doors):
             self._shut(site)
-        tasks = list(self._tunnels)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*self._tunnels)
 
     # --- sockets ----------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import grpc
 
+from diana.adapters.tasks import end
 from diana.wire.pb import relay_pb2
 
 PIECE_BYTES = 64 << 10
@@ -117,9 +118,7 @@ async def join(one: End, other: End, idle_s: float = IDLE_S) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
         one.close()
         other.close()
 

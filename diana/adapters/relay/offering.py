@@ -12,7 +12,7 @@ from functools import partial
 import grpc
 
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, connect, join
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 
@@ -62,10 +62,7 @@ class Offering:
         self._task = keep_up(self._run, "offering tunnels")
 
     async def stop(self) -> None:
-        tasks = [*self._offers.values(), *self._tunnels, *([self._task] if self._task else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*self._offers.values(), *self._tunnels, self._task)
 
     async def _run(self) -> None:
         while True:

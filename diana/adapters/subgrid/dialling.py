@@ -21,6 +21,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import Kept, as_they_lie, leavings
 from diana.adapters.subgrid.member import Member
 from diana.adapters.subgrid.notes import Notes
+from diana.adapters.tasks import end
 from diana.errors import one_line
 from diana.model.facts import Facts
 from diana.model.layout import DataDir
@@ -228,9 +229,7 @@ class _Stream:
             for task in done:
                 task.result()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*tasks)
             self._call.cancel()
 
     async def _read(self) -> None:
@@ -289,8 +288,7 @@ class _Stream:
                 _log.warning("ends could not be delivered: %s", _reason(fault))
             finally:
                 call.cancel()
-                acks.cancel()
-                await asyncio.gather(acks, return_exceptions=True)
+                await end(acks)
             self._queue.extendleft(sorted(open_tickets, reverse=True))
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RETRY_MOST_S)

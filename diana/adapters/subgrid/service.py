@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -19,7 +18,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
 from diana.adapters.subgrid.link import MemberLink
 from diana.adapters.subgrid.lrm import SubGridLrm
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.events import JobsEnded, Run
 from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
@@ -49,10 +48,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         self._ticking = keep_up(self._tick, "keeping time with the machines")
 
     async def stop(self) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._ticking
+        await end(self._ticking)
         self._lrm.close()
 
     async def _tick(self) -> None:

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any
 
-from diana.adapters.tasks import begin, keep_up
+from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.effects import Refusal
 from diana.engine.events import NameSite, NoteInvitation
 from diana.errors import DianaError, Overloaded, UsageError
@@ -83,7 +83,7 @@ class Enrolling:
         ask_name = _asking(door)
         if self.signing.is_signer:
             own = begin(_name_own(ask_name, config.site), "telling this site's name")
-            stack.push_async_callback(_end, own)
+            stack.push_async_callback(end, own)
         self._enrolment = Enrolment(
             keys=self._paths.keys,
             site=config.site,
@@ -103,7 +103,7 @@ class Enrolling:
             keys=self._paths.keys, kind="site", signing=self.signing, renewed=keyring.reload_keys, note=note
         )
         task = keep_up(renewal.run, "renewing this site's certificate")
-        stack.push_async_callback(_end, task)
+        stack.push_async_callback(end, task)
         return self._enrolment
 
 
@@ -140,9 +140,3 @@ async def _name_own(ask: AskName, site: SiteId) -> None:
         except DianaError as error:
             _log.warning("the name %s is not told as given out: %s", site, error)
             return
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
