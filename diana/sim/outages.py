@@ -18,8 +18,8 @@ _DATABASES = ("database_lost", "database_old", "backup_restored")
 HEARD_S = 60.0
 """Until a site that was put back has surely met those who remember it."""
 UNHEARD_S = 8.0
-"""What a site told its users alone so lately its peers do not know: a younger copy that nothing beside it tells of would
-be noticed by nobody."""
+"""What a site told its users alone so lately its peers do not know: a younger copy that nothing beside it tells of
+would be noticed by nobody."""
 LIFT_S = 15.0
 """Until users have noticed."""
 KINDS = ("disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss", *_DATABASES)
