@@ -3,7 +3,7 @@ concept 4)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -265,25 +265,40 @@ class ClassTable:
             yield from self._merge(tied[~bound])
 
     def _merge(self, rows: NDArray[np.int64]) -> Iterator[tuple[Entry, bool]]:
-        """Entries of rows of one priority in their order; a choice costs one look over the rows' heads."""
-        heads = self._head_s[rows]
-        passed = dict.fromkeys(rows.tolist(), 0)
-        while len(rows) and (first_s := heads.min()) < np.inf:
-            ties = np.flatnonzero(heads == first_s).tolist()
-            at = min(ties, key=lambda k: self._place(int(rows[k]), passed)) if len(ties) > 1 else ties[0]
-            row = int(rows[at])
-            line = self._ready[row]
-            order, entry = line[passed[row]]
-            yield entry, self.keys[row].demoted
-            # Gone from its line if it was started; else it was passed over.
-            if passed[row] < len(line) and line[passed[row]][0] == order:
-                passed[row] += 1
-            heads[at] = line[passed[row]][0][0] if passed[row] < len(line) else np.inf
+        """Entries of rows of one priority in their order; a choice costs one look over the rows' heads.
 
-    def _place(self, row: int, passed: dict[int, int]) -> tuple[Order, bool]:
-        """Of the row's head among its equals. An entry's jobs within the thresholds go before its demoted ones: were
-        these started first, those would lose their row under the iteration (`Queues.took`)."""
-        return self._ready[row][passed[row]][0], self.keys[row].demoted
+        What is started may take others of its user to other rows: a head is looked at again before it is chosen.
+        """
+        heads = self._head_s[rows]
+        seen: dict[int, Order] = {}
+        while len(rows) and (first_s := heads.min()) < np.inf:
+            found: list[tuple[Order, bool, int, Entry]] = []
+            for at in np.flatnonzero(heads == first_s).tolist():
+                row = int(rows[at])
+                head = self._next(row, seen.get(row))
+                if head is not None and head[0][0] == first_s:
+                    found.append((head[0], self.keys[row].demoted, at, head[1]))
+                else:
+                    heads[at] = head[0][0] if head else np.inf
+            if not found:
+                continue
+            # An entry's jobs within the thresholds go before its demoted ones.
+            order, demoted, at, entry = min(found, key=_turn)
+            row = int(rows[at])
+            seen[row] = order
+            yield entry, demoted
+            head = self._next(row, order)
+            heads[at] = head[0][0] if head else np.inf
+
+    def _next(self, row: int, seen: Order | None) -> tuple[Order, Entry] | None:
+        """The first of the row's line behind `seen`, whatever left the line or came into it meanwhile."""
+        line = self._ready[row]
+        at = bisect_right(line, seen, key=_order) if seen is not None else 0
+        return line[at] if at < len(line) else None
+
+
+def _turn(found: tuple[Order, bool, int, Entry]) -> tuple[Order, bool, int]:
+    return found[:3]
 
 
 def _order(item: tuple[Order, Entry]) -> Order:

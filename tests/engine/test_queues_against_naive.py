@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from diana.policy import priority
 from tests.engine.naive_queue import Job, NaiveColumns, NaiveQueue
 from tests.engine.queueing import Waiting, entry, key
 
@@ -191,3 +192,15 @@ def test_what_aged_to_the_top_keeps_the_order_of_its_entry() -> None:
         for step in range(1, steps + 1):
             again.standing(60.0 * step)
         assert again.start(30, now) == started
+
+
+def test_a_start_may_take_others_of_its_user_from_the_place_that_is_looked_at() -> None:
+    """Who waited longest stands at the top, demoted or not; with the first start the others' waiting begins anew."""
+    waiting = Waiting(priority_mode="default", time_threshold_s=10.0, slots=64, job_threshold=1)
+    waiting.arrive(entry("ann-1"), now=0.0)
+    waiting.arrive(entry("ann-2", user="a", submitted_s=1.0), now=1.0)
+    waiting.arrive(entry("bob", jobs=3, submitted_s=1.0), now=1.0)
+    assert {waiting.at(name, 1e5).priority for name in ("ann-1", "ann-2")} == {priority.BELOW_ONE}
+    assert waiting.start(2, 1e5) == ["ann-1", "bob"]
+    assert waiting.at("ann-2", 1e5).priority < priority.BELOW_ONE
+    assert sorted(waiting.start(9, 1e5)) == ["ann-2", "bob", "bob"]
