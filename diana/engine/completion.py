@@ -20,7 +20,9 @@ def check_complete(core: Context, group: Group) -> None:
         return
     all_done = len(group.done) == group.jobs and not group.not_gathered
     if group.spec.outputs.merge and not group.merge and all_done:
-        _merge(core, group)
+        # After a restore it may have run since the copy was made: at its user's word only.
+        if not group.on_hold:
+            _merge(core, group)
         return
     state, note = _final_state(group, all_done)
     if state == "done" and registering.due(group):

@@ -24,7 +24,9 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     custody = core.state.custodies.get(key)
     facts = event.facts
     if custody is None:
-        core.emit(ForgetRuns(_runs(key, facts)))
+        # Of an older copy; it is told again under the new name.
+        if not core.fallen:
+            core.emit(ForgetRuns(_runs(key, facts)))
         return
     buffer = core.ended.setdefault(key, Ended())
     fresh, stale = [], []
@@ -34,7 +36,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
                 fresh.append(at)
         else:
             stale.append(at)
-    if stale:
+    if stale and not core.fallen:
         core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
     fresh = _repeat_unsure(core, custody, facts, fresh)
     if fresh:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine import datasets, execution, outputs, renewing
+from diana.engine import datasets, execution, outputs, recovery, renewing
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
@@ -55,8 +55,14 @@ def on_ready(core: Context, event: LrmReady) -> None:
     core.workers.ready(name, event.session, event.memory_bytes, core.now)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
+    found = _unheard_of(core, event.known)
+    # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
+    if not core.term and not all(core.state.custodies[key].on_hold for key in found):
+        # Nothing is written, or the next start would not know; this is met again under the new name.
+        recovery.fell(core, f"{name} runs jobs that this site's database does not know of")
+        return
     _reconcile(core, name, event.known)
-    _adopt(core, name, event.known)
+    _adopt(core, name, found)
     stray = [run for run in event.known if not _runs(core, run)]
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
@@ -107,9 +113,9 @@ def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
             core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
 
 
-def _adopt(core: Context, name: str, known: tuple[Run, ...]) -> None:
-    """Claims outrank the journal: one of an attempt that this never heard of is from after it was copied, for somebody
-    put an older copy back. Whatever that copy says, the job was committed here and has started."""
+def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, list[int]]:
+    """What runs there by attempts that this journal never heard of: it is an older copy. Whatever it says, those jobs
+    were committed here and have started."""
     found: dict[CustodyKey, list[int]] = {}
     for run in known:
         custody = core.state.custodies.get((run.subgroup, run.epoch))
@@ -119,6 +125,11 @@ def _adopt(core: Context, name: str, known: tuple[Run, ...]) -> None:
             behind = run.attempt - custody.attempts.get(run.index, custody.attempt_base)
             if behind == 1:
                 found.setdefault(custody.key, []).append(run.index)
+    return found
+
+
+def _adopt(core: Context, name: str, found: dict[CustodyKey, list[int]]) -> None:
+    """Claims outrank the journal."""
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
         custody = core.state.custodies[key]

@@ -111,7 +111,7 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
     if message.boot_nonce != core.state.boot_nonce:
         return
     if message.fell:
-        _fallen(core, sender)
+        fell(core, f"{sender} knows a later state of this site's database")
         return
     if sender not in core.spoken:
         core.spoken.add(sender)
@@ -129,12 +129,12 @@ def confirm(core: Context) -> None:
         core.emit(Confirmed())
 
 
-def _fallen(core: Context, sender: SiteId) -> None:
-    """Others know more of this site than its own journal: nothing of what it held is started any more, and it comes
-    back under another name."""
+def fell(core: Context, why: str) -> None:
+    """Others, or its own spawners, know more of this site than its journal: nothing of what it held is started any
+    more, and it comes back under another name."""
     if core.fallen:
         return
-    core.fallen = f"{sender} knows a later state of this site's database"
+    core.fallen = why
     core.warn(f"{core.fallen}: it is an older copy; the node starts anew and holds what is not over")
     core.requeue.update(core.state.custodies)
     core.emit(StartAnew(db_uuid=core.state.boot_nonce))
