@@ -195,6 +195,7 @@ class Engine:
             case ev.PeerUp():
                 gossip.on_peer_up(core, event.hello)
             case ev.PeerDown():
+                recovery.parted(core, event.site)
                 gossip.on_peer_down(core, event.site)
                 queries.on_peer_down(core, event.site)
             case ev.SayStatement():

@@ -63,6 +63,23 @@ def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
         core.heard_seq[site] = (db_uuid, seq)
 
 
+def parted(core: Context, site: SiteId) -> None:
+    """The stream to it ended, perhaps since an older copy is being put in its place: what was heard of it is written
+    down, for whoever comes back first."""
+    known, seq = core.state.peers.get(site), length_heard(core, site)
+    if known is not None and seq > known.seq:
+        seen = PeerSeen(
+            site=site, db_uuid=known.db_uuid, generation=known.generation, boot_nonce=known.boot_nonce, seq=seq
+        )
+        core.persist(seen)
+
+
+def length_heard(core: Context, site: SiteId) -> int:
+    """Records its journal had at least, under its present name."""
+    known = core.state.peers.get(site)
+    return max(known.seq, _heard(core, site, known.db_uuid)) if known is not None else 0
+
+
 def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
     named, seq = core.heard_seq.get(site, ("", 0))
     return seq if named == db_uuid else 0
@@ -92,6 +109,7 @@ def _say(core: Context, site: SiteId) -> None:
         fell=core.fell.get(site) == peer.hello.boot_nonce,
         asks=asks(core, site),
         unanswered=waits_for(core, site),
+        seq=core.state.seq,
     )
     core.send(site, met)
     if _wants(core, site):
@@ -108,6 +126,10 @@ def _wants(core: Context, site: SiteId) -> bool:
 
 
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
+    peer = core.view.peers.get(sender)
+    if peer is not None and peer.hello is not None:
+        # A peer that started anew itself forgot how long that journal was.
+        heard(core, sender, peer.hello.db_uuid, message.seq)
     if message.boot_nonce != core.state.boot_nonce:
         return
     if message.fell:

@@ -20,6 +20,8 @@ class Met(msgspec.Struct, frozen=True, kw_only=True):
     """The sender's own journal is an old one: it wants to be told what is held of its groups."""
     unanswered: bool = False
     """The sender waits for such a word about its own Hello."""
+    seq: int = 0
+    """Records in the sender's journal."""
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):

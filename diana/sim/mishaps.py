@@ -47,7 +47,7 @@ class Mishaps:
         self._removals: dict[int, tuple[Site | Pair, str]] = {}
         """Request -> the machine an operator gave up and has no answer about yet."""
         self._next = _REQUEST
-        self._outages = Outages(clock, faults, trace, lift)
+        self._outages = Outages(clock, faults, trace, sites, lift)
 
     def begin(self) -> None:
         if self._faults.on:

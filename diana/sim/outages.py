@@ -6,11 +6,12 @@ Every length is drawn before it is asked whether the fault strikes, so that leav
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from diana.model.ids import SiteId
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
+from diana.sim.replicas import Pair
 from diana.sim.site import Site
 from diana.sim.trace import Trace
 
@@ -29,9 +30,15 @@ class Outages:
     """Of sites that one node leads; those with a standby have faults of their own (`replicas.py`)."""
 
     def __init__(
-        self, clock: Clock, faults: Faults, trace: Trace, lift: Callable[[SiteId, float], None] | None = None
+        self,
+        clock: Clock,
+        faults: Faults,
+        trace: Trace,
+        sites: Mapping[SiteId, Site | Pair],
+        lift: Callable[[SiteId, float], None] | None = None,
     ) -> None:
         """`lift`: has the users of a site let their groups go on at that time, after its database was put back."""
+        self._sites = sites
         self._lift = lift
         self._put_back_s = self._untold_s = -math.inf
         """When a database was put back last, and when one that nothing beside it told of."""
@@ -72,13 +79,21 @@ class Outages:
     def _put_back(self, site: Site, kind: str, marked: bool) -> None:
         """Where nothing beside a copy tells that it is one, others must: they may not have lost their memory too."""
         now_s = self._clock.now_s
-        marked = marked or self._put_back_s > -math.inf
+        marked = marked or self._put_back_s > -math.inf or not self._remembered(site)
         if self._faults.on and now_s - self._untold_s > HEARD_S and self._forgetful in (None, site.site):
             self._forgetful = site.site
             self._put_back_s, self._untold_s = now_s, self._untold_s if marked else now_s
             site.put_back(kind, marked)
             if self._lift is not None and marked:
                 self._lift(site.site, max(self._clock.now_s + LIFT_S, self._faults.rates.until_s))
+
+    def _remembered(self, site: Site) -> bool:
+        """Whether all others are there and have heard that the journal went beyond the copy."""
+        return all(
+            isinstance(other, Site) and other.has_heard_of(site.site) > site.store.copied_seq
+            for other in self._sites.values()
+            if other is not site
+        )
 
     def _fill(self, site: Site, length_s: float, fails: bool) -> None:
         site.storage.full_until_s = self._clock.now_s + length_s

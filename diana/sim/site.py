@@ -11,7 +11,7 @@ from typing import Any
 
 from diana import ports
 from diana.engine import effects as fx
-from diana.engine import lines, records
+from diana.engine import lines, records, recovery
 from diana.engine.core import Engine
 from diana.engine.events import Ask, Event, RoomChecked, Tick
 from diana.engine.messages import Hello
@@ -174,6 +174,12 @@ class Site(Outlet):
         self.stager.detach()
         self.store.crash()
         self._network.node_down(self.site, silent)
+
+    def has_heard_of(self, site: SiteId) -> int:
+        """How long it knows that site's journal to have been; -1: it cannot say just now."""
+        if self.engine is None or self._halted is not None:
+            return -1
+        return recovery.length_heard(self.engine.core, site)
 
     def come_back(self) -> None:
         """Now, if it is away."""

@@ -102,6 +102,11 @@ class MemoryStore:
         """Somebody copies the database's file aside, in place of an earlier copy."""
         self._copy = {name: copy.deepcopy(getattr(self, name)) for name in _IN_FILE}
 
+    @property
+    def copied_seq(self) -> int:
+        """Records in the copy that was kept last."""
+        return self._copy["_seq"] if self._copy is not None else 0
+
     def put_back(self, *, marked: bool = True) -> bool:
         """The copy takes the file's place, while the node is down; False: there is none. Not `marked`: the mark beside
         it is gone too, as where the whole machine was set back, so that only peers can tell."""

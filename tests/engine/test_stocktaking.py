@@ -16,6 +16,7 @@ from diana.engine.state import Step
 from diana.engine.surroundings import Journal
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
+from diana.model.spec import Outputs
 from diana.model.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import no_facts, spec
@@ -136,6 +137,24 @@ def test_releasing_a_restored_group_releases_what_was_held_before_as_well() -> N
     assert isinstance(alpha.release_jobs("alpha-1"), Ok)
     grid.finish()
     assert view(grid).done == 20
+
+
+def test_a_merge_that_may_have_run_waits_for_its_users_word() -> None:
+    grid = Grid(alpha=1, beta=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(4, sites=("beta",), outputs=Outputs(collect=("{index}.out",), merge=("merge",))), 4)
+    grid["beta"].end()
+    grid.pass_time(5.0)
+    copy = alpha.stored[: [type(r) for r in alpha.records()].index(records.MergeStarted)]
+    started = len(alpha.started)
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    grid.pass_time(30.0)
+    assert len(alpha.started) == started
+    assert "diana release" in view(grid).note
+    alpha.release_jobs("alpha-1")
+    grid.pass_time(5.0)
+    assert len(alpha.started) == started + 1
 
 
 def test_no_group_of_a_restored_origin_goes_on_before_all_its_peers_have_told() -> None:

@@ -640,16 +640,18 @@ class ControlAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
 
 class Met(_message.Message):
-    __slots__ = ("boot_nonce", "fell", "asks", "unanswered")
+    __slots__ = ("boot_nonce", "fell", "asks", "unanswered", "seq")
     BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
     FELL_FIELD_NUMBER: _ClassVar[int]
     ASKS_FIELD_NUMBER: _ClassVar[int]
     UNANSWERED_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
     boot_nonce: str
     fell: bool
     asks: bool
     unanswered: bool
-    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ...) -> None: ...
+    seq: int
+    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ..., seq: _Optional[int] = ...) -> None: ...
 
 class Holding(_message.Message):
     __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over", "control_seq", "cancelled", "held", "recalled")
