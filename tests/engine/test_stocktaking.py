@@ -16,7 +16,6 @@ from diana.engine.state import Step
 from diana.engine.surroundings import Journal
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.spec import Outputs
 from diana.model.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import no_facts, spec
@@ -142,7 +141,7 @@ def test_releasing_a_restored_group_releases_what_was_held_before_as_well() -> N
 def test_a_merge_that_may_have_run_waits_for_its_users_word() -> None:
     grid = Grid(alpha=1, beta=4)
     alpha = grid["alpha"]
-    alpha.submit(spec(4, sites=("beta",), outputs=Outputs(collect=("{index}.out",), merge=("merge",))), 4)
+    alpha.submit(spec(4, sites=("beta",), collect=("{index}.out",), merge=("merge",)), 4)
     grid["beta"].end()
     grid.pass_time(5.0)
     copy = alpha.stored[: [type(r) for r in alpha.records()].index(records.MergeStarted)]
