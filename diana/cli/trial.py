@@ -63,11 +63,18 @@ def _trace_options(parser: argparse.ArgumentParser) -> None:
 
 
 _TRACE_ONLY = ("lrm", "processors", "first", "partition")
+_SCENARIO_ONLY = {"seeds": 1, "first_seed": 0, "workers": 0, "report": "", "shrink": True}
+"""With what each is when nobody says it."""
 
 
 def _replay(args: argparse.Namespace) -> int:
     if args.scenario is not None:
         raise UsageError(f"simulate: {args.scenario} and --trace {args.trace}: give a scenario or a trace, not both")
+    for name, unsaid in _SCENARIO_ONLY.items():
+        if getattr(args, name) != unsaid:
+            raise UsageError(
+                f"simulate: --{name.replace('_', '-')} is for a scenario; a trace has one run, leave it out"
+            )
     from diana.sim.replay import run
 
     return run(args.trace, args.lrm or "fcfs", args.processors, args.first, args.partition, args.json)

@@ -188,5 +188,7 @@ def _plain(value: float) -> float | int:
 def _other_mend(log: swf.Log, partition: int | None) -> str:
     if partition is not None and not (log.jobs.partition == partition).any():
         there = np.unique(log.jobs.partition)
+        if there[-1] < 0:
+            return "the trace names no partitions, leave --partition out"
         return f"--partition is one of its {len(there)} from {there[0]} to {there[-1]}"
     return "name another trace or more --processors"
