@@ -23,8 +23,8 @@ def max_min(bytes_per_s: Floats, link: Ints, lane: Ints, flows: Floats) -> Float
     rate.
 
     `bytes_per_s`: of each link. `link` and `lane`, of equal length, say which lane uses which link, each pair once.
-    Lanes without flows get 0, lanes with flows but no link are not allowed. O(pairs + links) for each bottleneck that is
-    filled; the order of the pairs changes nothing but rounding.
+    Lanes without flows get 0; none may have flows but no link. O(pairs + links) for each bottleneck that is filled; the
+    order of the pairs changes nothing but rounding.
     """
     rate = np.zeros(len(flows))
     users = flows > 0

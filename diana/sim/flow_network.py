@@ -32,8 +32,8 @@ class Flow:
         self.number = number
         self.lane = lane
         self.size_bytes = size_bytes
-        self.ends_at_bytes = 0.0
-        """What its lane has served each flow by the time this one ends."""
+        self.ends_at_bytes = -1.0
+        """What its lane has served each flow by the time this one ends; negative: it has not begun."""
         self.done = done
         self.arguments = arguments
         self.live = True
@@ -132,7 +132,7 @@ class FlowNetwork:
             return
         flow.live = False
         lane = flow.lane
-        if not flow.ends_at_bytes:
+        if flow.ends_at_bytes < 0:
             return
         lane.flows -= 1
         if lane.row >= 0:
@@ -152,8 +152,7 @@ class FlowNetwork:
             part.advance(self._clock.now_s)
             # Small values keep their digits.
             served = float(part.served[lane.row]) if lane.flows > 1 else 0.0
-        # More than 0 also of an empty one: that is how `stop` knows that it has begun.
-        flow.ends_at_bytes = served + max(flow.size_bytes, 1e-9)
+        flow.ends_at_bytes = served + flow.size_bytes
         heappush(lane.heap, (flow.ends_at_bytes, flow.number, flow))
         if part is None:
             self._fresh[lane.path] = lane
