@@ -29,6 +29,8 @@ _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _PLACES = ("label", "geocode_name", "name", "geocode_country", "Country")
 """Attributes by which a site may name its node; the first that has the name, and has it once, decides."""
 _RTT = ("rtt_ms", "rtt_avg", "avg", "rtt")
+_Rtts = tuple[dict[tuple[str, str], float], dict[str, str]]
+"""Milliseconds by (from, to), and each place's names in small letters -> the one by which it is kept."""
 _ENDS = (("src", "dst"), ("source", "destination"), ("from", "to"))
 
 
@@ -165,8 +167,7 @@ def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
     """Half the mean of both directions is the latency of each pair of sites that has neither link nor route of its
     own."""
     at = f"rtt_from: {scenario.rtt_from}"
-    rtt_ms = _read_rtts(folder / scenario.rtt_from, at)
-    places = {end: end for pair in rtt_ms for end in pair}
+    rtt_ms, places = _read_rtts(folder / scenario.rtt_from, at)
     own = {frozenset(link.between) for link in scenario.links} | {frozenset(route.between) for route in scenario.routes}
     links, routes = list(scenario.links), list(scenario.routes)
     default = scenario.default_link
@@ -193,9 +194,8 @@ def _place_of(site: SiteSpec, places: dict[str, str], at: str) -> str:
     )
 
 
-def _read_rtts(path: Path, at: str) -> dict[tuple[str, str], float]:
-    """Milliseconds by (from, to), in small letters; each kind of name of a place that the columns give. The first line
-    of a pair counts."""
+def _read_rtts(path: Path, at: str) -> _Rtts:
+    """The first line of a pair counts, and of a name that two places have, as towns do, the first place."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8", newline="")
@@ -209,7 +209,7 @@ def _read_rtts(path: Path, at: str) -> dict[tuple[str, str], float]:
         raise ValueError(f"{at}: no CSV: {e}; give a CSV file with a header") from None
 
 
-def _rtt_rows(rows: Iterator[list[str]], at: str) -> dict[tuple[str, str], float]:
+def _rtt_rows(rows: Iterator[list[str]], at: str) -> _Rtts:
     header = [name.strip().lower() for name in next(rows, [])]
     pairs = [
         (number, header.index(to + name[len(by) :]))
@@ -223,6 +223,7 @@ def _rtt_rows(rows: Iterator[list[str]], at: str) -> dict[tuple[str, str], float
             f"{at}: line 1: no columns of places and times; name them src_X, dst_X (or source, destination) and rtt_ms"
         )
     rtt_ms: dict[tuple[str, str], float] = {}
+    places: dict[str, str] = {}
     for line, row in enumerate(rows, 2):
         if not row:
             continue
@@ -236,6 +237,7 @@ def _rtt_rows(rows: Iterator[list[str]], at: str) -> dict[tuple[str, str], float
                 f"{at}: line {line}: {header[column]}: want milliseconds, more than 0; mend or drop the line"
             )
         for a, b in ends:
-            if a != b:
-                rtt_ms.setdefault((a, b), value)
-    return rtt_ms
+            places.setdefault(a, ends[0][0])
+            places.setdefault(b, ends[0][1])
+        rtt_ms.setdefault(ends[0], value)
+    return rtt_ms, places
