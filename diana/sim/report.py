@@ -4,6 +4,7 @@
     decisions  {name: [Decision]}       plans      [Plan]: a row per workload entry, in their order
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
+    transfers  [TransferReport]: what moved beside the jobs, in the order in which it ended
     standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
@@ -31,6 +32,7 @@ from diana.sim.arrivals import ArrivalReport
 from diana.sim.flows import MigrationReport, quantile
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
+from diana.sim.transfers import TransferReport
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,7 @@ class Report(msgspec.Struct, kw_only=True):
     decisions: dict[str, tuple[Decision, ...]] = {}
     plans: list[Plan] = []
     arrivals: list[ArrivalReport] = []
+    transfers: list[TransferReport] = []
     network: NetworkReport
     faults: int
     fault_kinds: dict[str, int]

@@ -175,6 +175,7 @@ def _bare_report(world: World) -> rp.Report:
     return rp.Report(
         seed=world.seed,
         arrivals=world.arrivals.reports if world.arrivals else [],
+        transfers=world.transfers.rows,
         options=world.faults.options(),
         drawn=swarm.told(world.scenario) if world.swarming else [],
         sites=_sites(world),
