@@ -82,7 +82,7 @@ def _naming_all(work: WorkSpec, people: dict[str, tuple[UserSpec, ...]]) -> Work
 def check_quotas(users: Sequence[UserSpec]) -> None:
     for user in users:
         if not (user.quota == 0 or 1e-6 <= user.quota <= 1e12):
-            raise ValueError(f"users {user.name}: quota = {user.quota}: want 1e-06 to 1e+12, or 0 for the default quota")
+            raise ValueError(f"users {user.name}: quota = {user.quota}: want 1e-06 to 1e+12, or 0: the default")
 
 
 def allowed(work: WorkSpec, scenario: Scenario) -> tuple[SiteSpec, ...]:
@@ -151,12 +151,10 @@ def _check_sizes(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, at: str
     most = largest(work, scenario)
     if most < max(1, spec.max_processors):
         said = f"max_processors = {spec.max_processors}" if spec.max_processors else "sizes = 'lublin'"
-        raise ValueError(f"{at}: {said}: the largest machine it may run on has {most} slots; give one that many or more")
+        raise ValueError(f"{at}: {said}: the largest machine it may run on has {most} slots; give it more")
 
 
-def _check_people(
-    work: WorkSpec, spec: GenerateSpec, sites: tuple[str, ...], users: tuple[str, ...], at: str
-) -> None:
+def _check_people(work: WorkSpec, spec: GenerateSpec, sites: tuple[str, ...], users: tuple[str, ...], at: str) -> None:
     if spec.users and work.user:
         raise ValueError(f"{at}: users and the entry's user = {work.user!r} both say who submits; leave one out")
     among = frozenset(users)

@@ -72,7 +72,7 @@ def _times(work: WorkSpec, spec: GenerateSpec, seed: int) -> tuple[gen.Floats, f
         every_s = 1.0
     match spec.arrivals:
         case "even":
-            return every_s * np.arange(work.repeat), every_s * work.repeat
+            return every_s * np.arange(work.repeat, dtype=np.float64), every_s * work.repeat
         case "poisson":
             times_s = gen.poisson_s(rng, work.repeat, every_s)
         case "bursts":

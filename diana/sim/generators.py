@@ -101,11 +101,12 @@ def day_weights(anum: float, bnum: float) -> Floats:
     """Share of the day's arrivals in each half hour from midnight, as a multiple of the mean one."""
     # Simpson's rule over the density; its constant factor goes with the mean.
     at = np.arange(FIRST_BUCKET, FIRST_BUCKET + BUCKETS)
-    left = np.concatenate([at + 0.5, [at[-1] + 1.5]])
-    ends, middles = _gamma_shape(left, anum, bnum), _gamma_shape(at + 1.0, anum, bnum)
-    weights = np.empty(BUCKETS)
+    left: Floats = np.arange(BUCKETS + 1, dtype=np.float64) + (FIRST_BUCKET + 0.5)
+    ends, middles = _gamma_shape(left, anum, bnum), _gamma_shape(left[:-1] + 0.5, anum, bnum)
+    weights: Floats = np.empty(BUCKETS)
     weights[at % BUCKETS] = ends[:-1] + 4.0 * middles + ends[1:]
-    return weights / weights.mean()
+    shares: Floats = weights / weights.mean()
+    return shares
 
 
 def lublin_arrivals_s(rng: np.random.Generator, groups: int, model: Lublin, start_hour: float = 0.0) -> Floats:
@@ -119,7 +120,8 @@ def lublin_arrivals_s(rng: np.random.Generator, groups: int, model: Lublin, star
     start_s = start_hour * 3600.0
     points += np.interp(start_s, at_s, paid)
     days = np.floor(points / DAY_S)
-    return days * DAY_S + np.interp(points - days * DAY_S, paid, at_s) - start_s
+    times_s: Floats = days * DAY_S + np.interp(points - days * DAY_S, paid, at_s) - start_s
+    return times_s
 
 
 def scaled_to_load(times_s: Floats, span_s: float, offered_s: float, capacity: float, load: float) -> Floats:
@@ -171,7 +173,8 @@ def zipf_weights(count: int, exponent: float) -> Floats:
 def chosen(rng: np.random.Generator, draws: int, weights: Floats) -> Ints:
     """Places of `weights`, each with a probability in proportion to its weight; one of weight 0 never."""
     upto = np.cumsum(weights)
-    return np.searchsorted(upto, rng.random(draws) * upto[-1], side="right").astype(np.int64)
+    places: Ints = np.searchsorted(upto, rng.random(draws) * upto[-1], side="right").astype(np.int64)
+    return places
 
 
 def _gamma_shape(x: Floats, shape: float, scale: float) -> Floats:

@@ -294,6 +294,7 @@ def _check(scenario: Scenario) -> None:
     users = _unique([u.name for u in scenario.users], "users")
     shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
     _unique([*(w.name for w in scenario.workload), *shares], "workload")
+    _check_numbered(scenario.workload)
     for user in users:
         if user.count("@") != 1:
             raise ValueError(f"users: {user!r}: want NAME@VO")
@@ -326,6 +327,15 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+
+
+def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
+    """The second group of an entry and the later ones have names of their own."""
+    repeats = {work.name: work.repeat for work in workload}
+    for work in workload:
+        name, _, number = work.name.rpartition("-")
+        if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
+            raise ValueError(f"workload {work.name}: group {number} of {name!r} has this name; names must differ")
 
 
 def _check_machines(site: SiteSpec) -> None:
