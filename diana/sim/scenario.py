@@ -6,9 +6,8 @@ The schema is public (ARCHITECTURE concept 7): a wrong file gives one line that 
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -16,7 +15,9 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains
+from diana.sim import chains, demand_spec
+from diana.sim.demand_spec import GenerateSpec as GenerateSpec
+from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
 from diana.sim.fault_spec import check_faults
 from diana.sim.link_spec import LinkSpec as LinkSpec
@@ -24,6 +25,8 @@ from diana.sim.link_spec import LinksSpec as LinksSpec
 from diana.sim.link_spec import RouteSpec as RouteSpec
 from diana.sim.link_spec import TransferSpec as TransferSpec
 from diana.sim.link_spec import check_links
+from diana.sim.names import known as _known
+from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
 from diana.sim.topology import Topology
 from diana.sim.topology_import import imported
@@ -90,12 +93,6 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Other sites that hold it too."""
 
 
-class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    """`NAME@VO`."""
-    role: Literal["user", "operator"] = "user"
-
-
 class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The user has jobs that wait run elsewhere."""
 
@@ -155,6 +152,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat: int = 1
     """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
+    generate: GenerateSpec | None = None
+    """They are drawn from a model."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -218,7 +217,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def site_settings(self, site: SiteSpec) -> Settings:
         """Those of the scenario, then the site's own."""
-        return _settings({**self.settings, "slots": site.slots, "speed": site.speed, **site.settings})
+        values = {**self.settings, "slots": site.slots, "speed": site.speed}
+        if quotas := {user.name: user.quota for user in self.users if user.quota}:
+            values["quotas"] = _over(quotas, values.get("quotas", {}))
+        return _settings({**values, **site.settings})
 
 
 def load(path: Path) -> Scenario:
@@ -256,7 +258,7 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = imported(msgspec.convert(raw, Scenario), folder)
+        scenario = demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder))
         _check(scenario)
         Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:
@@ -269,10 +271,16 @@ def _settings(values: SettingsTable) -> Settings:
     return msgspec.convert(values, Settings)
 
 
+def _over(quotas: dict[str, float], more: Any) -> Any:
+    """What is no table is left to the check of its type."""
+    return {**quotas, **more} if isinstance(more, dict) else more
+
+
 def _check(scenario: Scenario) -> None:
     """What types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
+    demand_spec.check_quotas(scenario.users)
     for site in scenario.sites:
         site_id(site.name)
         scenario.site_settings(site)
@@ -289,6 +297,7 @@ def _check(scenario: Scenario) -> None:
     users = _unique([u.name for u in scenario.users], "users")
     shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
     _unique([*(w.name for w in scenario.workload), *shares], "workload")
+    _check_numbered(scenario.workload)
     for user in users:
         if user.count("@") != 1:
             raise ValueError(f"users: {user!r}: want NAME@VO")
@@ -305,6 +314,7 @@ def _check(scenario: Scenario) -> None:
             )
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
+        demand_spec.check_generate(work, scenario, names, users)
     chains.check(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
@@ -314,6 +324,15 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+
+
+def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
+    """The second group of an entry and the later ones have names of their own."""
+    repeats = {work.name: work.repeat for work in workload}
+    for work in workload:
+        name, _, number = work.name.rpartition("-")
+        if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
+            raise ValueError(f"workload {work.name}: group {number} of {name!r} has this name; names must differ")
 
 
 def _check_machines(site: SiteSpec) -> None:
@@ -362,19 +381,3 @@ def _check_forced(work: WorkSpec, at: str) -> None:
     for key in ("sites", "merge", "after", "produces", "max_parallel"):
         if getattr(work, key):
             raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")
-
-
-def _unique(names: list[str], key: str) -> tuple[str, ...]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{key}: {name!r} stands twice; names must differ")
-        seen.add(name)
-    return tuple(names)
-
-
-def _known(name: str, names: tuple[str, ...], at: str) -> None:
-    if name not in names:
-        near = get_close_matches(name, names, 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8]) or 'none'}"
-        raise ValueError(f"{at}: {name!r} is not known; {hint}")
