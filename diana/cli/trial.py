@@ -26,7 +26,8 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def _simulate_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="FILE", help="a scenario, as those in scenarios/")
+    parser.add_argument("scenario", metavar="FILE", nargs="?", help="a scenario, as those in scenarios/")
+    _trace_options(parser)
     parser.add_argument("--seeds", type=at_least(1), default=1, metavar="N", help="how many runs (default: 1)")
     parser.add_argument("--first-seed", type=at_least(0), default=0, metavar="S", help="seeds S to S+N-1 (default: 0)")
     parser.add_argument(
@@ -45,10 +46,48 @@ def _simulate_options(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="make the first seed that fails small (within a minute; default: yes)",
     )
-    add_json(parser, "the scenario's report")
+    add_json(parser, "the scenario's report, or the trace's figures")
+
+
+def _trace_options(parser: argparse.ArgumentParser) -> None:
+    trace = parser.add_argument_group("instead of a scenario: a log through one batch system")
+    trace.add_argument("--trace", metavar="FILE", help="in the Standard Workload Format, .swf or .swf.gz")
+    trace.add_argument(
+        "--lrm", choices=("fcfs", "easy"), help="the batch system: strict FCFS (default) or EASY backfilling"
+    )
+    trace.add_argument(
+        "--processors", type=at_least(1), metavar="P", help="of the machine (default: MaxProcs in the log's header)"
+    )
+    trace.add_argument("--first", type=at_least(1), metavar="N", help="only the first N usable jobs by submission")
+    trace.add_argument("--partition", type=at_least(0), metavar="K", help="only jobs of this partition (field 16)")
+
+
+_TRACE_ONLY = ("lrm", "processors", "first", "partition")
+_SCENARIO_ONLY = {"seeds": 1, "first_seed": 0, "workers": 0, "report": "", "shrink": True}
+"""With what each is when nobody says it."""
+
+
+def _replay(args: argparse.Namespace) -> int:
+    if args.scenario is not None:
+        raise UsageError(f"simulate: {args.scenario} and --trace {args.trace}: give a scenario or a trace, not both")
+    for name, unsaid in _SCENARIO_ONLY.items():
+        if getattr(args, name) != unsaid:
+            raise UsageError(
+                f"simulate: --{name.replace('_', '-')} is for a scenario; a trace has one run, leave it out"
+            )
+    from diana.sim.replay import run
+
+    return run(args.trace, args.lrm or "fcfs", args.processors, args.first, args.partition, args.json)
 
 
 def _simulate(args: argparse.Namespace) -> int:
+    if args.trace is not None:
+        return _replay(args)
+    for name in _TRACE_ONLY:
+        if getattr(args, name) is not None:
+            raise UsageError(f"simulate: --{name} is for --trace FILE, which is not given")
+    if args.scenario is None:
+        raise UsageError("simulate: no FILE; name a scenario (scenarios/ holds some), or a log with --trace")
     if not Path(args.scenario).is_file():
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
     from diana.sim.main import run
@@ -84,6 +123,7 @@ diana demo --sites 3 --jobs 20 --json
         """
 diana simulate scenarios/five-sites.toml
 diana simulate scenarios/chaos.toml --seeds 200 --first-seed 7
+diana simulate --trace log.swf.gz --processors 128 --lrm easy --first 1000 --json
 """,
     ),
 }

@@ -45,9 +45,10 @@ def check(scenario: Scenario) -> None:
         produced |= {work.produces} - {""}
     for names in together(scenario.workload):
         some = [works[name] for name in names]
-        if len({(work.site, work.user) for work in some}) > 1 or any(work.repeat != 1 for work in some):
+        several = any(work.repeat != 1 or work.generate for work in some)
+        if several or len({(work.site, work.user) for work in some}) > 1:
             raise ValueError(
-                f"workload {', '.join(names)}: wait for each other, so want one site, one user and no repeat"
+                f"workload {', '.join(names)}: wait for each other, so want one site, one user, no repeat, no generate"
             )
     try:
         graphlib.TopologicalSorter({n: before(w, scenario.workload) for n, w in works.items()}).prepare()

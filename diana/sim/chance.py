@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+
 _MASK = (1 << 64) - 1
 
 
@@ -24,3 +26,8 @@ def fraction(seed: int, index: int) -> float:
 def text_seed(seed: int, text: str) -> int:
     """64 bits for `fraction` from a seed and a name."""
     return stream(seed, text).getrandbits(64)
+
+
+def columns(seed: int, name: str) -> np.random.Generator:
+    """As `stream`, for whole arrays of draws."""
+    return np.random.Generator(np.random.PCG64(text_seed(seed, name)))

@@ -8,7 +8,7 @@ sites that can only dial out meet through a third that both have streams to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
 
@@ -96,7 +96,8 @@ class Link:
 
 
 class Network:
-    """`rng` draws what links lose and by how much measurements err, and nothing else."""
+    """`rng` draws what links lose and by how much measurements err, and nothing else. `figures`: latency, bandwidth,
+    loss and noise between two sites; None: the same between all."""
 
     def __init__(
         self,
@@ -109,12 +110,12 @@ class Network:
         noise: float = 0.0,
         rng: Random | None = None,
         seeds: Mapping[SiteId, tuple[SiteId, ...]] | None = None,
+        figures: Callable[[SiteId, SiteId], tuple[float, float, float, float]] | None = None,
     ) -> None:
         self._clock = clock
         self._faults = faults
         self._rng = rng or chance.stream(0, "links")
-        self._default = (latency_s, bytes_per_s, loss, noise)
-        self._special: dict[tuple[SiteId, SiteId], tuple[float, float, float, float]] = {}
+        self._figures = figures or (lambda a, b: (latency_s, bytes_per_s, loss, noise))
         self._links: dict[tuple[SiteId, SiteId], Link] = {}
         self._ends: dict[SiteId, Endpoint] = {}
         self._seeds = seeds
@@ -129,11 +130,6 @@ class Network:
         self.sent = 0
         self.arrived = 0
 
-    def describe(
-        self, a: SiteId, b: SiteId, latency_s: float, bytes_per_s: float, loss: float = 0.0, noise: float = 0.0
-    ) -> None:
-        self._special[_pair(a, b)] = (latency_s, bytes_per_s, loss, noise)
-
     def attach(self, end: Endpoint) -> None:
         self._ends[end.site] = end
 
@@ -141,7 +137,7 @@ class Network:
         pair = _pair(a, b)
         link = self._links.get(pair)
         if link is None:
-            link = self._links[pair] = Link(*self._special.get(pair, self._default))
+            link = self._links[pair] = Link(*self._figures(a, b))
         return link
 
     def reachable(self, a: SiteId, b: SiteId) -> bool:

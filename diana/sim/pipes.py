@@ -1,17 +1,32 @@
-"""How bytes move between sites: flows that share the bandwidth of a link, each direction for itself."""
+"""How bytes move between sites: flows that share the bandwidth of a link, each direction for itself, or of all the
+links on a route with what others move there."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from diana.model.ids import SiteId
 from diana.sim.clock import Clock
+from diana.sim.flow_network import Flow, FlowNetwork, Path
 from diana.sim.network import Network
+from diana.sim.topology import Topology
 
 STREAMS = 2
 """From one site to another at once, as the real stager opens them."""
+
+
+class Mover(Protocol):
+    """What moves bytes from one site to another."""
+
+    def move(self, size_bytes: int, done: Callable[..., None], *arguments: Any) -> None:
+        """Call `done(*arguments)` when they are there."""
+        ...
+
+    def forget(self, void: Callable[..., bool]) -> None:
+        """Stop the flows for whose arguments `void` holds; nobody is told."""
+        ...
 
 
 class _Flow:
@@ -24,8 +39,8 @@ class _Flow:
 
 
 class Pipe:
-    """One direction of a link. At most `STREAMS` flows move at once and share its bandwidth evenly; others wait in the
-    order they came."""
+    """One direction of a link that no others use. At most `STREAMS` flows move at once and share its bandwidth evenly;
+    others wait in the order they came."""
 
     __slots__ = ("_bytes_per_s", "_clock", "_flows", "_round", "_seen_s", "_waiting")
 
@@ -47,7 +62,6 @@ class Pipe:
         self._arm()
 
     def forget(self, void: Callable[..., bool]) -> None:
-        """Stop the flows for whose arguments `void` holds; nobody is told."""
         self._advance()
         self._waiting = deque(f for f in self._waiting if not void(*f.arguments))
         self._flows = [f for f in self._flows if not void(*f.arguments)]
@@ -84,24 +98,69 @@ class Pipe:
             self._flows.append(self._waiting.popleft())
 
 
+class Routed:
+    """One direction between two sites over links that others use too. At most `STREAMS` flows move at once, as over a
+    `Pipe`."""
+
+    __slots__ = ("_flows", "_number", "_path", "_shared", "_waiting")
+
+    def __init__(self, shared: FlowNetwork, path: Path) -> None:
+        self._shared = shared
+        self._path = path
+        self._flows: dict[int, tuple[_Flow, Flow]] = {}
+        self._waiting: deque[_Flow] = deque()
+        self._number = 0
+
+    def move(self, size_bytes: int, done: Callable[..., None], *arguments: Any) -> None:
+        self._waiting.append(_Flow(size_bytes, done, arguments))
+        self._refill()
+
+    def forget(self, void: Callable[..., bool]) -> None:
+        self._waiting = deque(f for f in self._waiting if not void(*f.arguments))
+        for number, (its, flow) in list(self._flows.items()):
+            if void(*its.arguments):
+                self._shared.stop(flow)
+                del self._flows[number]
+        self._refill()
+
+    def _refill(self) -> None:
+        while self._waiting and len(self._flows) < STREAMS:
+            its = self._waiting.popleft()
+            self._number += 1
+            self._flows[self._number] = (its, self._shared.start(self._path, its.left_bytes, self._ended, self._number))
+
+    def _ended(self, number: int) -> None:
+        its, _ = self._flows.pop(number)
+        self._refill()
+        its.done(*its.arguments)
+
+
 class Pipes:
-    """All links' directions, made when first used."""
+    """All directions between sites, made when first used. Without a topology each has a link of its own."""
 
-    __slots__ = ("_clock", "_network", "_pipes")
+    __slots__ = ("_clock", "_network", "_pipes", "_topology", "shared")
 
-    def __init__(self, clock: Clock, network: Network) -> None:
+    def __init__(self, clock: Clock, network: Network, topology: Topology | None = None) -> None:
         self._clock = clock
         self._network = network
-        self._pipes: dict[tuple[SiteId, SiteId], Pipe] = {}
+        self._topology = topology
+        self.shared = FlowNetwork(clock, topology.bytes_per_s if topology else ())
+        self._pipes: dict[SiteId, dict[SiteId, Mover]] = {}
+        """To whom, from whom."""
 
-    def between(self, source: SiteId, to: SiteId) -> Pipe:
-        pipe = self._pipes.get((source, to))
+    def between(self, source: SiteId, to: SiteId) -> Mover:
+        pipes = self._pipes.setdefault(to, {})
+        pipe = pipes.get(source)
         if pipe is None:
-            pipe = self._pipes[(source, to)] = Pipe(self._clock, self._network.link(source, to).bytes_per_s)
+            path = self._topology.path(source, to) if self._topology else None
+            pipes[source] = pipe = (
+                Pipe(self._clock, self._network.link(source, to).bytes_per_s)
+                if path is None
+                else Routed(self.shared, path)
+            )
         return pipe
 
     def forget(self, to: SiteId, void: Callable[..., bool]) -> None:
         """Stop what moves to a site for whose arguments `void` holds."""
-        for (_, receiver), pipe in self._pipes.items():
-            if receiver == to:
-                pipe.forget(void)
+        for pipe in self._pipes.get(to, {}).values():
+            pipe.forget(void)

@@ -4,6 +4,7 @@
     decisions  {name: [Decision]}       plans      [Plan]: a row per workload entry, in their order
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
+    transfers  [TransferReport]: what moved beside the jobs, in the order in which it ended
     standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
@@ -31,6 +32,7 @@ from diana.sim.arrivals import ArrivalReport
 from diana.sim.flows import MigrationReport, quantile
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
+from diana.sim.transfers import TransferReport
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,7 @@ class Report(msgspec.Struct, kw_only=True):
     decisions: dict[str, tuple[Decision, ...]] = {}
     plans: list[Plan] = []
     arrivals: list[ArrivalReport] = []
+    transfers: list[TransferReport] = []
     network: NetworkReport
     faults: int
     fault_kinds: dict[str, int]
@@ -194,19 +197,21 @@ class Tally:
 
     def __init__(self, submit_s: float) -> None:
         self.submit_s = submit_s
-        self._last: dict[int, tuple[int, SiteId, int, float, float]] = {}
+        """Of the first group."""
+        self._last: dict[int, tuple[int, SiteId, int, float, float, float]] = {}
 
-    def add(self, facts: Facts, first: int = 0) -> None:
-        """`first`: the number of the group's first job among the entry's."""
+    def add(self, facts: Facts, first: int = 0, submit_s: float | None = None) -> None:
+        """`first`: the number of the group's first job among the entry's; `submit_s`: when it came, if not first."""
+        came_s = self.submit_s if submit_s is None else submit_s
         rows = zip(facts.indices, facts.attempts, facts.outcomes, facts.started_s, facts.ended_s, strict=True)
         for own, attempt, outcome, started_s, ended_s in rows:
             index = first + own
             if index not in self._last or self._last[index][0] < attempt:
-                self._last[index] = (attempt, facts.site, outcome, started_s, ended_s)
+                self._last[index] = (attempt, facts.site, outcome, started_s, ended_s, came_s)
 
     def sites(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for _, site, _, _, _ in self._last.values():
+        for _, site, *_ in self._last.values():
             counts[site] = counts.get(site, 0) + 1
         return dict(sorted(counts.items()))
 
@@ -215,10 +220,10 @@ class Tally:
         ran = [x for x in self._last.values() if x[3] >= 0 and x[2] != Outcome.STAGING_FAILED]
         if not ran:
             return dict.fromkeys(_TIMES, 0.0)
-        waits = [x[3] - self.submit_s for x in ran]
-        ends = [x[4] - self.submit_s for x in ran]
+        waits = [x[3] - x[5] for x in ran]
+        ends = [x[4] - x[5] for x in ran]
         return {
-            "makespan_s": max(ends),
+            "makespan_s": max(x[4] for x in ran) - self.submit_s,
             "wait_mean_s": math.fsum(waits) / len(ran),
             "wait_max_s": max(waits),
             "run_mean_s": math.fsum(x[4] - x[3] for x in ran) / len(ran),

@@ -15,6 +15,8 @@ from diana.sim.world import World
 LOOK_S = 1.0
 """How often the runner looks whether all is over, in simulated seconds; in long runs each `LOOK_SHARE` of them."""
 LOOK_SHARE = 0.001
+NAMED = 20
+"""Groups of an entry that are named one by one."""
 DRAIN_S = 60.0
 """After the last group ended, this long for acknowledgements and clean-up."""
 
@@ -131,7 +133,7 @@ def _report(world: World) -> rp.Report:
 
 
 def _entry(world: World, report: rp.Report, name: str, seen: list[tuple[Submission, GroupView]]) -> None:
-    """One entry of the workload: one group, or with a forced plan one per site."""
+    """One entry of the workload: one group, with a forced plan one per site, or all that a generator drew."""
     decided = []
     for submission, _ in seen:
         explained = world.sites[submission.site].ask("explain", submission.group)
@@ -175,6 +177,7 @@ def _bare_report(world: World) -> rp.Report:
     return rp.Report(
         seed=world.seed,
         arrivals=world.arrivals.reports if world.arrivals else [],
+        transfers=world.transfers.rows,
         options=world.faults.options(),
         drawn=swarm.told(world.scenario) if world.swarming else [],
         sites=_sites(world),
@@ -203,9 +206,9 @@ def _group(world: World, seen: list[tuple[Submission, GroupView]], predicted_s: 
     views = [view for _, view in seen]
     for submission, view in seen:
         for _, facts in world.sites[submission.site].store.facts(view.group):
-            tally.add(facts, submission.first)
+            tally.add(facts, submission.first, submission.submit_s)
     return rp.GroupReport(
-        group=",".join(view.group for view in views),
+        group=_named([view.group for view in views]),
         state=next((view.state for view in views if view.state != "done"), views[0].state),
         note="; ".join(view.note for view in views if view.note),
         jobs=sum(view.jobs for view in views),
@@ -219,6 +222,10 @@ def _group(world: World, seen: list[tuple[Submission, GroupView]], predicted_s: 
         bytes_moved=sum(view.bytes_moved for view in views),
         predicted_s=predicted_s,
     )
+
+
+def _named(groups: list[GroupId]) -> str:
+    return ",".join(groups) if len(groups) <= NAMED else f"{groups[0]},...,{groups[-1]} ({len(groups)} groups)"
 
 
 def _refused(submission: Submission, gone: bool) -> rp.GroupReport:

@@ -6,9 +6,8 @@ The schema is public (ARCHITECTURE concept 7): a wrong file gives one line that 
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -16,10 +15,21 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains
+from diana.sim import chains, demand_spec
+from diana.sim.demand_spec import GenerateSpec as GenerateSpec
+from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
 from diana.sim.fault_spec import check_faults
+from diana.sim.link_spec import LinkSpec as LinkSpec
+from diana.sim.link_spec import LinksSpec as LinksSpec
+from diana.sim.link_spec import RouteSpec as RouteSpec
+from diana.sim.link_spec import TransferSpec as TransferSpec
+from diana.sim.link_spec import check_links
+from diana.sim.names import known as _known
+from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
+from diana.sim.topology import Topology
+from diana.sim.topology_import import imported
 
 REPORT_KEYS = (
     "groups",
@@ -27,6 +37,7 @@ REPORT_KEYS = (
     "decisions",
     "plans",
     "network",
+    "transfers",
     "arrivals",
     "faults",
     "coverage",
@@ -65,26 +76,10 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Two replicas of its journal, either of which may lead."""
     witness: str = ""
     """The site that keeps its register of who leads; empty: none, then no standby takes over by itself."""
-
-
-class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    between: tuple[str, str]
-    latency_s: float = 0.01
-    """One way."""
-    bytes_per_s: float = 125e6
-    loss: float = 0.0
-    """Share of packets lost: pings go unanswered, messages come later by a round trip each time they are sent again."""
-    noise: float = 0.0
-    """Measurements of this link lie evenly in value * (1 - noise) .. value * (1 + noise); the link itself is steady."""
-
-
-class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Links not listed one by one."""
-
-    latency_s: float = 0.01
-    bytes_per_s: float = 125e6
-    loss: float = 0.0
-    noise: float = 0.0
+    node: str = ""
+    """The router where it is; a node of `links_from` by id, label or name. Empty: its name there, else at none."""
+    place: str = ""
+    """Its name in `rtt_from`, in any of the columns of places. Empty: its name."""
 
 
 class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,12 +91,6 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file_bytes: int = 1_000_000
     replicas: tuple[str, ...] = ()
     """Other sites that hold it too."""
-
-
-class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    """`NAME@VO`."""
-    role: Literal["user", "operator"] = "user"
 
 
 class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,6 +152,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat: int = 1
     """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
+    generate: GenerateSpec | None = None
+    """They are drawn from a model."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,6 +192,15 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: SettingsTable = {}
     default_link: LinksSpec = LinksSpec()
     links: tuple[LinkSpec, ...] = ()
+    routers: tuple[str, ...] = ()
+    """Ends of links that are no site; they carry the traffic of all."""
+    routes: tuple[RouteSpec, ...] = ()
+    links_from: str = ""
+    """A GraphML file, from the scenario's folder: its nodes are routers, its edges links."""
+    rtt_from: str = ""
+    """A CSV file of round-trip times between places: the latencies of all pairs of sites that no link of their own
+    has."""
+    transfers: tuple[TransferSpec, ...] = ()
     seeds: int = 0
     """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
     datasets: tuple[DatasetSpec, ...] = ()
@@ -217,7 +217,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def site_settings(self, site: SiteSpec) -> Settings:
         """Those of the scenario, then the site's own."""
-        return _settings({**self.settings, "slots": site.slots, "speed": site.speed, **site.settings})
+        values = {**self.settings, "slots": site.slots, "speed": site.speed}
+        if quotas := {user.name: user.quota for user in self.users if user.quota}:
+            values["quotas"] = _over(quotas, values.get("quotas", {}))
+        return _settings({**values, **site.settings})
 
 
 def load(path: Path) -> Scenario:
@@ -230,7 +233,7 @@ def load(path: Path) -> Scenario:
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"scenario {path}: not UTF-8 text; give a TOML file") from None
-    return parse(text, str(path))
+    return parse(text, str(path), path.parent)
 
 
 def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
@@ -243,7 +246,8 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
     return msgspec.structs.replace(scenario, report=keys) if keys else scenario
 
 
-def parse(text: str, where: str = "scenario") -> Scenario:
+def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario:
+    """`folder`: where the files lie that it names; what is read from them stands in the scenario then."""
     try:
         raw: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
@@ -254,8 +258,9 @@ def parse(text: str, where: str = "scenario") -> Scenario:
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = msgspec.convert(raw, Scenario)
+        scenario = demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder))
         _check(scenario)
+        Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:
         raise UsageError(f"{where}: {e}") from None
     return scenario
@@ -266,10 +271,16 @@ def _settings(values: SettingsTable) -> Settings:
     return msgspec.convert(values, Settings)
 
 
+def _over(quotas: dict[str, float], more: Any) -> Any:
+    """What is no table is left to the check of its type."""
+    return {**quotas, **more} if isinstance(more, dict) else more
+
+
 def _check(scenario: Scenario) -> None:
     """What types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
+    demand_spec.check_quotas(scenario.users)
     for site in scenario.sites:
         site_id(site.name)
         scenario.site_settings(site)
@@ -286,18 +297,13 @@ def _check(scenario: Scenario) -> None:
     users = _unique([u.name for u in scenario.users], "users")
     shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
     _unique([*(w.name for w in scenario.workload), *shares], "workload")
+    _check_numbered(scenario.workload)
     for user in users:
         if user.count("@") != 1:
             raise ValueError(f"users: {user!r}: want NAME@VO")
     if len({u.partition("@")[2] for u in users}) != 1:
         raise ValueError(f"users: {', '.join(users) or 'none'}: want at least one, all of one VO")
-    for link in scenario.links:
-        for end in link.between:
-            _known(end, names, "links: between")
-        _positive(f"links {link.between[0]}-{link.between[1]}", link.latency_s, link.bytes_per_s)
-        _shares(f"links {link.between[0]}-{link.between[1]}", link)
-    _positive("default_link", scenario.default_link.latency_s, scenario.default_link.bytes_per_s)
-    _shares("default_link", scenario.default_link)
+    check_links(scenario, names, _known)
     for dataset in scenario.datasets:
         _unique([dataset.site, *dataset.replicas], f"datasets {dataset.name}: site, replicas")
         for site_name in (dataset.site, *dataset.replicas):
@@ -308,6 +314,7 @@ def _check(scenario: Scenario) -> None:
             )
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
+        demand_spec.check_generate(work, scenario, names, users)
     chains.check(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
@@ -317,6 +324,15 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+
+
+def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
+    """The second group of an entry and the later ones have names of their own."""
+    repeats = {work.name: work.repeat for work in workload}
+    for work in workload:
+        name, _, number = work.name.rpartition("-")
+        if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
+            raise ValueError(f"workload {work.name}: group {number} of {name!r} has this name; names must differ")
 
 
 def _check_machines(site: SiteSpec) -> None:
@@ -365,29 +381,3 @@ def _check_forced(work: WorkSpec, at: str) -> None:
     for key in ("sites", "merge", "after", "produces", "max_parallel"):
         if getattr(work, key):
             raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")
-
-
-def _unique(names: list[str], key: str) -> tuple[str, ...]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{key}: {name!r} stands twice; names must differ")
-        seen.add(name)
-    return tuple(names)
-
-
-def _known(name: str, names: tuple[str, ...], at: str) -> None:
-    if name not in names:
-        near = get_close_matches(name, names, 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8]) or 'none'}"
-        raise ValueError(f"{at}: {name!r} is not known; {hint}")
-
-
-def _shares(at: str, link: LinkSpec | LinksSpec) -> None:
-    if not (0 <= link.loss <= 0.9 and 0 <= link.noise < 1):
-        raise ValueError(f"{at}: loss = {link.loss}, noise = {link.noise}: want 0 to 0.9 and 0 to less than 1")
-
-
-def _positive(at: str, latency_s: float, bytes_per_s: float) -> None:
-    if not (0 < latency_s <= 3600 and 0 < bytes_per_s <= 1e15):
-        raise ValueError(f"{at}: latency_s = {latency_s}, bytes_per_s = {bytes_per_s}: want more than 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim import chance
+from diana.sim import chance, generated
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
@@ -102,22 +102,26 @@ class Submission:
         entry: str,
         submit_s: float,
         scenario: Scenario,
-        seed: int,
+        luck: int,
+        principal: Principal,
         share: Share | None = None,
+        *,
+        name: str = "",
+        first: int = 0,
     ) -> None:
-        user = next((u for u in scenario.users if u.name == work.user), scenario.users[0])
+        """`luck`: the seed of that of the entry's jobs; without a share this group's are those from `first` on."""
         self.work = work
         self.entry = entry
         """Under which it is reported."""
-        self.name = name = f"{entry} at {share.site}" if share else entry
-        self.first = share.first if share else 0
+        self.name = name = f"{entry} at {share.site}" if share else name or entry
+        self.first = share.first if share else first
         """The number of its first job among the entry's."""
         self.jobs = share.jobs if share else work.jobs
         self.site = SiteId(work.site)
         self.submit_s = submit_s
-        self.principal = Principal(Role(user.role), user.name)
+        self.principal = principal
         self.spec, self.refs = _spec(work, name, scenario, share)
-        self.seed = chance.text_seed(seed, entry)
+        self.seed = luck
         self.chain: tuple[Submission, ...] = ()
         """All that are submitted together with it, itself included; empty: it alone."""
         self.group: GroupId | None = None
@@ -146,6 +150,24 @@ class Submission:
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
 
 
+def _submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
+    """In the order written, the groups of an entry one after the other."""
+    principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
+    first_user = scenario.users[0].name
+    for work in scenario.workload:
+        if work.generate is not None:
+            luck = chance.text_seed(seed, work.name)
+            for k, one in enumerate(generated.groups(work, work.generate, scenario, seed)):
+                who = principals[one.user]
+                yield Submission(one, work.name, one.submit_s, scenario, luck, who, name=one.name, first=k * work.jobs)
+            continue
+        for k in range(work.repeat):
+            entry = work.name if k == 0 else f"{work.name}-{k + 1}"
+            luck, submit_s = chance.text_seed(seed, entry), work.submit_s + k * work.every_s
+            for share in shares(work) or (None,):
+                yield Submission(work, entry, submit_s, scenario, luck, principals[work.user or first_user], share)
+
+
 def black_hole(run: Run, spec: GroupSpec) -> JobLife:
     """What a site that is broken makes of any job."""
     return JobLife(0.01, exit_code=1)
@@ -160,13 +182,8 @@ class Users:
         self._requests = 0
         self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
-        for work in scenario.workload:
-            for k in range(work.repeat):
-                name = work.name if k == 0 else f"{work.name}-{k + 1}"
-                submit_s = work.submit_s + k * work.every_s
-                for share in shares(work) or (None,):
-                    one = Submission(work, name, submit_s, scenario, seed, share)
-                    self.submissions[one.name] = one
+        for one in _submissions(scenario, seed):
+            self.submissions[one.name] = one
         for names in together(scenario.workload):
             chain = tuple(self.submissions[name] for name in names)
             for submission in chain:
@@ -182,7 +199,8 @@ class Users:
 
     def settled(self) -> bool:
         """Every submission was answered, every order too."""
-        for s in self.submissions.values():
+        # The last to come is the likeliest to be open: of many groups one is looked at.
+        for s in reversed(self.submissions.values()):
             if s.group is None and not s.refused:
                 return False
             if s.group is not None and s.orders:

@@ -32,7 +32,9 @@ from diana.sim.site import Site
 from diana.sim.stager import Pipes, SimStager
 from diana.sim.store import MemoryStore
 from diana.sim.swarm import drawn
+from diana.sim.topology import Topology
 from diana.sim.trace import Trace
+from diana.sim.transfers import Transfers
 from diana.sim.workload import INSIST_S, Users, black_hole, dataset
 
 _DATASET_REQUEST = 1_000_000_000
@@ -54,7 +56,7 @@ class World:
         self.clock = Clock()
         self.trace = trace or Trace()
         self.faults = Faults(scenario.faults, seed, crash_at)
-        link = scenario.default_link
+        link, topology = scenario.default_link, Topology(scenario)
         self.network = Network(
             self.clock,
             self.faults,
@@ -64,11 +66,9 @@ class World:
             noise=link.noise,
             rng=chance.stream(seed, "links"),
             seeds=_seeds(scenario, seed),
+            figures=topology.figures,
         )
         self.network.dial_only.update(SiteId(s.name) for s in scenario.sites if s.dial_only)
-        for one in scenario.links:
-            a, b = one.between
-            self.network.describe(SiteId(a), SiteId(b), one.latency_s, one.bytes_per_s, one.loss, one.noise)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
         feeds = {(SiteId(s.name), MAIN_MACHINE): settings[SiteId(s.name)].feed() for s in scenario.sites}
         for s in scenario.sites:
@@ -87,7 +87,8 @@ class World:
         """The sites with a standby."""
         self.users = Users(self.clock, scenario, seed, self._deliver)
         self._datasets_waiting: dict[int, tuple[SiteId, Event]] = {}
-        pipes = Pipes(self.clock, self.network)
+        pipes = Pipes(self.clock, self.network, topology)
+        self.transfers = Transfers(self.clock, scenario.transfers, topology, pipes.shared)
         vo = scenario.users[0].name.partition("@")[2]
         for spec in scenario.sites:
             site, its = SiteId(spec.name), settings[SiteId(spec.name)]
@@ -161,12 +162,13 @@ class World:
             self._datasets_waiting[request] = (home, AddDataset(request=request, principal=who, dataset=made))
             self._register(request)
         self.users.begin()
+        self.transfers.begin()
         self.mishaps.begin()
         for pair in self.pairs:
             pair.begin_faults()
 
     def settled(self) -> bool:
-        return not self._datasets_waiting and self.mishaps.settled() and self.users.settled()
+        return not self._datasets_waiting and self.mishaps.settled() and self.users.settled() and self.transfers.over()
 
     def heal(self) -> None:
         """No more faults; every link is whole; sites that are down come back by themselves within `restart_s`."""

@@ -1,0 +1,243 @@
+"""Networks from files: links from GraphML as the Internet Topology Zoo writes it, latencies from tables of round-trip
+times.
+
+What is read becomes `routers`, `links` and `routes` of the scenario, which then needs the files no more. ValueError is
+one line that names the file, the edge, line or site, and the mend.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from diana.sim.link_spec import LinkSpec, RouteSpec
+
+if TYPE_CHECKING:
+    from diana.sim.scenario import Scenario, SiteSpec
+
+_SPEED = re.compile(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+(?:\.\d+)?))?\s*([kmgt]?)(?:bit/s|bps|b/s|bits/s)", re.IGNORECASE)
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_PLACES = ("label", "geocode_name", "name", "geocode_country", "Country")
+"""Attributes by which a site may name its node; the first that has the name, and has it once, decides."""
+_RTT = ("rtt_ms", "rtt_avg", "avg", "rtt")
+_Rtts = tuple[dict[tuple[str, str], float], dict[str, str]]
+"""Milliseconds by (from, to), and each place's names in small letters -> the one by which it is kept."""
+_ENDS = (("src", "dst"), ("source", "destination"), ("from", "to"))
+
+
+def imported(scenario: Scenario, folder: Path) -> Scenario:
+    if scenario.links_from:
+        scenario = _with_graph(scenario, folder)
+    if scenario.rtt_from:
+        scenario = _with_rtts(scenario, folder)
+    return scenario
+
+
+# --- GraphML -----------------------------------------------------------------------------------------
+
+
+def _with_graph(scenario: Scenario, folder: Path) -> Scenario:
+    at = f"links_from: {scenario.links_from}"
+    nodes, edges = _read_graph(folder / scenario.links_from, at)
+    links: list[LinkSpec] = []
+    seen: set[tuple[str, str]] = set()
+    for number, (a, b, about, directed) in enumerate(edges):
+        ends = f"{nodes[a].get('label', a)}-{nodes[b].get('label', b)}"
+        name = str(about.get("id") or f"e{number}")
+        if a == b or (directed and (b, a) in seen):
+            # The way back of a link that has both directions already.
+            continue
+        seen.add((a, b))
+        edge = f"{at}: edge {name} ({ends})"
+        links.append(
+            LinkSpec(
+                (a, b),
+                _number(about, "latency_s", edge) or scenario.default_link.latency_s,
+                _speed(about, edge),
+                scenario.default_link.loss,
+                scenario.default_link.noise,
+                name,
+            )
+        )
+    find = _finder(nodes)
+    linked = {end for link in scenario.links for end in link.between}
+    sites = tuple(
+        site if site.name in linked and not site.node else msgspec.structs.replace(site, node=_node_of(site, find, at))
+        for site in scenario.sites
+    )
+    return msgspec.structs.replace(
+        scenario,
+        sites=sites,
+        links=(*links, *scenario.links),
+        routers=(*nodes, *scenario.routers),
+        links_from="",
+    )
+
+
+def _read_graph(path: Path, at: str) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, dict[str, Any], bool]]]:
+    import networkx
+
+    try:
+        graph = networkx.read_graphml(path)
+    except OSError as e:
+        raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a GraphML file") from None
+    except Exception as e:
+        # The reader's own, an XML parser's, a number's: all mean the same to whoever gave the file.
+        raise ValueError(f"{at}: no GraphML: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from None
+    nodes = {str(name): dict(about) for name, about in graph.nodes(data=True)}
+    directed = bool(graph.is_directed())
+    return nodes, [(str(a), str(b), dict(about), directed) for a, b, about in graph.edges(data=True)]
+
+
+def _speed(about: dict[str, Any], at: str) -> float:
+    """Bytes per second: `bytes_per_s`; the Zoo's `LinkSpeedRaw`, in bits; or a text such as `10 Gbps`, `34/45 Mbit/s`
+    (the lower)."""
+    given = _number(about, "bytes_per_s", at)
+    if given is not None:
+        return given
+    bits = _number(about, "LinkSpeedRaw", at)
+    if bits is not None:
+        return bits / 8
+    label = next((str(about[key]) for key in ("label", "LinkLabel") if about.get(key)), "")
+    found = _SPEED.search(label)
+    if found is None:
+        said = f"label {label!r} tells no speed" if label else "no speed"
+        raise ValueError(f"{at}: {said}; give the edge a label like '10 Gbps' or an attribute bytes_per_s")
+    low, high, unit = found.groups()
+    bits = min(float(low), float(high or low)) * _SCALE[unit.lower()]
+    if bits <= 0:
+        raise ValueError(f"{at}: label {label!r}: a speed of 0; give more, or leave the edge out")
+    return bits / 8
+
+
+def _number(about: dict[str, Any], key: str, at: str) -> float | None:
+    value = about.get(key)
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 < number < 1e18:
+        raise ValueError(f"{at}: {key} = {value!r}: want a number more than 0")
+    return number
+
+
+def _finder(nodes: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """What a site may call a node, in small letters -> its id."""
+    find: dict[str, str] = {}
+    for key in reversed(_PLACES):
+        texts = Counter(str(about.get(key) or "").casefold() for about in nodes.values())
+        find |= {
+            text: name for name, about in nodes.items() if texts[text := str(about.get(key) or "").casefold()] == 1
+        }
+    find |= {name.casefold(): name for name in nodes}
+    find.pop("", None)
+    return find
+
+
+def _node_of(site: SiteSpec, find: dict[str, str], at: str) -> str:
+    wanted = site.node or site.name
+    return _one_of(
+        find, wanted, f"sites {site.name}: node: no node of {at.partition(': ')[2]} is called {wanted!r}", "node"
+    )
+
+
+def _one_of(find: dict[str, str], wanted: str, error: str, key: str) -> str:
+    if wanted.casefold() not in find:
+        near = get_close_matches(wanted.casefold(), find, 1, 0.6)
+        known = f"known: {', '.join(list(find)[:8])}"
+        raise ValueError(f"{error}; " + (f"did you mean {near[0]!r}?" if near else f"set `{key}`; {known}"))
+    return find[wanted.casefold()]
+
+
+# --- round-trip times --------------------------------------------------------------------------------
+
+
+def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
+    """Half the mean of both directions is the latency of each pair of sites that has neither link nor route of its
+    own."""
+    at = f"rtt_from: {scenario.rtt_from}"
+    rtt_ms, places = _read_rtts(folder / scenario.rtt_from, at)
+    own = {frozenset(link.between) for link in scenario.links} | {frozenset(route.between) for route in scenario.routes}
+    links, routes = list(scenario.links), list(scenario.routes)
+    default = scenario.default_link
+    for one, other in combinations(scenario.sites, 2):
+        if frozenset((one.name, other.name)) in own:
+            continue
+        a, b = _place_of(one, places, at), _place_of(other, places, at)
+        ways = [rtt_ms[pair] for pair in ((a, b), (b, a)) if pair in rtt_ms]
+        if not ways:
+            raise ValueError(f"{at}: no line for {a} and {b}; add one, or a link of sites {one.name} and {other.name}")
+        between, latency_s = (one.name, other.name), sum(ways) / len(ways) / 2000
+        if scenario.routers:
+            routes.append(RouteSpec(between, (), latency_s))
+        else:
+            links.append(LinkSpec(between, latency_s, default.bytes_per_s, default.loss, default.noise))
+    sites = tuple(msgspec.structs.replace(site, place="") for site in scenario.sites)
+    return msgspec.structs.replace(scenario, sites=sites, links=tuple(links), routes=tuple(routes), rtt_from="")
+
+
+def _place_of(site: SiteSpec, places: dict[str, str], at: str) -> str:
+    wanted = site.place or site.name
+    return _one_of(
+        places, wanted, f"sites {site.name}: place: no line of {at.partition(': ')[2]} has {wanted!r}", "place"
+    )
+
+
+def _read_rtts(path: Path, at: str) -> _Rtts:
+    """The first line of a pair counts, and of a name that two places have, as towns do, the first place."""
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8", newline="") as file
+        ):
+            return _rtt_rows(csv.reader(file), at)
+    except OSError as e:
+        raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a CSV file") from None
+    except (UnicodeDecodeError, csv.Error, EOFError) as e:
+        raise ValueError(f"{at}: no CSV: {e}; give a CSV file with a header") from None
+
+
+def _rtt_rows(rows: Iterator[list[str]], at: str) -> _Rtts:
+    header = [name.strip().lower() for name in next(rows, [])]
+    pairs = [
+        (number, header.index(to + name[len(by) :]))
+        for number, name in enumerate(header)
+        for by, to in _ENDS
+        if name.startswith(by) and to + name[len(by) :] in header
+    ]
+    column = next((header.index(name) for name in _RTT if name in header), -1)
+    if not pairs or column < 0:
+        raise ValueError(
+            f"{at}: line 1: no columns of places and times; name them src_X, dst_X (or source, destination) and rtt_ms"
+        )
+    rtt_ms: dict[tuple[str, str], float] = {}
+    places: dict[str, str] = {}
+    for line, row in enumerate(rows, 2):
+        if not row:
+            continue
+        try:
+            value = float(row[column])
+            ends = [(row[a].strip().casefold(), row[b].strip().casefold()) for a, b in pairs]
+        except (IndexError, ValueError):
+            value, ends = -1.0, []
+        if not 0 < value < 3_600_000:
+            raise ValueError(
+                f"{at}: line {line}: {header[column]}: want milliseconds, more than 0; mend or drop the line"
+            )
+        for a, b in ends:
+            places.setdefault(a, ends[0][0])
+            places.setdefault(b, ends[0][1])
+        rtt_ms.setdefault(ends[0], value)
+    return rtt_ms, places
