@@ -14,7 +14,7 @@ from diana.engine import datasets, execution, outputs, recovery, renewing
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
-from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted
+from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
 from diana.engine.state import Custody, CustodyKey, Machine
 from diana.engine.workers import EXPECTED_BACK_S, Worker
 from diana.model.indexset import IndexSet
@@ -113,22 +113,22 @@ def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
             core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
 
 
-def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, list[int]]:
-    """What runs there by attempts that this journal never heard of: it is an older copy. Whatever it says, those jobs
-    were committed here and have started."""
-    found: dict[CustodyKey, list[int]] = {}
+def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[int, list[int]]]:
+    """What runs there by attempts that this journal never heard of, by how many it missed: it is an older copy.
+    Whatever it says, those jobs were committed here and have started."""
+    found: dict[CustodyKey, dict[int, list[int]]] = {}
     for run in known:
         custody = core.state.custodies.get((run.subgroup, run.epoch))
         if custody is None or run.index not in custody.indices or run.index in custody.running:
             continue
         if run.index in custody.pending or not custody.runnable:
             behind = run.attempt - custody.attempts.get(run.index, custody.attempt_base)
-            if behind == 1:
-                found.setdefault(custody.key, []).append(run.index)
+            if behind > 0:
+                found.setdefault(custody.key, {}).setdefault(behind, []).append(run.index)
     return found
 
 
-def _adopt(core: Context, name: str, found: dict[CustodyKey, list[int]]) -> None:
+def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]]]) -> None:
     """Claims outrank the journal."""
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
@@ -136,7 +136,13 @@ def _adopt(core: Context, name: str, found: dict[CustodyKey, list[int]]) -> None
         if not custody.runnable:
             core.persist(CustodyRunnable(subgroup=key[0], epoch=key[1]))
             renewing.committed(core, custody)
-        core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=IndexSet.of(found[key]), worker=name))
+        for behind, indices in sorted(found[key].items()):
+            some = IndexSet.of(indices)
+            for _ in range(behind - 1):
+                # Of those in between it is known that they run no more.
+                core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
+                core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=some))
+            core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
         core.requeue.add(key)
 
 

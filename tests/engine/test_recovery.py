@@ -429,6 +429,20 @@ def test_what_a_spawner_runs_and_the_journal_does_not_know_of_shows_an_older_cop
     assert custody.on_hold and custody.running.keys() == {run.index for run in known}
 
 
+def test_a_run_is_adopted_however_many_attempts_were_made_since_the_copy() -> None:
+    grid = committed(jobs=2)
+    beta = grid["beta"]
+    beta.stored = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    beta.running = {
+        msgspec.structs.replace(run, attempt=1 + 2 * run.index): start for run, start in beta.running.items()
+    }
+    beta.db_uuid = "db-beta-2"
+    beta.boot(restored=True)
+    beta.lrm_ready()
+    custody = beta.engine.core.state.custodies[(PART, 1)]
+    assert custody.running == {0: 1, 1: 3}
+
+
 def test_a_machine_that_leads_a_pair_adopts_what_its_spawner_runs() -> None:
     """Taken over by force, it lacks the end of its journal and keeps its name."""
     grid = committed(jobs=20)
