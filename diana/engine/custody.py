@@ -138,6 +138,7 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             exported=message.exported,
             raised=message.room > 0,
             unguarded=message.unguarded,
+            origin_db=message.origin_db_uuid,
         )
     )
     if message.room:
@@ -236,13 +237,23 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
         core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
         return
     if message.control_seq > custody.control_seq:
-        obey(core, custody, message.control_seq, message.cancel, message.hold, message.recall)
+        order = (message.cancel, message.hold, message.recall)
+        obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid)
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
     _tell(core, custody)
     core.moved.add(custody.key)
 
 
-def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, hold: IndexSet, recall: IndexSet) -> None:
+def obey(
+    core: Context,
+    custody: Custody,
+    control_seq: int,
+    cancel: IndexSet,
+    hold: IndexSet,
+    recall: IndexSet,
+    *,
+    origin_db: str = "",
+) -> None:
     """The standing order changed. What is cancelled stays so; what started is not held, and does not go back."""
     fresh = (cancel & custody.indices) - custody.cancelled
     core.persist(
@@ -253,6 +264,7 @@ def obey(core: Context, custody: Custody, control_seq: int, cancel: IndexSet, ho
             cancel=custody.cancelled | fresh,
             hold=hold & custody.indices,
             recall=(recall & custody.indices) - fresh - custody.cancelled,
+            origin_db=origin_db,
         )
     )
     if custody.runnable:

@@ -42,6 +42,7 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
                 exported=record.exported,
                 raised=record.raised,
                 unguarded=record.unguarded,
+                origin_db=record.origin_db,
             )
             return
         case r.CustodyDropped() | r.CustodyClosed():
@@ -66,6 +67,7 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
         case r.ControlTaken():
             custody.control_seq = record.control_seq
             custody.cancelled, custody.held, custody.recalled = record.cancel, record.hold, record.recall
+            custody.origin_db = record.origin_db or custody.origin_db
         case r.RunsStarted():
             if record.worker != MAIN_MACHINE or record.worker in custody.given:
                 # Swept while at it: what ended stays in the set until then.

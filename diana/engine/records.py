@@ -1,7 +1,6 @@
 """The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`).
 
-`engine/lines.py` says how they are stored.
-`O` and `D` mark records of an origin and of an executing site (PROMISES section 2).
+`engine/lines.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site (PROMISES 2).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from diana.model.settings import Settings
 from diana.model.sketch import Batch
 
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
-    pass
+class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True): ...
 
 
 class _OfTransfer(_Record, frozen=True, kw_only=True):
@@ -253,6 +251,7 @@ class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
     exported: bool = False
     raised: bool = False
     unguarded: bool = False
+    origin_db: str = ""
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
@@ -277,6 +276,8 @@ class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
 
 class ControlTaken(_Standing, frozen=True, kw_only=True):
     """D: the standing order that counts now."""
+
+    origin_db: str = ""
 
 
 class RunsStarted(_OfTransfer, frozen=True, kw_only=True):

@@ -24,7 +24,13 @@ def leased(core: Context, custody: Custody) -> bool:
 
 def lapsed(core: Context, custody: Custody) -> bool:
     """Nothing of it starts now."""
-    return leased(core, custody) and core.now >= core.leases.until.get(custody.origin, float("-inf"))
+    if not leased(core, custody):
+        return False
+    known = core.state.peers.get(custody.origin)
+    if custody.origin_db and known is not None and custody.origin_db != known.db_uuid:
+        # Another database grants the lease than gave the work: it may not know what that one placed anew.
+        return True
+    return core.now >= core.leases.until.get(custody.origin, float("-inf"))
 
 
 def begin(core: Context) -> None:
@@ -46,6 +52,7 @@ def committed(core: Context, custody: Custody) -> None:
 
 def on_peer_up(core: Context, site: SiteId) -> None:
     if site in core.leases.under:
+        _look_again(core, site)
         core.tries.pop(("renew", site), None)
         ask(core, site)
 

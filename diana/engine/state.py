@@ -239,6 +239,8 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     """Room was kept here for them: they stand one level higher (section IX)."""
     unguarded: bool = False
     """Started however many fail at once (`guard.py`)."""
+    origin_db: str = ""
+    """The origin's database that gave the last order about it; empty: this site's own, or an older release's."""
     runnable: bool = False
     on_hold: bool = False
     """Restored from a backup: nothing starts."""

@@ -14,7 +14,7 @@ from diana.engine import execution, handover, leases, recovery
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import GoOn
-from diana.engine.records import JobsRetried
+from diana.engine.records import ControlIssued, JobsRetried
 from diana.engine.recovery_messages import Holding, Holdings, Met
 from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported
 from diana.engine.state import Custody, Group, Step
@@ -186,8 +186,27 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             recalled=row.recalled,
         )
     )
+    _order_again(core, group, row)
     core.to_check.add(name)
     core.notify(name)
+
+
+def _order_again(core: Context, group: Group, row: Holding) -> None:
+    """What is under a lease obeys the database that gave the last order (`renewing.lapsed`): where all of it is still
+    that site's, the same order is given once more. Else some of it was placed anew, and none of the rest starts."""
+    known = group.subgroups.get(row.subgroup)
+    if group.spec.on_site_lost != "rerun" or known is None or not row.open or not row.open.issubset(known.indices):
+        return
+    order = ControlIssued(
+        subgroup=row.subgroup,
+        epoch=row.epoch,
+        control_seq=known.control_seq + 1,
+        cancel=known.cancelling,
+        hold=known.holding,
+        recall=known.recalled,
+    )
+    core.persist(order)
+    handover.send_control(core, known)
 
 
 def _told(core: Context) -> None:

@@ -333,3 +333,34 @@ def test_an_origin_put_back_from_a_backup_places_nothing_anew_while_it_is_on_hol
     grid.pass_time(2 * WAIT_S)
     assert sites(grid) == {"beta": 6}
     assert not grid["alpha"].engine.core.state.disowned
+
+
+# --- an origin that forgot ------------------------------------------------------------------------------------
+
+
+def test_what_an_origin_gave_before_it_lost_its_database_starts_under_no_lease_of_the_new_one() -> None:
+    """It has forgotten what it placed anew meanwhile, and gamma runs that."""
+    grid = at_beta()
+    alpha, beta = grid["alpha"], grid["beta"]
+    lost_and_placed_anew(grid)
+    assert sites(grid) == {"gamma": 6}
+    alpha.stored, alpha.db_uuid = [], "db-alpha-anew"
+    alpha.restart()
+    grid.heal("beta")
+    started = len(beta.started)
+    grid.pass_time(2 * WAIT_S)
+    assert len(beta.started) == started
+    assert set(grid.claims().values()) <= {1, 2}
+
+
+def test_what_a_restored_origin_takes_over_goes_on_under_its_lease() -> None:
+    grid = at_beta()
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.db_uuid = "db-alpha-restored"
+    alpha.restart(restored=True)
+    grid.pass_time(5.0)
+    started = len(beta.started)
+    beta.end(1)
+    grid.pass_time(5.0)
+    assert len(beta.started) > started
+    assert beta.engine.core.state.custodies[("alpha-1/0", 1)].origin_db == "db-alpha-restored"  # type: ignore[index]
