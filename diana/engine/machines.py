@@ -119,12 +119,13 @@ def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[
     found: dict[CustodyKey, dict[int, list[int]]] = {}
     for run in known:
         custody = core.state.custodies.get((run.subgroup, run.epoch))
-        if custody is None or run.index not in custody.indices or run.index in custody.running:
+        if custody is None or run.index not in custody.indices:
             continue
-        if run.index in custody.pending or not custody.runnable:
-            behind = run.attempt - custody.attempts.get(run.index, custody.attempt_base)
-            if behind > 0:
-                found.setdefault(custody.key, {}).setdefault(behind, []).append(run.index)
+        # An attempt that the journal takes to run, and that is not claimed there, will have been made.
+        last = custody.running.get(run.index, custody.attempts.get(run.index, custody.attempt_base))
+        open_ = run.index in custody.pending or run.index in custody.running or not custody.runnable
+        if open_ and run.attempt > last:
+            found.setdefault(custody.key, {}).setdefault(run.attempt - last, []).append(run.index)
     return found
 
 

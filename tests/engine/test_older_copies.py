@@ -66,6 +66,16 @@ def test_a_run_is_adopted_however_many_attempts_were_made_since_the_copy() -> No
     assert custody.running == {0: 1, 1: 3}
 
 
+def test_a_run_is_adopted_though_the_copy_takes_an_earlier_attempt_to_run() -> None:
+    grid = committed(jobs=2)
+    beta = grid["beta"]
+    beta.running = {msgspec.structs.replace(run, attempt=2): start for run, start in beta.running.items()}
+    beta.db_uuid = "db-beta-2"
+    beta.boot(restored=True)
+    beta.lrm_ready()
+    assert beta.engine.core.state.custodies[(PART, 1)].running == {0: 2, 1: 2}
+
+
 def test_a_machine_that_leads_a_pair_adopts_what_its_spawner_runs() -> None:
     """Taken over by force, it lacks the end of its journal and keeps its name."""
     grid = committed(jobs=20)
