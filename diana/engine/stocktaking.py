@@ -17,7 +17,7 @@ from diana.engine.events import GoOn
 from diana.engine.records import ControlIssued, JobsRetried
 from diana.engine.recovery_messages import Holding, Holdings, Met
 from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported
-from diana.engine.state import Custody, Group, Step
+from diana.engine.state import Custody, Group, Step, Subgroup
 from diana.model.ids import SiteId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
@@ -186,27 +186,8 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             recalled=row.recalled,
         )
     )
-    _order_again(core, group, row)
     core.to_check.add(name)
     core.notify(name)
-
-
-def _order_again(core: Context, group: Group, row: Holding) -> None:
-    """What is under a lease obeys the database that gave the last order (`renewing.lapsed`): where all of it is still
-    that site's, the same order is given once more. Else some of it was placed anew, and none of the rest starts."""
-    known = group.subgroups.get(row.subgroup)
-    if group.spec.on_site_lost != "rerun" or known is None or not row.open or not row.open.issubset(known.indices):
-        return
-    order = ControlIssued(
-        subgroup=row.subgroup,
-        epoch=row.epoch,
-        control_seq=known.control_seq + 1,
-        cancel=known.cancelling,
-        hold=known.holding,
-        recall=known.recalled,
-    )
-    core.persist(order)
-    handover.send_control(core, known)
 
 
 def _told(core: Context) -> None:
@@ -222,9 +203,30 @@ def lift(core: Context, group: Group) -> None:
     for key, custody in core.state.custodies.items():
         if custody.origin == core.site and group_of(custody.subgroup) == group.group:
             core.requeue.add(key)
+    for part in sorted(group.subgroups):
+        _order_again(core, group, group.subgroups[part])
     core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
+    """What is under a lease obeys the database that gave the last order (`renewing.lapsed`). This one cannot know what
+    it placed anew at home since the copy was made, so it gives the order once more at the user's word only; and none
+    where a later part has some of its jobs."""
+    leased = group.spec.on_site_lost == "rerun" and subgroup.site != core.site and subgroup.step is Step.COMMITTED
+    if not leased or not subgroup.open_jobs() or subgroup.disowned:
+        return
+    order = ControlIssued(
+        subgroup=subgroup.part,
+        epoch=subgroup.epoch,
+        control_seq=subgroup.control_seq + 1,
+        cancel=subgroup.cancelling,
+        hold=subgroup.holding,
+        recall=subgroup.recalled,
+    )
+    core.persist(order)
+    handover.send_control(core, subgroup)
 
 
 # --- the operator ---------------------------------------------------------------------------------------------

@@ -21,11 +21,13 @@ from diana.sim.stories import GroupStory, Transfer, TransferStory
 class Aftermath:
     """`touched` are the groups whose records may contradict themselves, `gone` those that nobody knows any more."""
 
-    __slots__ = ("gone", "sites", "touched")
+    __slots__ = ("gone", "lifted", "sites", "touched")
 
     def __init__(self) -> None:
         self.touched: set[GroupId] = set()
         self.gone: set[GroupId] = set()
+        self.lifted: set[GroupId] = set()
+        """Whose users had them go on."""
         self.sites: set[SiteId] = set()
 
     def put_back(
@@ -72,6 +74,7 @@ class Aftermath:
                     if index in lives:
                         lives[index].again = lives[index].outcome is not None
             case HoldLifted():
+                self.lifted.add(record.group)
                 for life in groups[record.group].lives.values():
                     life.again = life.again or (life.site in self.sites and life.outcome is not None)
         return None

@@ -426,7 +426,7 @@ class Checkers(Findings):
             self._fail("I5", site, name, run.index, f"attempt {run.attempt} runs, as one of that number or higher did")
         self._group(site, name).attempts[run.index] = run.attempt
         transfer = self._transfers.get((run.subgroup, run.epoch))
-        if transfer is not None and run.index in transfer.disowned:
+        if transfer is not None and run.index in transfer.disowned and name not in self.aftermath.lifted:
             self._fail("I1", site, name, run.index, f"attempt {run.attempt} starts after it was placed anew elsewhere")
         again = before is not None and (before.again or before.run in self._lease_over)
         if before is not None and not again and not (before.outcome in UNSURE and on_crash == "rerun"):

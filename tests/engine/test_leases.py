@@ -353,7 +353,8 @@ def test_what_an_origin_gave_before_it_lost_its_database_starts_under_no_lease_o
     assert set(grid.claims().values()) <= {1, 2}
 
 
-def test_what_a_restored_origin_takes_over_goes_on_under_its_lease() -> None:
+def test_what_a_restored_origin_takes_over_goes_on_under_its_lease_at_the_users_word() -> None:
+    """It may have placed some of it anew at home since the copy was made."""
     grid = at_beta()
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.db_uuid = "db-alpha-restored"
@@ -361,6 +362,9 @@ def test_what_a_restored_origin_takes_over_goes_on_under_its_lease() -> None:
     grid.pass_time(5.0)
     started = len(beta.started)
     beta.end(1)
+    grid.pass_time(5.0)
+    assert len(beta.started) == started
+    assert isinstance(alpha.release_jobs("alpha-1"), Ok)
     grid.pass_time(5.0)
     assert len(beta.started) > started
     assert beta.engine.core.state.custodies[("alpha-1/0", 1)].origin_db == "db-alpha-restored"  # type: ignore[index]
