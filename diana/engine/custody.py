@@ -238,7 +238,7 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
         return
     if message.control_seq > custody.control_seq:
         order = (message.cancel, message.hold, message.recall)
-        obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid)
+        obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid if message.anew else "")
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
     _tell(core, custody)
     core.moved.add(custody.key)

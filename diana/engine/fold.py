@@ -337,6 +337,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             subgroup.control_seq = record.control_seq
             subgroup.cancelling, subgroup.holding = record.cancel, record.hold
             subgroup.recalled = record.recall
+            subgroup.ordered_by = record.origin_db or subgroup.ordered_by
         case r.ControlAcked():
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():

@@ -234,6 +234,7 @@ def send_control(core: Context, subgroup: Subgroup) -> None:
             cancel=subgroup.cancelling,
             hold=subgroup.holding,
             recall=subgroup.recalled,
+            anew=subgroup.ordered_by == core.state.db_uuid,
         ),
     )
 

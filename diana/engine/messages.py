@@ -379,6 +379,8 @@ class Control(Order, frozen=True, kw_only=True):
     """Those of them that have not started do not start."""
     recall: IndexSet = IndexSet()
     """Those of them that have not started go back to the origin; those that have, stay."""
+    anew: bool = False
+    """Given as its own by a database that took the work over from the one that gave it."""
 
 
 class ControlAck(msgspec.Struct, frozen=True, kw_only=True):

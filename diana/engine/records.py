@@ -43,6 +43,8 @@ class _Standing(_OfTransfer, frozen=True, kw_only=True):
     cancel: IndexSet = IndexSet()
     hold: IndexSet = IndexSet()
     recall: IndexSet = IndexSet()
+    origin_db: str = ""
+    """Of the origin, where it gives an older database's order as its own."""
 
 
 class Opened(_Record, frozen=True, kw_only=True):
@@ -276,8 +278,6 @@ class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
 
 class ControlTaken(_Standing, frozen=True, kw_only=True):
     """D: the standing order that counts now."""
-
-    origin_db: str = ""
 
 
 class RunsStarted(_OfTransfer, frozen=True, kw_only=True):

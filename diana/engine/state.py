@@ -70,6 +70,8 @@ class Subgroup(msgspec.Struct, kw_only=True):
     """Not to start there until released."""
     recalled: IndexSet = IndexSet()
     """To come back unless they have started; once the order is acknowledged, those left here have."""
+    ordered_by: str = ""
+    """The database that gave an older one's order as its own (`stocktaking.py`)."""
     decision: int = 0
     """Which of the group's it came from."""
     first_start_s: float = -1.0

@@ -186,6 +186,10 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             recalled=row.recalled,
         )
     )
+    part = group.subgroups.get(row.subgroup)
+    if group.spec.on_site_lost == "rerun" and part is not None and part.disowned and part.open_jobs():
+        why = f"{sender} has jobs of it that were placed anew since the copy of this site's database was made"
+        handover.mark_unreachable(core, group, part, why)
     core.to_check.add(name)
     core.notify(name)
 
@@ -224,6 +228,7 @@ def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
         cancel=subgroup.cancelling,
         hold=subgroup.holding,
         recall=subgroup.recalled,
+        origin_db=core.state.db_uuid,
     )
     core.persist(order)
     handover.send_control(core, subgroup)

@@ -10,12 +10,14 @@ import pytest
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import lease_messages as lm
+from diana.engine import messages as ms
 from diana.engine.core import Engine
 from diana.engine.lease_records import PartDisowned
 from diana.engine.reads import group_view
 from diana.engine.state import decode_state, encode_state
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
+from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
 from diana.model.views import Ok
 from tests.engine.bench import Grid, Post
@@ -368,3 +370,16 @@ def test_what_a_restored_origin_takes_over_goes_on_under_its_lease_at_the_users_
     grid.pass_time(5.0)
     assert len(beta.started) > started
     assert beta.engine.core.state.custodies[("alpha-1/0", 1)].origin_db == "db-alpha-restored"  # type: ignore[index]
+
+
+def test_an_order_of_the_older_database_said_again_does_not_bring_the_lease_back() -> None:
+    grid = at_beta()
+    alpha, beta = grid["alpha"], grid["beta"]
+    grid.fate = lambda _, __, letter: "lose" if isinstance(letter[2], ms.Control) else "deliver"
+    alpha.hold("alpha-1", IndexSet.span(5, 6))
+    alpha.db_uuid = "db-alpha-restored"
+    grid.fate = None
+    alpha.restart(restored=True)
+    grid.pass_time(5.0)
+    custody = next(iter(beta.engine.core.state.custodies.values()))
+    assert custody.held == IndexSet.span(5, 6) and custody.origin_db == "db-alpha"

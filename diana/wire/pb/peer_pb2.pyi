@@ -610,13 +610,14 @@ class ResultAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "anew", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
+    ANEW_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
@@ -625,9 +626,10 @@ class Control(_message.Message):
     cancel: _common_pb2.IndexSet
     hold: _common_pb2.IndexSet
     recall: _common_pb2.IndexSet
+    anew: bool
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., anew: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")
