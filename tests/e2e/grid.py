@@ -37,6 +37,9 @@ STOP_S = 10.0
 MEET_S = 20.0
 _MARK = "DIANA_E2E_GRID"
 _ports = random.Random(os.getpid())
+_given: set[int] = set()
+PORT_SHARES = 6
+PORTS = 2_000
 
 _BAD = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|never awaited|was destroyed")
 
@@ -62,11 +65,17 @@ def until(look: Callable[[], T], what: str | Callable[[], str], within_s: float,
 
 
 def free_port() -> int:
-    """Below the range from which the kernel gives ports to connections, so that it stays free until a node takes it."""
+    """Below the range from which the kernel gives ports to connections, so that it stays free until a node takes it;
+    never one that was given before, here or to tests that run beside these."""
+    beside = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
+    first = 20_000 + beside * PORTS
     while True:
-        port = _ports.randrange(20_000, 32_000)
+        port = _ports.randrange(first, first + PORTS)
+        if port in _given:
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given.add(port)
             return port
 
 
