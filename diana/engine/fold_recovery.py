@@ -76,7 +76,8 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     known.step, known.acked, known.db_uuid, known.unreachable = Step.COMMITTED, True, record.db_uuid, ""
     known.files = known.sources = known.readers = ()
     known.recalled = known.recalled | record.revoked
-    known.disowned = known.disowned | (record.open - mine)
+    if group.spec.on_site_lost == "rerun":
+        known.disowned = known.disowned | (record.open - mine)
     _obeys(known, record)
     known.finished += len(held)
     group.held.add_set(held)
