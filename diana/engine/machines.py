@@ -24,6 +24,9 @@ from diana.policy.authorise import Action, authorise
 SHOWN_AWAY_S = 5.0
 """A machine away for less is not worth a word."""
 
+MOST_MISSED = 1000
+"""Attempts of one job since a copy was made; what claims more is no claim of this site's."""
+
 
 # --- they come and go ----------------------------------------------------------------------------------------
 
@@ -124,7 +127,7 @@ def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[
         # An attempt that the journal takes to run, and that is not claimed there, will have been made.
         last = custody.running.get(run.index, custody.attempts.get(run.index, custody.attempt_base))
         open_ = run.index in custody.pending or run.index in custody.running or not custody.runnable
-        if open_ and run.attempt > last:
+        if open_ and last < run.attempt <= last + MOST_MISSED:
             found.setdefault(custody.key, {}).setdefault(run.attempt - last, []).append(run.index)
     return found
 

@@ -305,7 +305,6 @@ def test_files_that_are_not_there_say_so(folder: Path) -> None:
             parse(f'version = 1\n{key} = "nowhere"\nsites = [{{ name = "a" }}]\n', folder=folder)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is not there")
 def test_geant_and_the_times_of_lcg_read() -> None:
     text = """version = 1
 links_from = "geant2009.graphml"
