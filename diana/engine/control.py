@@ -86,7 +86,7 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
         if indices and subgroup.open_jobs():
             # About how many jobs that concerns: results on their way may still win.
             count += min(len(indices), subgroup.open_jobs())
-            if subgroup.step is Step.OFFERED:
+            if subgroup.step is Step.OFFERED and not subgroup.unreachable:
                 _withdraw(core, group, subgroup, "cancelled")
             else:
                 _order(core, subgroup, cancel=subgroup.cancelling | indices)
@@ -142,6 +142,9 @@ def _order(
             recall=recall,
         )
     )
+    if subgroup.step is Step.OFFERED:
+        # This store was put back: the order is given once that site has told whether it has the jobs.
+        return
     if subgroup.site != core.site:
         handover.send_control(core, subgroup)
         return

@@ -204,6 +204,7 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
         group = core.state.groups[group_of(custody.subgroup)]
         results.accept(core, group, group.subgroups[custody.subgroup], batch, ends, staged, keep=False)
     else:
+        core.moved.add(custody.key)
         send_result(core, custody, batch)
 
 

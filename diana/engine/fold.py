@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from diana.engine import fold_custody, fold_recovery
 from diana.engine import records as r
 from diana.engine.lease_records import PartDisowned, PartDropped
+from diana.engine.past import remember
 from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported
 from diana.engine.state import (
     Custody,
@@ -16,7 +17,6 @@ from diana.engine.state import (
     Group,
     Machine,
     Moving,
-    Past,
     PeerMemory,
     SiteState,
     Step,
@@ -30,8 +30,6 @@ from diana.model.link import MOST_LINKS, LinkHistory
 
 SKIPPED_GROUPS = 1_000_000
 """Group numbers left out after a restore."""
-REMEMBERED = 64
-"""Placements per group remembered after they were taken back."""
 MOST_FORMER = 16
 """db_uuids of a peer that are remembered beside its present one."""
 FULL_DECISIONS = 32
@@ -328,7 +326,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.TakenBack():
             group.unplaced = group.unplaced | subgroup.indices
             group.holding = group.holding | subgroup.holding
-            _remember(group, subgroup)
+            remember(group, subgroup)
         case r.PartUnreachable():
             subgroup.unreachable = record.reason
         case PartDisowned():
@@ -361,7 +359,7 @@ def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: P
     subgroup.cancelling = subgroup.cancelling - lost
     subgroup.recalled = subgroup.recalled - lost
     if not subgroup.indices and not subgroup.superseded:
-        _remember(group, subgroup)
+        remember(group, subgroup)
 
 
 def _heard(state: SiteState, site: SiteId, record: r.ResultAccepted) -> None:
@@ -377,14 +375,6 @@ def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
         others = tuple(db_uuid for db_uuid in former if db_uuid not in (known.db_uuid, record.db_uuid))
         former = (*others, known.db_uuid)[-MOST_FORMER:]
     return PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq, former)
-
-
-def _remember(group: Group, subgroup: Subgroup) -> None:
-    """A placement that is over without any result."""
-    del group.subgroups[subgroup.part]
-    group.past[subgroup.part] = Past(site=subgroup.site, batches=subgroup.batches)
-    if len(group.past) > REMEMBERED:
-        del group.past[next(iter(group.past))]
 
 
 def _compare(state: SiteState, group: Group) -> None:
@@ -412,7 +402,7 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
         subgroup.recalled = subgroup.recalled - record.revoked
         if not subgroup.indices and not subgroup.superseded:
             # Nothing of it is left to tell; jobs may move often.
-            _remember(group, subgroup)
+            remember(group, subgroup)
     group.attempts = max(group.attempts, record.attempts)
     group.bytes_moved += record.bytes_staged
     if record.has_outputs:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from diana.engine.past import remember
 from diana.engine.recovery_records import HoldLifted, PartReported, PeerReported, RecoveryRecord
-from diana.engine.state import Group, Past, SiteState, Step, Subgroup
+from diana.engine.state import Group, SiteState, Step, Subgroup
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
 
@@ -36,16 +37,16 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     known = group.subgroups.get(record.subgroup)
     if record.dropped:
         if known is not None and not known.finished:
-            del group.subgroups[known.part]
             group.unplaced = group.unplaced | known.indices
-            group.past[known.part] = Past(site=known.site, batches=known.batches)
+            remember(group, known)
         return
     # Who was given a job last has it.
     later = IndexSet.union(s.indices for s in group.subgroups.values() if s.epoch > record.epoch)
     mine = (record.open | record.told | record.revoked) - later
-    if known is None and record.subgroup in group.past:
-        # The last of it came back by a batch that overtook the report.
-        mine = mine - record.revoked
+    before = group.past.get(record.subgroup) if known is None else None
+    if before is not None:
+        # The last of it came back by a batch that overtook the report; or was taken from it, as this journal knows.
+        mine = mine - record.revoked - before.disowned
     # A part only ever loses jobs: what is not in it has come back already, by a batch that overtook the report. Of one
     # that is not known here, what has its result counts where that came from.
     over = record.told - group.open_of(record.told & mine)
@@ -62,6 +63,7 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
             indices=mine,
             step=Step.COMMITTED,
             decision=max(0, len(group.decisions) - 1),
+            disowned=before.disowned if before is not None else IndexSet(),
         )
     else:
         ended = known.indices - group.open_of(known.indices)
@@ -70,8 +72,7 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
         group.unplaced = group.unplaced | gone
         if not known.indices and not known.superseded:
             # All of it came back, and was placed anew by a record that is gone, or not at all.
-            del group.subgroups[known.part]
-            group.past[known.part] = Past(site=known.site, batches=known.batches)
+            remember(group, known)
             return
     known.step, known.acked, known.db_uuid, known.unreachable = Step.COMMITTED, True, record.db_uuid, ""
     known.files = known.sources = known.readers = ()
@@ -109,5 +110,4 @@ def _take_from_others(state: SiteState, group: Group, mine: IndexSet, epoch: int
             waiting = over & custody.pending
             custody.pending, custody.indices = custody.pending - waiting, custody.indices - waiting
         if not other.indices and not other.superseded and custody is None:
-            del group.subgroups[part]
-            group.past[part] = Past(site=other.site, batches=other.batches)
+            remember(group, other)

@@ -234,6 +234,8 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
             staging = min(told.staging, subgroup.open_jobs() - running - held)
             stands = (told.level, told.priority) if told.level in Level.__members__ else stands
         queued = subgroup.open_jobs() - staging - running - held
+        if stocktaking.keeps_back(group):
+            staging, queued, held = 0, 0, held + staging + queued
     peer = core.view.peers.get(subgroup.site)
     return views.SiteShare(
         site=subgroup.site,

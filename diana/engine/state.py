@@ -95,6 +95,8 @@ class Past(msgspec.Struct, kw_only=True):
 
     site: SiteId
     batches: IndexSet = IndexSet()
+    disowned: IndexSet = IndexSet()
+    """As of the placement."""
 
 
 class Disowned(msgspec.Struct, frozen=True):

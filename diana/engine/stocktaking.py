@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import execution, handover, leases, recovery
+from diana.engine import execution, handover, leases, recovery, results
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import GoOn
@@ -165,9 +165,11 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
         return
     own = known.indices if known is not None else IndexSet()
-    going = row.open | row.revoked
+    former = known or group.past.get(row.subgroup)
+    going = (row.open | row.revoked) - (former.disowned if former is not None else IndexSet())
     # Tried again since the copy was made: what is known of an earlier attempt counts no more.
     again = going - own - group.open_of(going - own) if going else going
+    cancel = known.cancelling - row.cancelled if known is not None else IndexSet()
     if again:
         core.persist(JobsRetried(group=name, indices=again))
     core.persist(
@@ -190,6 +192,10 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
     if group.spec.on_site_lost == "rerun" and part is not None and part.disowned and part.open_jobs():
         why = f"{sender} has jobs of it that were placed anew since the copy of this site's database was made"
         handover.mark_unreachable(core, group, part, why)
+    if part is not None and group.open_of(part.indices & cancel):
+        # Ordered before this site had heard under which number.
+        _order(core, part, part.cancelling | cancel)
+    results.cancel_unplaced(core, group, cancel)
     core.to_check.add(name)
     core.notify(name)
 
@@ -214,21 +220,30 @@ def lift(core: Context, group: Group) -> None:
     core.notify(group.group)
 
 
+def keeps_back(group: Group) -> bool:
+    """Whether nothing more of it starts at other sites, for their lease is of the database that is gone."""
+    return bool(group.on_hold) and group.spec.on_site_lost == "rerun"
+
+
 def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
     """What is under a lease obeys the database that gave the last order (`renewing.lapsed`). This one cannot know what
     it placed anew at home since the copy was made, so it gives the order once more at the user's word only; and none
     where a later part has some of its jobs."""
     leased = group.spec.on_site_lost == "rerun" and subgroup.site != core.site and subgroup.step is Step.COMMITTED
-    if not leased or not subgroup.open_jobs() or subgroup.disowned:
-        return
+    if leased and subgroup.open_jobs() and not subgroup.disowned:
+        _order(core, subgroup, subgroup.cancelling, origin_db=core.state.db_uuid)
+
+
+def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, origin_db: str = "") -> None:
+    """The standing order under a new number."""
     order = ControlIssued(
         subgroup=subgroup.part,
         epoch=subgroup.epoch,
         control_seq=subgroup.control_seq + 1,
-        cancel=subgroup.cancelling,
-        hold=subgroup.holding,
+        cancel=cancel,
+        hold=subgroup.holding - cancel,
         recall=subgroup.recalled,
-        origin_db=core.state.db_uuid,
+        origin_db=origin_db,
     )
     core.persist(order)
     handover.send_control(core, subgroup)

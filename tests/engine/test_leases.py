@@ -383,3 +383,38 @@ def test_an_order_of_the_older_database_said_again_does_not_bring_the_lease_back
     grid.pass_time(5.0)
     custody = next(iter(beta.engine.core.state.custodies.values()))
     assert custody.held == IndexSet.span(5, 6) and custody.origin_db == "db-alpha"
+
+
+def test_jobs_of_a_restored_origin_that_nothing_starts_under_a_former_lease_are_shown_held() -> None:
+    grid = at_beta()
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.db_uuid = "db-alpha-restored"
+    alpha.restart(restored=True)
+    grid.pass_time(5.0)
+    while beta.running:
+        beta.end()
+        grid.pass_time(5.0)
+    view = group_view(alpha.engine.core, alpha.group("alpha-1"))
+    assert (view.state, view.queued, view.running, view.held) == ("held", 0, 0, 6 - view.done)
+    assert 2 <= view.done < 6 and "diana release alpha-1" in view.note
+
+
+def test_jobs_taken_from_a_lost_site_stay_taken_when_their_origin_is_put_back() -> None:
+    """The order that ends them there stands: else they would come back cancelled, though no user said so."""
+    grid = at_beta()
+    alpha = grid["alpha"]
+    grid.part("beta")
+    grid.part("gamma")
+    grid.pass_time(LEASE_S)
+    lease_ends(grid)
+    grid.pass_time(WAIT_S - LEASE_S + 5.0)
+    assert alpha.group("alpha-1").unplaced == whole(6)
+    alpha.db_uuid = "db-alpha-restored"
+    alpha.restart(restored=True)
+    grid.heal("beta")
+    grid.heal("gamma")
+    grid.pass_time(5.0)
+    alpha.release_jobs("alpha-1")
+    grid.finish()
+    view = group_view(alpha.engine.core, alpha.group("alpha-1"))
+    assert (view.state, view.done) == ("done", 6)

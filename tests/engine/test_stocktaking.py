@@ -14,6 +14,7 @@ from diana.engine.recovery_messages import Holding, Holdings
 from diana.engine.recovery_records import PeerReported
 from diana.engine.state import Step
 from diana.engine.surroundings import Journal
+from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
@@ -123,6 +124,40 @@ def test_an_order_given_since_the_copy_was_made_stands_and_the_next_one_is_obeye
     alpha.cancel("alpha-1", IndexSet.span(18, 20))
     grid.pass_time(5.0)
     assert beta.engine.core.state.custodies[(PART, 1)].cancelled == IndexSet.span(18, 20)
+
+
+@pytest.mark.parametrize("when", [records.TransferCommitted, records.ControlIssued], ids=["offered", "committed"])
+def test_a_cancel_before_a_restored_origin_has_heard_its_peers_is_obeyed(when: type) -> None:
+    """The jobs are not over by it: some may have run."""
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(20, work_s=100.0, sites=("beta",)), 20)
+    alpha.hold("alpha-1", IndexSet.span(18, 20))
+    copy = alpha.stored[: [type(r) for r in alpha.records()].index(when)]
+    put_origin_back(grid, copy)
+    assert isinstance(alpha.cancel("alpha-1"), Ok)
+    assert view(grid).state != "cancelled"
+    beta.end(3)
+    grid.heal("alpha")
+    grid.pass_time(5.0)
+    beta.end(outcome=Outcome.CANCELLED)
+    grid.pass_time(30.0)
+    seen = view(grid)
+    assert (seen.state, seen.done, seen.cancelled) == ("cancelled", 3, 17)
+    assert not beta.engine.core.state.custodies and set(grid.claims().values()) == {1}
+
+
+def test_a_cancel_of_what_nobody_took_ends_it_when_its_site_has_told() -> None:
+    grid, copy = origin_copied(records.TransferCommitted)
+    alpha, beta = put_origin_back(grid, copy), grid["beta"]
+    beta.stored, beta.db_uuid = [], "db-beta-anew"
+    beta.running.clear()
+    beta.boot()
+    beta.lrm_ready()
+    assert isinstance(alpha.cancel("alpha-1"), Ok)
+    grid.heal("alpha")
+    grid.pass_time(30.0)
+    assert (view(grid).state, view(grid).cancelled) == ("cancelled", 4)
 
 
 def test_releasing_a_restored_group_releases_what_was_held_before_as_well() -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,8 @@ class Lan:
             _ip("netns", "add", name)
         _ip("-n", switch, "link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
         _ip("-n", switch, "link", "set", "br0", "up")
+        if hosts > 30:
+            _room_for_neighbours(hosts)
         for k in range(1, hosts + 1):
             _ip("-n", switch, "link", "add", f"v{k}", "type", "veth", "peer", "name", "eth0", "netns", self.host(k))
             _ip("-n", switch, "link", "set", f"v{k}", "master", "br0", "up")
@@ -77,6 +80,13 @@ class Lan:
     def close(self) -> None:
         for name in self._names:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def _room_for_neighbours(hosts: int) -> None:
+    """All hosts of this machine share one table of neighbours; where it is full, addresses cannot be reached."""
+    for key, share in (("gc_thresh1", 2), ("gc_thresh2", 4), ("gc_thresh3", 8)):
+        limit = Path("/proc/sys/net/ipv4/neigh/default", key)
+        limit.write_text(str(max(int(limit.read_text()), share * hosts * hosts)))
 
 
 def _ip(*words: str) -> None:
