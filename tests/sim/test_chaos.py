@@ -51,7 +51,7 @@ def test_no_job_is_lost_or_doubled_under_loss_duplication_delay_cuts_and_crashes
     seeds = range(first, first + 50)
     seen = check(CHAOS, seeds)
     frequent = ("loss", "duplicate", "delay", "crash", "cut", "clog", "spawner_crash", "machine_crash", "stage_error")
-    rare = ("partition", "disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss")
+    rare = ("partition", "disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss", *DATABASES)
     for kind, least in (*((kind, 5) for kind in frequent), *((kind, 1) for kind in rare)):
         assert seen[kind] >= least, f"{kind} struck {seen[kind]} times in seeds {seeds}: these seeds prove little"
     assert seen["gone"] + seen["unreachable"] < 0.1 * seen["done"]
