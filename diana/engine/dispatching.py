@@ -69,8 +69,8 @@ def _is_bound(core: Context, custody: Custody) -> bool:
 def dispatch(core: Context) -> None:
     """Give the machines what they have room for, best first.
 
-    Jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
-    Wider ones are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
+    Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
+    Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
     machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
     """
     recount(core)
@@ -85,11 +85,12 @@ def dispatch(core: Context) -> None:
 def _fill(core: Context) -> None:
     settings, workers = core.state.settings, core.workers
     kept: _Kept | None = None
-    looks = LOOK_PAST
+    looks, in_order = LOOK_PAST, True
     running = load.running_of(core) if settings.user_max_running else {}
     for entry, jobs in core.queues.order(core.now):
         custody = core.state.custodies[entry.key]
-        want = Want(entry.processors, custody.spec.resources.memory_bytes)
+        quick = settings.claims_ahead(entry.run_s)
+        want = Want(entry.processors, custody.spec.resources.memory_bytes, entry.processors == 1 and quick and in_order)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
@@ -100,6 +101,11 @@ def _fill(core: Context) -> None:
             running[entry.user] = running.get(entry.user, 0) + starting
         if kept is None and jobs > starting and want.processors > 1 and entry.key not in core.merges:
             kept = _keep(core, want)
+        if not quick and jobs > starting:
+            # What is next takes the next free slot: nothing behind it is claimed ahead of that.
+            in_order = False
+            if not workers.free_slots():
+                return
         looks -= kept is not None
         beside = kept.worker.name if kept is not None else ""
         if looks == 0 or not (workers.hungry(beside) or (kept is not None and kept.free() > 0)):

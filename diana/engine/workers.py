@@ -48,6 +48,8 @@ class Want(NamedTuple):
 
     processors: int
     memory_bytes: int
+    ahead: bool = False
+    """It may wait there for a slot."""
 
 
 class Workers:
@@ -195,7 +197,7 @@ class Workers:
         self, want: Want, jobs: int, spared: str = "", behind: int = 0, caps: Mapping[str, int] = NO_CAPS
     ) -> dict[str, int]:
         """Machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors are free,
-        then, for jobs of one processor, to where most may wait; of equals the first by name. `spared` gets none, who is
+        then, if they may wait there, to where most may; of equals the first by name. `spared` gets none, who is
         among `caps` no more than it says there.
 
         With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
@@ -210,7 +212,7 @@ class Workers:
             if key is None:
                 break
             free, room, name = -key[0], -key[1], key[2]
-            fits = _fits(free, room, want.processors)
+            fits = _fits(free, room, want)
             if not fits:
                 aside.append(key)
                 break
@@ -226,13 +228,13 @@ class Workers:
             following = self._peek()
             if following is None or plenty:
                 # What is free there and what may wait, at once.
-                some = min(jobs, room if want.processors == 1 else fits)
+                some = min(jobs, room if want.ahead else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
                 self._workers[name].key = None
                 continue
             # Down to where the next is as free as this one is now: more at once, the same result as one by one.
-            ahead = _fits(-following[0], -following[1], want.processors)
+            ahead = _fits(-following[0], -following[1], want)
             some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
             given[name] = given.get(name, 0) + some
             jobs -= some
@@ -314,8 +316,6 @@ class Workers:
         return lane.slots, max(0, free), room if worker.filling else 0
 
 
-def _fits(free: int, room: int, processors: int) -> int:
-    """Jobs of one processor are also given ahead of free slots, wider ones when they fit."""
-    if processors > 1:
-        return free // processors
-    return free if free > 0 else room
+def _fits(free: int, room: int, want: Want) -> int:
+    """How many of them are given at once."""
+    return room if want.ahead and free <= 0 else max(0, free) // want.processors

@@ -12,6 +12,9 @@ COST_WEIGHTS = (
 )  # fmt: skip
 """Terms that can be weighed: the turnaround model's five, then the paper's W5, W6, W7 and three costs (SPEC D1)."""
 
+QUICK_S = 5.0
+"""What runs longer loses nothing by being claimed when its slot is free, and can be moved until then."""
+
 MOST_BYTES_PER_S = 1e13
 """No link is faster; more is no limit."""
 
@@ -24,7 +27,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     speed: float = 1.0
     """How much faster than the reference a job runs here."""
     claim_ahead: int = 0
-    """Jobs given to the LRM beyond the free slots; 0: twice the slots. What is claimed counts as started."""
+    """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`. What is claimed
+    counts as started."""
     accept_remote: bool = True
     max_queued_jobs: int = 50_000_000
     """Jobs this site holds for others and itself before it refuses more."""
@@ -188,3 +192,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def ahead_of(self, slots: int) -> int:
         """How many processors' worth of jobs a machine of so many slots may claim ahead of them."""
         return self.claim_ahead or 2 * slots
+
+    def claims_ahead(self, run_s: float) -> bool:
+        """Whether jobs that take so long are given to a machine whose slots are all taken."""
+        return self.claim_ahead > 0 or run_s <= QUICK_S

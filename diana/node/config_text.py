@@ -49,7 +49,7 @@ _STAGING = {
 _SETTINGS = {
     "slots": "Processors jobs may hold here at once; 0: this site only submits.",
     "speed": "How much faster than the reference a job runs here.",
-    "claim_ahead": "Jobs given to the machines beyond the free slots; 0: twice the slots.",
+    "claim_ahead": "Jobs given to the machines beyond the free slots; 0: twice the slots, of jobs of at most 5 s.",
     "accept_remote": "Take work of other sites.",
     "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
     "max_queued_jobs": "Jobs held here before more are refused.",

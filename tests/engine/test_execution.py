@@ -30,7 +30,7 @@ def view(site: Site, group: str = "alpha-1") -> GroupView:
 def single(jobs: int, slots: int = 2, **more: object) -> Site:
     grid = Grid(alpha=slots)
     site = grid["alpha"]
-    site.submit(spec(jobs, work_s=10.0, **more), jobs)  # type: ignore[arg-type]
+    site.submit(spec(jobs, **{"work_s": 10.0, **more}), jobs)  # type: ignore[arg-type]
     return site
 
 
@@ -38,15 +38,24 @@ def single(jobs: int, slots: int = 2, **more: object) -> Site:
 
 
 def test_the_lrm_gets_what_it_may_claim_ahead_and_no_more() -> None:
-    site = single(100, slots=2)
+    site = single(100, slots=2, work_s=1.0)
     assert len(site.running) == Settings(slots=2).feed() == 6
     site.end(4)
     assert len(site.running) == 6
     assert site.engine.core.workers.load() == 6
 
 
+def test_long_jobs_are_given_when_a_slot_is_free_and_no_quick_one_is_claimed_before_them() -> None:
+    """What waits may still move, and the order of the queue stands."""
+    site = single(100, slots=2, work_s=60.0)
+    site.submit(spec(10, work_s=1.0), 10, request=2)
+    assert len(site.running) == 2
+    site.handle(ev.SettingsLoaded(Settings(slots=2, claim_ahead=3)))
+    assert len(site.running) == 5
+
+
 def test_without_an_lrm_nothing_starts_and_its_loss_concludes_nothing() -> None:
-    site = single(100)
+    site = single(100, work_s=1.0)
     running = len(site.running)
     site.handle(ev.LrmLost())
     site.grid.pass_time(10.0)
@@ -72,7 +81,7 @@ def test_a_start_of_an_old_session_does_not_count() -> None:
 
 
 def test_what_was_claimed_stays_and_what_was_not_is_void() -> None:
-    site = single(6)
+    site = single(6, work_s=1.0)
     lost = [run for run in site.running if run.index in (1, 4)]
     for run in lost:
         del site.running[run]

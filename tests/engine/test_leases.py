@@ -79,7 +79,7 @@ def test_nothing_starts_before_the_first_lease_is_granted() -> None:
     assert not grid["beta"].started
     grid.fate = None
     grid.pass_time(20.0)
-    assert len(grid["beta"].running) == 4
+    assert len(grid["beta"].running) == 2
 
 
 def test_a_start_names_the_lease_and_its_end_was_told_before_it() -> None:

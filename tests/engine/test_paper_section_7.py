@@ -182,7 +182,7 @@ def test_a_setting_out_of_range_is_refused_with_the_range(values: dict[str, obje
 @pytest.mark.parametrize("field", ["quotas", "priority_mode", "job_threshold", "time_threshold_s"])
 def test_new_settings_re_prioritise_what_waits(field: str) -> None:
     """What SIGHUP loads counts from that moment, for what is queued already."""
-    calm: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0}
+    calm: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0, "claim_ahead": 2}
     grid = Grid(calm, alpha=1)
     alpha = grid["alpha"]
     alpha.submit(spec(3, work_s=1e4), 3)
