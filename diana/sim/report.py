@@ -9,6 +9,7 @@
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
     coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
+    compare    policies compared: loads [{load, policies {name: {runs, figures, differences}}}], runs [...], and how
     digest     digest
 
 Several seeds: the numbers of `faults` and `coverage` are sums, the digest covers all, `standby` is over all; the other

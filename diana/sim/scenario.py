@@ -16,6 +16,10 @@ from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
 from diana.sim import chains, demand_spec
+from diana.sim.compare_spec import CompareSpec as CompareSpec
+from diana.sim.compare_spec import PolicySpec as PolicySpec
+from diana.sim.compare_spec import SettingsTable as SettingsTable
+from diana.sim.compare_spec import check_compare
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -30,6 +34,7 @@ from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
 from diana.sim.topology import Topology
 from diana.sim.topology_import import imported
+from diana.sim.variants import check_variants
 
 REPORT_KEYS = (
     "groups",
@@ -44,10 +49,8 @@ REPORT_KEYS = (
     "migration",
     "standby",
     "digest",
+    "compare",
 )
-
-SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
-"""Keys of diana/model/settings.py."""
 
 
 class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,6 +212,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
+    policies: tuple[PolicySpec, ...] = ()
+    compare: CompareSpec | None = None
     report: tuple[str, ...] = ("groups", "sites", "faults")
     fsync_s: float = 0.0
     """How long a commit takes; events that arrive meanwhile share the next one."""
@@ -241,9 +246,11 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
     try:
         for key in keys:
             _known(key, REPORT_KEYS, "report")
+        scenario = msgspec.structs.replace(scenario, report=keys or scenario.report)
+        check_compare(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
-    return msgspec.structs.replace(scenario, report=keys) if keys else scenario
+    return scenario
 
 
 def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario:
@@ -316,6 +323,8 @@ def _check(scenario: Scenario) -> None:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
     chains.check(scenario)
+    check_compare(scenario)
+    check_variants(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
     if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):
