@@ -15,13 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from diana.sim.intervals import Interval
 
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{place:02x}" for place in range(8))
 """Stand for what the page calls --ink, --muted, --grid, --paper and --s0 to --s7."""
-DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)))
+DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
+"""Courses that lie upon each other show through."""
 _NAMES = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {one: f"s{k}" for k, one in enumerate(SERIES)}
 _HEAT = (0.16, 0.47, 0.84)
 """Blue that is seen on white and on black; how much of it is how busy."""
@@ -61,7 +63,7 @@ class Line(NamedTuple):
 
 
 def dashes(series: int) -> Any:
-    return DASHES[series // len(SERIES) % len(DASHES)]
+    return DASHES[(series + series // len(SERIES)) % len(DASHES)]
 
 
 def colour(series: int) -> str:
@@ -95,12 +97,8 @@ def _inline(text: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
-    text = re.sub("#0[1-5]0[01]0[0-9a-f]", lambda found: _variable(found.group()), text)
+    text = re.sub("|".join(_NAMES), lambda found: f"var(--{_NAMES[found.group()]})", text)
     return text.replace("'DejaVu Sans'", "system-ui, sans-serif").replace("<svg ", '<svg role="img" ', 1)
-
-
-def _variable(found: str) -> str:
-    return f"var(--{_NAMES[found]})" if found in _NAMES else found
 
 
 # --- comparisons -----------------------------------------------------------------------------------------
@@ -136,17 +134,22 @@ def sweep(title: str, loads: Sequence[float], rows: Sequence[Sequence[Interval |
     return sheet.svg
 
 
-def forest(title: str, names: Sequence[str], rows: Sequence[Interval | None], zero: bool = True, first: int = 0) -> str:
-    """Means and intervals one below the other; `zero`: a line where nothing differs. `first`: series of the first."""
+def forest(
+    title: str,
+    names: Sequence[str],
+    rows: Sequence[Interval | None],
+    zero: bool = True,
+    series: Sequence[int] | None = None,
+) -> str:
+    """Means and intervals one below the other; `zero`: a line where nothing differs. `series`: if not 0, 1, ..."""
     with _sheet(4.6, 0.75 + 0.24 * max(2, len(names)), f"forest {title}") as sheet:
         axes = sheet.figure.add_subplot()
         for place, one in enumerate(rows):
             if one is None:
                 continue
             margin = 0.0 if one.high is None else one.high - one.mean
-            axes.errorbar(
-                [one.mean], [place], xerr=[margin], color=colour(first + place), marker="o", markersize=4.5, capsize=2.5
-            )
+            which = colour(series[place] if series else place)
+            axes.errorbar([one.mean], [place], xerr=[margin], color=which, marker="o", markersize=4.5, capsize=2.5)
         axes.set_yticks(range(len(names)), [_short(name) for name in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
@@ -171,6 +174,12 @@ def distribution(title: str, unit: str, lines: Sequence[Line], from_zero: bool) 
             axes.set_xlim(left=0.0)
         else:
             axes.set_xscale("log")
+            largest = max((line.xs[-1] for line in lines), default=1.0)
+            smallest = min((line.xs[0] for line in lines), default=1.0)
+            # Over few decades their ends alone would leave the axis without numbers.
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if largest < 300 * smallest else (1.0,)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylim(0.0, 1.01)
         axes.set_title(title)
         axes.set_xlabel(unit)

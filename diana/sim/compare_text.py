@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from diana.sim.compare import Comparison, LoadTable, PolicyTable
@@ -22,8 +22,10 @@ class Heading(NamedTuple):
     factor: float = 1.0
     """From the figure's unit to that shown."""
 
-    def plain(self, value: float) -> str:
-        return written(value * self.factor)
+    @property
+    def bare(self) -> str:
+        """Without its unit."""
+        return self.title.removesuffix(", s").removesuffix(", GB").removesuffix(", %")
 
     def scaled(self, one: Interval | None) -> Interval | None:
         return None if one is None else one.times(self.factor)
@@ -94,14 +96,19 @@ def _figures(table: LoadTable) -> Iterator[list[str]]:
 
 def cell(its: PolicyTable, key: str) -> str:
     one = its.figures.get(key)
-    return "-" if one is None else with_margin(one, HEADINGS[key].plain)
+    return "-" if one is None else with_margin(one.times(HEADINGS[key].factor))
 
 
-def with_margin(one: Interval, write: Callable[[float], str]) -> str:
+def with_margin(one: Interval) -> str:
     """`mean ± half the interval`; of one value the value."""
-    if one.low is None or one.high is None:
-        return write(one.mean)
-    return f"{write(one.mean)} ±{write((one.high - one.low) / 2)}"
+    if one.high is None:
+        return written(one.mean)
+    half = one.high - one.mean
+    return f"{written(one.mean)} ±{margin(half)}" if half else written(one.mean)
+
+
+def margin(half: float) -> str:
+    return f"{half:.2g}" if abs(half) < 99.5 else f"{half:,.0f}"
 
 
 def _differences(table: LoadTable, compared: list[str]) -> Iterator[list[str]]:
@@ -115,8 +122,8 @@ def relative(share: Interval | None) -> str:
     """`+12.3 % ±1.0 *`; `-` where there is none."""
     if share is None:
         return "-"
-    margin = "" if share.low is None or share.high is None else f" ±{50 * (share.high - share.low):.1f}"
-    return f"{100 * share.mean:+.1f} %{margin}{' *' if share.zero_lies_outside() else ''}"
+    half = "" if share.high is None else f" ±{100 * (share.high - share.mean):.1f}"
+    return f"{100 * share.mean:+.1f} %{half}{' *' if share.zero_lies_outside() else ''}"
 
 
 def _aligned(rows: Iterator[list[str]]) -> Iterator[str]:

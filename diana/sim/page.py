@@ -106,13 +106,11 @@ def _load(one: LoadTable, found: Comparison, names: Sequence[str]) -> Iterator[s
         shares = [one.policies[name].differences[key].relative for name in others]
         if any(share is not None for share in shares):
             scaled = [None if share is None else share.times(100.0) for share in shares]
-            title = f"{HEADINGS[key].title.partition(',')[0]}, % of {found.baseline}"
-            drawn.append(
-                charts.forest(f"{title}, load {one.load:g}" if len(found.loads) > 1 else title, others, scaled)
-            )
+            series = [names.index(name) for name in others]
+            drawn.append(charts.forest(f"{HEADINGS[key].bare}, %", others, scaled, series=series))
     yield plots(drawn)
     cells = [[name, *(relative(one.policies[name].differences[key].relative) for key in COMPARED)] for name in others]
-    yield table(["", *(HEADINGS[key].title.partition(",")[0] for key in COMPARED)], cells)
+    yield table(["", *(HEADINGS[key].bare for key in COMPARED)], cells)
 
 
 # --- what is drawn of the first seed ---------------------------------------------------------------------
@@ -182,7 +180,7 @@ def _flows(one: Drawing, names: Sequence[str]) -> Iterator[str]:
             continue
         most = sorted(sorted(range(len(totals)), key=lambda place: (-totals[place], place))[:FLOW_SITES])
         picked = [[rows[place] for place in most] for rows in (out, into)]
-        yield legend(["came from other sites", "went to other sites"])
+        yield legend(["came from other sites", "went to other sites"], dashed=False)
         yield plots([charts.flows(title, [names[place] for place in most], one.times_s, *picked)], wide=True)
         rows = [[names[place], f"{sum(out[place]):,}", f"{sum(into[place]):,}"] for place in most]
         yield details("Numbers", table(["site", "went", "came"], rows))
@@ -205,7 +203,7 @@ def _gantt(one: Drawing) -> Iterator[str]:
         bands.append(Band(one.sites[place].name, lanes, bars))
     if not bands:
         return
-    yield legend([one.users[user] for user in users], others=len(jobs) > len(users))
+    yield legend([one.users[user] for user in users], others=len(jobs) > len(users), dashed=False)
     title = "Who ran where and when" + ("" if one.all_bars else ": the first jobs of the busiest sites")
     yield plots([charts.gantt(title, bands, one.bars_until_s)], wide=True)
     rows = [[one.users[user], f"{jobs[user]:,}"] for user in sorted(jobs, key=lambda user: (-jobs[user], user))[:50]]

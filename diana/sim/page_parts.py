@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
-from diana.sim.charts import DASHES, SERIES
+from diana.sim.charts import SERIES, dashes
 
 _LIGHT = ("#0b62c4", "#c2410c", "#15803d", "#9d2bb5", "#a16207", "#0e7490", "#be123c", "#5b5bd6")
 _DARK = ("#6cb0ff", "#ff9a62", "#5fd38a", "#e08cf5", "#e5bd4d", "#4fcfe3", "#ff8ba0", "#a9a9ff")
@@ -76,16 +77,17 @@ def plots(drawn: Sequence[str], wide: bool = False) -> str:
     return f'<div class="{kind}">\n' + "\n".join(f"<figure>{one}</figure>" for one in drawn) + "\n</div>"
 
 
-def legend(names: Sequence[str], others: bool = False) -> str:
-    """Of series 0, 1, ...; `others`: what has no colour of its own."""
-    rows = [_swatch(f"s{place % len(SERIES)}", place // len(SERIES), name) for place, name in enumerate(names)]
+def legend(names: Sequence[str], others: bool = False, dashed: bool = True) -> str:
+    """Of series 0, 1, ...; `others`: what has no colour of its own; not `dashed`: of areas."""
+    rows = [
+        _swatch(f"s{place % len(SERIES)}", dashes(place) if dashed else "", name) for place, name in enumerate(names)
+    ]
     if others:
-        rows.append(_swatch("muted", 0, "others"))
+        rows.append(_swatch("muted", "", "others"))
     return "<ul class=legend>" + "".join(rows) + "</ul>"
 
 
-def _swatch(colour: str, dashes: int, name: str) -> str:
-    broken = DASHES[dashes % len(DASHES)]
+def _swatch(colour: str, broken: Any, name: str) -> str:
     pattern = "" if isinstance(broken, str) else f' stroke-dasharray="{" ".join(f"{2.5 * x:g}" for x in broken[1])}"'
     line = f'<line x1="0" y1="5" x2="30" y2="5" stroke="var(--{colour})" stroke-width="5"{pattern}/>'
     return f'<li><svg viewBox="0 0 30 10" aria-hidden="true">{line}</svg>{escape(name)}</li>'
