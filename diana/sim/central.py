@@ -2,7 +2,7 @@
 time and every free processor, and nothing took time but jobs and data. They exist in the simulator only.
 
 - min-min, sufferage (`mapping.py`): a submission is mapped when it comes, on top of what was mapped before; since run
-  times are known nothing new is known until the next one. When as many jobs came as an eighth of those that have not
+  times are known nothing new is known until the next one. When as many jobs came as a quarter of those that have not
   begun, all of these are mapped anew ("fixed count strategy"), but for those that data were sent for.
 - first-start: a copy of each job waits at every site, first come first served; the first to start wins and the others
   are withdrawn, as in a federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits
@@ -29,8 +29,8 @@ from diana.sim.outcome import Outcome
 from diana.sim.scenario import Scenario
 
 Policy = Literal["min-min", "sufferage", "first-start"]
-REMAPPED = 8
-"""All that waits is mapped anew when an eighth as many jobs came."""
+REMAPPED = 4
+"""All that waits is mapped anew when a quarter as many jobs came."""
 
 
 def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:

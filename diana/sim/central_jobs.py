@@ -208,6 +208,7 @@ class _Kinds:
         self._links: dict[str, tuple[Floats, Floats]] = {}
         self._by_name: dict[str, int] = {}
         self._by_key: dict[object, int] = {}
+        self._fits: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._read: dict[str, int] = {}
         """Readers of each ref, up to two."""
         for submission in submissions:
@@ -215,8 +216,11 @@ class _Kinds:
                 self._read[ref] = min(2, self._read.get(ref, 0) + min(2, len(readers)))
 
     def fits(self, submission: Submission) -> bool:
-        wide = self.machines.slots >= submission.spec.resources.processors
-        return bool((wide & self._may(submission.spec.sites)).any())
+        key = (submission.spec.resources.processors, submission.spec.sites)
+        found = self._fits.get(key)
+        if found is None:
+            found = self._fits[key] = bool(((self.machines.slots >= key[0]) & self._may(key[1])).any())
+        return found
 
     def of(self, submission: Submission) -> list[int]:
         """The kind of each job."""

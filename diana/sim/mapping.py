@@ -19,7 +19,7 @@ import numpy as np
 
 from diana.sim.central_jobs import Floats, Items, Kind, Machines
 
-SAMPLED = 16
+SAMPLED = 8
 """Of the waiting jobs of one kind, the shortest, the longest and as many between are asked how they would suffer."""
 
 
@@ -86,13 +86,24 @@ class Free:
 class _Waiting:
     """The jobs of one kind that are to be mapped."""
 
-    def __init__(self, kind: Kind, jobs: list[int]) -> None:
+    def __init__(self, kind: Kind, jobs: list[int], ready_s: Floats | None) -> None:
         self.kind, self.jobs = kind, jobs
-        """In the order in which they are mapped, where the policy has one."""
+        """Of the latter any may be next; in an order the policy makes use of."""
+        self.ready_s = ready_s
         self.round = 0
         """Of what is known of it; older entries are void."""
-        self.machines: frozenset[int] = frozenset()
-        """Whose changes change what is known of it."""
+        self.watches: tuple[int, ...] = ()
+        """Machines whose changes change what is known of it."""
+
+
+class _Next(NamedTuple):
+    """Of one kind; the least goes next."""
+
+    key: float
+    job: int
+    place: int
+    """Among the kind's jobs."""
+    machine: int
 
 
 class Mapper:
@@ -107,108 +118,115 @@ class Mapper:
 
     def min_min(self, jobs: Sequence[int], now_s: float) -> list[Mapped]:
         """The job that would end first goes first, where it ends first. Ties: the first machine, the first job."""
-        waiting = self._by_kind(jobs, lambda kind: lambda job: (self._work_s[job], job))
+        waiting = self._by_kind(jobs, now_s)
         for one in waiting:
-            one.jobs.reverse()
+            one.jobs.sort(key=lambda job: (-self._work_s[job], -job))
         return self._run(waiting, now_s, self._ends_first)
 
     def sufferage(self, jobs: Sequence[int], now_s: float) -> list[Mapped]:
         """The job goes first that loses most if it does not get its best site. Ties: the first job."""
-        waiting = self._by_kind(
-            jobs, lambda kind: (lambda job: (0.0, job)) if kind.uniform else (lambda job: (self._work_s[job], job))
-        )
+        waiting = self._by_kind(jobs, now_s)
+        for one in waiting:
+            # Where all sites are as fast all jobs of a kind suffer alike.
+            one.jobs.sort(
+                key=None if one.kind.uniform else lambda job: (self._work_s[job], job), reverse=one.kind.uniform
+            )
         return self._run(waiting, now_s, self._suffers_most)
 
-    def _by_kind(
-        self, jobs: Sequence[int], order: Callable[[Kind], Callable[[int], tuple[float, int]]]
-    ) -> list[_Waiting]:
+    def _by_kind(self, jobs: Sequence[int], now_s: float) -> list[_Waiting]:
         by: dict[int, list[int]] = {}
         for job in jobs:
             by.setdefault(self._kind[job], []).append(job)
-        return [_Waiting(self._kinds[k], sorted(some, key=order(self._kinds[k]))) for k, some in sorted(by.items())]
+        kinds = ((self._kinds[k], some) for k, some in sorted(by.items()))
+        return [_Waiting(kind, some, self._items.ready_s(kind, now_s)) for kind, some in kinds]
 
-    def _run(
-        self,
-        waiting: list[_Waiting],
-        now_s: float,
-        look: Callable[[_Waiting, float], tuple[float, int, int, int]],
-    ) -> list[Mapped]:
-        """`look`: (key, job, its place among the kind's, machine); the least key goes next."""
+    def _run(self, waiting: list[_Waiting], now_s: float, look: Callable[[_Waiting, float], _Next]) -> list[Mapped]:
+        """What is known of a kind is worked out anew when a machine it watches has changed, or where its data are; or
+        when it would be next and its machine has changed: others can only have become worse."""
         reads: dict[int, list[int]] = {}
         for number, one in enumerate(waiting):
             for item in one.kind.items:
                 reads.setdefault(item, []).append(number)
         watch: dict[int, set[int]] = {}
-        heap: list[tuple[float, int, int, int, int, int]] = []
+        heap: list[tuple[_Next, int, int, int]] = []
+        changes: dict[int, int] = {}
 
         def fresh(number: int) -> None:
             one = waiting[number]
             one.round += 1
             if one.jobs:
-                key, job, place, machine = look(one, now_s)
-                heappush(heap, (key, job, number, one.round, place, machine))
-                for its in one.machines:
+                its_next = look(one, now_s)
+                heappush(heap, (its_next, number, one.round, changes.get(its_next.machine, 0)))
+                for its in one.watches:
                     watch.setdefault(its, set()).add(number)
 
         for number in range(len(waiting)):
             fresh(number)
         out = []
         while heap:
-            _, job, number, round_, place, machine = heappop(heap)
+            (_, job, place, machine), number, round_, seen = heappop(heap)
             one = waiting[number]
             if round_ != one.round:
                 continue
+            if seen != changes.get(machine, 0):
+                fresh(number)
+                continue
+            changes[machine] = seen + 1
             one.jobs.pop(place)
-            mapped, came = self._map(one.kind, job, machine, now_s)
+            mapped, came = self._map(one, job, machine, now_s)
             out.append(mapped)
             stale = {number, *watch.pop(machine, ())}
             for item in came:
                 stale.update(reads[item])
+                for other in reads[item]:
+                    waiting[other].ready_s = self._items.ready_s(waiting[other].kind, now_s)
             for other in sorted(stale):
-                if other == number or waiting[other].jobs:
-                    fresh(other)
+                fresh(other)
         return out
 
-    def _map(self, kind: Kind, job: int, machine: int, now_s: float) -> tuple[Mapped, list[int]]:
-        ready = self._items.ready_s(kind, now_s)
-        ready_s = now_s if ready is None else max(now_s, float(ready[machine]))
+    def _map(self, one: _Waiting, job: int, machine: int, now_s: float) -> tuple[Mapped, list[int]]:
+        kind = one.kind
+        ready_s = now_s if one.ready_s is None else max(now_s, float(one.ready_s[machine]))
         moved, came = self._items.send_for(kind, machine, now_s)
         self.bytes_moved += moved
         run_s = self._work_s[job] * float(kind.pace[machine])
         start_s, end_s = self.free.take(machine, kind.processors, ready_s, run_s)
         return Mapped(job, machine, now_s, ready_s, start_s, end_s, moved > 0), came
 
-    def _starts(self, kind: Kind, now_s: float) -> Floats:
-        starts = np.maximum(self.free.first_s(kind.processors), now_s)
-        ready = self._items.ready_s(kind, now_s)
-        return starts if ready is None else np.maximum(starts, ready)
+    def _starts(self, one: _Waiting, now_s: float) -> Floats:
+        first = self.free.first_s(one.kind.processors)
+        starts: Floats = np.maximum(first, now_s)
+        return starts if one.ready_s is None else np.maximum(starts, one.ready_s, out=starts)
 
-    def _ends_first(self, one: _Waiting, now_s: float) -> tuple[float, int, int, int]:
+    def _ends_first(self, one: _Waiting, now_s: float) -> _Next:
         job = one.jobs[-1]
-        ends = self._starts(one.kind, now_s) + self._work_s[job] * one.kind.pace
+        ends = self._starts(one, now_s)
+        ends += self._work_s[job] * one.kind.pace
         machine = int(ends.argmin())
-        one.machines = frozenset((machine,))
-        return float(ends[machine]), job, len(one.jobs) - 1, machine
+        return _Next(float(ends[machine]), job, len(one.jobs) - 1, machine)
 
-    def _suffers_most(self, one: _Waiting, now_s: float) -> tuple[float, int, int, int]:
-        kind, count = one.kind, len(one.jobs)
-        if kind.uniform or count == 1:
-            places = np.zeros(1, np.int64)
-        else:
-            places = np.unique(np.linspace(0, count - 1, min(count, SAMPLED)).astype(np.int64))
-        work = np.array([self._work_s[one.jobs[place]] for place in places.tolist()])
-        with np.errstate(invalid="ignore"):
-            ends = self._starts(kind, now_s) + work[:, None] * kind.pace
-        rows = np.arange(len(places))
-        best = ends.argmin(axis=1)
-        first = ends[rows, best]
-        if self._one_per_site:
-            ends[rows, best] = inf
-        else:
-            ends[self._site == self._site[best][:, None]] = inf
-        second = ends.argmin(axis=1)
-        suffers = ends[rows, second] - first
-        one.machines = frozenset((*best.tolist(), *second.tolist()))
-        jobs = [one.jobs[place] for place in places.tolist()]
-        at = min(range(len(jobs)), key=lambda k: (-suffers[k], jobs[k]))
-        return -float(suffers[at]), jobs[at], int(places[at]), int(best[at])
+    def _suffers_most(self, one: _Waiting, now_s: float) -> _Next:
+        starts, watches, found = self._starts(one, now_s), set[int](), list[_Next]()
+        for place in _places(len(one.jobs), one.kind.uniform):
+            job = one.jobs[place]
+            ends = starts + self._work_s[job] * one.kind.pace
+            best = int(ends.argmin())
+            first = float(ends[best])
+            if self._one_per_site:
+                ends[best] = inf
+            else:
+                ends[self._site == self._site[best]] = inf
+            second = int(ends.argmin())
+            watches |= {best, second}
+            found.append(_Next(first - float(ends[second]), job, place, best))
+        one.watches = tuple(watches)
+        return min(found)
+
+
+def _places(count: int, alike: bool) -> Sequence[int]:
+    """Of the jobs that are asked: the oldest, which is the last, or `SAMPLED` of all run times."""
+    if alike:
+        return (count - 1,)
+    if count <= SAMPLED:
+        return range(count)
+    return [place * (count - 1) // (SAMPLED - 1) for place in range(SAMPLED)]
