@@ -15,7 +15,7 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains, demand_spec
+from diana.sim import chains, demand_spec, traced
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -30,6 +30,8 @@ from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
 from diana.sim.topology import Topology
 from diana.sim.topology_import import imported
+from diana.sim.trace_spec import TraceSpec as TraceSpec
+from diana.sim.trace_spec import check_trace, placed
 
 REPORT_KEYS = (
     "groups",
@@ -43,6 +45,7 @@ REPORT_KEYS = (
     "coverage",
     "migration",
     "standby",
+    "traces",
     "digest",
 )
 
@@ -107,9 +110,9 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bulk group."""
 
     name: str
-    site: str
+    site: str = ""
     """Where it is submitted."""
-    jobs: int
+    jobs: int = 0
     user: str = ""
     """Empty: the first user."""
     work_s: float = 1.0
@@ -154,6 +157,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every_s: float = 0.0
     generate: GenerateSpec | None = None
     """They are drawn from a model."""
+    trace: TraceSpec | None = None
+    """They are the jobs of a log."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -258,11 +263,14 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder))
+        scenario = placed(demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder)), folder)
         _check(scenario)
         Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:
         raise UsageError(f"{where}: {e}") from None
+    for work in scenario.workload:
+        if work.trace is not None:
+            traced.taken(work, work.trace, scenario, 0)
     return scenario
 
 
@@ -315,6 +323,7 @@ def _check(scenario: Scenario) -> None:
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
+        check_trace(work, scenario, names)
     chains.check(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
@@ -328,7 +337,7 @@ def _check(scenario: Scenario) -> None:
 
 def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
     """The second group of an entry and the later ones have names of their own."""
-    repeats = {work.name: work.repeat for work in workload}
+    repeats = {work.name: work.repeat if work.trace is None else 10**12 for work in workload}
     for work in workload:
         name, _, number = work.name.rpartition("-")
         if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
@@ -345,7 +354,8 @@ def _check_machines(site: SiteSpec) -> None:
 
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     at = f"workload {work.name}"
-    for site in (work.site, *work.sites, *work.forced, *(move.to for move in work.moves)):
+    home = (work.site,) if work.site or work.trace is None else ()
+    for site in (*home, *work.sites, *work.forced, *(move.to for move in work.moves)):
         _known(site, names, f"{at}: site")
     _check_forced(work, at)
     if work.user:
@@ -357,7 +367,7 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
     if work.file_per_job and files < work.jobs:
         raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
     for key, value, low, high in (
-        ("jobs", work.jobs, 1, 10**12),
+        ("jobs", work.jobs, 1 if work.trace is None else 0, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
         ("true_work_s", work.true_work_s, 0, 1e9),
         ("spread", work.spread, 0, 1),
