@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,8 @@ from diana.sim.link_spec import check_links
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
+from diana.sim.sites_import import SitesFromSpec as SitesFromSpec
+from diana.sim.sites_import import with_sites
 from diana.sim.topology import Topology
 from diana.sim.topology_import import imported
 from diana.sim.trace_spec import TraceSpec as TraceSpec
@@ -191,7 +193,9 @@ class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    sites: tuple[SiteSpec, ...]
+    sites: tuple[SiteSpec, ...] = ()
+    sites_from: SitesFromSpec | None = None
+    """More of them, from a CSV file."""
     name: str = ""
     about: str = ""
     settings: SettingsTable = {}
@@ -205,6 +209,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rtt_from: str = ""
     """A CSV file of round-trip times between places: the latencies of all pairs of sites that no link of their own
     has."""
+    rtt_missing: Literal["refuse", "default"] = "refuse"
+    """What is done with pairs of sites that it has no line for. default: they are as far apart as `default_link`."""
     transfers: tuple[TransferSpec, ...] = ()
     seeds: int = 0
     """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
@@ -263,7 +269,9 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = placed(demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder)), folder)
+        scenario = placed(
+            demand_spec.expanded(imported(with_sites(msgspec.convert(raw, Scenario), folder), folder)), folder
+        )
         _check(scenario)
         Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:

@@ -65,7 +65,7 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _NEVER = {
     **dict.fromkeys(("user", "after", "produces"), "the trace says who submits, and nothing waits for anything"),
-    **dict.fromkeys(("jobs", "repeat", "every_s", "processors"), "the trace says how many jobs come when, and how wide"),
+    **dict.fromkeys(("jobs", "repeat", "every_s", "processors"), "the trace says how many jobs come when, how wide"),
     **dict.fromkeys(("true_work_s", "spread"), "the trace says how long its jobs run"),
     **dict.fromkeys(("forced", "merge", "generate", "file_per_job"), "not both"),
     **dict.fromkeys(("cancel_s", "hold_s", "release_s", "retry_s", "moves"), "orders name one group"),
@@ -96,7 +96,6 @@ def check_trace(work: WorkSpec, scenario: Scenario, sites: tuple[str, ...]) -> N
         return
     fields = {field.name: field.default for field in msgspec.structs.fields(work)}
     for key, why in _NEVER.items():
-
         if getattr(work, key) and getattr(work, key) != fields[key]:
             raise ValueError(f"{at} and {key}: {why}; leave one of the two out")
     for key, low, high in (

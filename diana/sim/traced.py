@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from diana.errors import UsageError
 from diana.sim import bursts, chance, swf
 from diana.sim import generators as gen
 from diana.sim.demand_spec import allowed, capacity, largest, machines
+from diana.sim.names import as_site_name
 from diana.sim.replay import usable
 from diana.sim.trace_spec import TraceSpec, home_of
 
@@ -94,7 +94,8 @@ def taken(work: WorkSpec, spec: TraceSpec, scenario: Scenario, seed: int) -> Tak
     if not len(rows):
         why = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
         raise UsageError(f"trace {spec.file}: none of its jobs is left ({why}); workload {work.name} wants some")
-    submit_s, run_s, width, user = (column[rows] for column in (jobs.submit_s, jobs.run_s, jobs.processors, jobs.user))
+    submit_s, run_s = jobs.submit_s[rows], jobs.run_s[rows]
+    width, user = jobs.processors[rows], jobs.user[rows]
     order, begin = bursts.grouped(submit_s, (user, homes, width), spec.bulk_gap_s, spec.bulk_span_s, spec.bulk_jobs)
     heads = order[begin[:-1]]
     times_s, load = _times(work, spec, scenario, submit_s, run_s * width)
@@ -208,9 +209,7 @@ def _times(
 # --- from where --------------------------------------------------------------------------------------
 
 
-def _homes(
-    work: WorkSpec, spec: TraceSpec, scenario: Scenario, log: swf.Log, rows: swf.Whole, seed: int
-) -> swf.Whole:
+def _homes(work: WorkSpec, spec: TraceSpec, scenario: Scenario, log: swf.Log, rows: swf.Whole, seed: int) -> swf.Whole:
     """A place in the scenario's sites for each of the rows; -1: it has none."""
     home, places = home_of(work, spec), {site.name: at for at, site in enumerate(scenario.sites)}
     users, which = np.unique(log.jobs.user[rows], return_inverse=True)
@@ -244,11 +243,6 @@ def _site_of(number: int, spec: TraceSpec, log: swf.Log, places: dict[str, int])
     return -1
 
 
-def as_site_name(text: str) -> str:
-    """Small letters, digits and inner hyphens: what a site can be called (`model/ids.py`)."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")
-
-
 def _partition_names(log: swf.Log) -> dict[int, str]:
     """`; Partition: 40 lxgate13.cern.ch`"""
     rows = (value.split(None, 1) for value in log.header.get("Partition", ()))
@@ -262,8 +256,8 @@ def _homeless(work: WorkSpec, log: swf.Log, partition: int, jobs: int) -> str:
     name = _partition_names(log).get(partition)
     called = f"{partition} ({name})" if name else f"{partition}"
     return (
-        f"{at}: {jobs} jobs have a partition for home that is no site, the first {called}; add such a site, name one in "
-        f"`partitions`, or say elsewhere = 'leave-out' or 'drawn'"
+        f"{at}: {jobs} jobs have a partition for home that is no site, the first {called}; add that site, name one "
+        f"in `partitions`, or say elsewhere = 'leave-out' or 'drawn'"
     )
 
 

@@ -25,7 +25,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim import chance, generated, traced
+from diana.sim import chance, generated, swf, traced
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
@@ -109,7 +109,7 @@ class Submission:
         *,
         name: str = "",
         first: int = 0,
-        run_s: generated.gen.Floats | None = None,
+        run_s: swf.Real | None = None,
     ) -> None:
         """`luck`: the seed of that of the entry's jobs; without a share this group's are those from `first` on.
         `run_s`: the true run time of each job, where a trace has them."""
