@@ -93,4 +93,5 @@ def _mean_before(ends_s: swf.Real, run_s: swf.Real, at_s: swf.Real) -> swf.Real:
     order = np.argsort(ends_s, kind="stable")
     upto = np.searchsorted(ends_s[order], at_s, side="right")
     total = np.concatenate([[0.0], np.cumsum(run_s[order])])[upto]
-    return np.divide(total, upto, out=np.full(len(at_s), np.nan), where=upto > 0)
+    mean_s: swf.Real = np.divide(total, upto, out=np.full(len(at_s), np.nan), where=upto > 0)
+    return mean_s

@@ -180,7 +180,7 @@ def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
             continue
         if not ways:
             raise ValueError(
-                f"{at}: no line for {a} and {b}; add one or a link of "
+                f"{at}: no line for {a} and {b}; add one, or a link of "
                 f"sites {one.name} and {other.name}, or say rtt_missing = 'default'"
             )
         between, latency_s = (one.name, other.name), sum(ways) / len(ways) / 2000
