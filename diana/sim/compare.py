@@ -6,7 +6,6 @@ first seed bring what is drawn of them.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from diana.errors import UsageError
-from diana.sim import fanout
+from diana.sim import central, fanout
 from diana.sim import figures as fg
 from diana.sim import outcome as oc
 from diana.sim.compare_spec import Plan, PolicySpec
@@ -108,7 +107,7 @@ def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: T
 
 def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     if task.policy.central:
-        return _central(scenario, plan, task)
+        return _central(scenario, plan, task, task.policy.central)
     # What is observed costs time; of other runs than the first nobody asks for more than figures.
     watched = ("migration",) if task.draw else ()
     kept = task == first or plan.whole
@@ -133,9 +132,9 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     return Run(row, report if kept or not report.good() else None, drawing)
 
 
-def _central(scenario: Scenario, plan: Plan, task: Task) -> Run:
+def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
     one = under(scenario, task.policy, task.load)
-    outcome: oc.Outcome = importlib.import_module("diana.sim.central").run(one, task.seed, task.policy.central)
+    outcome = central.run(one, task.seed, policy)
     machines = fg.grid(drawn(one, task.seed))
     row = Row(
         policy=task.policy.name,

@@ -44,7 +44,9 @@ def run(
 
         its = plan(scenario) if comparing else AS_IT_IS
         some = range(first_seed, first_seed + (seeds or its.seeds))
-        shown = scenario.report if "compare" in scenario.report or not comparing else ("compare",)
+        shown = scenario.report
+        if comparing and "compare" not in shown:
+            shown = (*(key for key in shown if key == "traces"), "compare")
         wanted = instrument.Wanted(some, shown, workers, shrink_s, html, tell)
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []

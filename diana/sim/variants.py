@@ -44,9 +44,15 @@ def faster(work: WorkSpec, load: float) -> WorkSpec:
                 f"to compare it under loads"
             )
         generate = replace(generate, load=generate.load * load, burst_gap_s=generate.burst_gap_s / load)
+    trace = work.trace
+    if trace is not None:
+        trace = (
+            replace(trace, load=trace.load * load) if trace.load else replace(trace, time_scale=trace.time_scale / load)
+        )
     return replace(
         work,
         generate=generate,
+        trace=trace,
         submit_s=work.submit_s / load,
         every_s=work.every_s / load,
         cancel_s=_sooner(work.cancel_s, load),
