@@ -41,19 +41,23 @@ def _schema(args: argparse.Namespace) -> int:
 
 
 def _checked(path: Path) -> dict[str, Any]:
+    from diana.sim import traced
     from diana.sim.scenario import load
 
     try:
         scenario = load(path)
     except UsageError as error:
         return {"file": str(path), "ok": False, "error": str(error)}
+    # Of a cut that each seed draws, what the first seed gets.
+    accounts = [(work, traced.account(work, scenario)) for work in scenario.workload]
+    sizes = [(one.groups, one.jobs) if one else (work.repeat, work.jobs * work.repeat) for work, one in accounts]
     return {
         "file": str(path),
         "ok": True,
         "sites": len(scenario.sites),
         "entries": len(scenario.workload),
-        "groups": sum(work.repeat for work in scenario.workload),
-        "jobs": sum(work.jobs * work.repeat for work in scenario.workload),
+        "groups": sum(groups for groups, _ in sizes),
+        "jobs": sum(jobs for _, jobs in sizes),
     }
 
 

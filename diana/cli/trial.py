@@ -28,7 +28,9 @@ def _demo(args: argparse.Namespace) -> int:
 def _simulate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="FILE", nargs="?", help="a scenario, as those in scenarios/")
     _trace_options(parser)
-    parser.add_argument("--seeds", type=at_least(1), default=1, metavar="N", help="how many runs (default: 1)")
+    parser.add_argument(
+        "--seeds", type=at_least(1), metavar="N", help="how many runs (default: 1, or as the scenario compares)"
+    )
     parser.add_argument("--first-seed", type=at_least(0), default=0, metavar="S", help="seeds S to S+N-1 (default: 0)")
     parser.add_argument(
         "--workers",
@@ -46,6 +48,7 @@ def _simulate_options(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="make the first seed that fails small (within a minute; default: yes)",
     )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots, for a browser, there too")
     add_json(parser, "the scenario's report, or the trace's figures")
 
 
@@ -63,7 +66,7 @@ def _trace_options(parser: argparse.ArgumentParser) -> None:
 
 
 _TRACE_ONLY = ("lrm", "processors", "first", "partition")
-_SCENARIO_ONLY = {"seeds": 1, "first_seed": 0, "workers": 0, "report": "", "shrink": True}
+_SCENARIO_ONLY = {"seeds": None, "first_seed": 0, "workers": 0, "report": "", "shrink": True, "html": None}
 """With what each is when nobody says it."""
 
 
@@ -90,20 +93,26 @@ def _simulate(args: argparse.Namespace) -> int:
         raise UsageError("simulate: no FILE; name a scenario (scenarios/ holds some), or a log with --trace")
     if not Path(args.scenario).is_file():
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
+    if args.html is not None and not args.html.absolute().parent.is_dir():
+        raise UsageError(f"simulate: --html {args.html}: no such folder; make it, or name another")
+    from diana.cli.progress import progress
     from diana.sim.main import run
     from diana.sim.shrink import LIMIT_S
 
     keys = tuple(key.strip() for key in args.report.split(",") if key.strip())
     shrink_s = LIMIT_S if args.shrink else 0.0
-    return run(
-        args.scenario,
-        args.seeds,
-        args.first_seed,
-        args.json,
-        workers=args.workers,
-        keys=keys,
-        shrink_s=shrink_s,
-    )
+    with progress("runs") as tell:
+        return run(
+            args.scenario,
+            args.seeds or 0,
+            args.first_seed,
+            args.json,
+            workers=args.workers,
+            keys=keys,
+            shrink_s=shrink_s,
+            html=args.html,
+            tell=tell,
+        )
 
 
 COMMANDS = {

@@ -64,6 +64,8 @@ class Draft:
         self.quotes: dict[SiteId, tuple[Quote, float]] = {}
         self.probe: Callable[[Refusal | None], None] | None = None
         """Told what the plan says (None: it can be placed) instead of anything being placed."""
+        self.turns: tuple[SiteId, ...] = ()
+        """Where jobs are dealt out one by one: the sites, in the order of their turns."""
         self._told: dict[SiteId, list[Quote]] = {}
         """Answers of a site that is still asked for the rest."""
         self.stretches = _stretches(sorted({ref for ref, _ in self.refs if ref.startswith("dataset:")}))

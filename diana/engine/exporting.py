@@ -24,6 +24,8 @@ AGAIN_S = 4.0
 
 
 def on_surplus(core: Context, sender: SiteId, message: Surplus) -> None:
+    if core.state.settings.placement != "diana":
+        return
     for told in message.groups:
         if origin_of(told.group) != core.site or not _sane(told):
             core.warn(f"{sender} would let go {told.group}, which is another site's or makes no sense")

@@ -6,9 +6,23 @@ and a submission that was not answered yet never was.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
-from diana.engine import candidates, guard, handover, judging, learning, migrating, moving, pulling, rooms, staging
+from diana.engine import (
+    brokering,
+    candidates,
+    guard,
+    handover,
+    judging,
+    learning,
+    migrating,
+    moving,
+    pulling,
+    rooms,
+    staging,
+)
 from diana.engine.accepting import accept
 from diana.engine.context import Context
 from diana.engine.draft import Draft, parallel_left
@@ -20,7 +34,7 @@ from diana.model.decision import Decision, SiteCost
 from diana.model.ids import SiteId, subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
-from diana.policy import splitting
+from diana.policy import baselines, splitting
 from diana.policy.allotment import allot
 from diana.policy.demand import Demand
 from diana.policy.turnaround import Weights
@@ -107,12 +121,17 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
         job_class=spec.job_class,
     )
     field = candidates.field(core, draft, manifest)
+    if settings.placement != "diana":
+        turns, lot = draft.turns, brokering.lot(core, draft)
+        plan = baselines.decide(demand, field.candidates, core.now, policy=settings.placement, turns=turns, lot=lot)
+        return msgspec.structs.replace(plan, decision=judging.judged(core, plan.decision, field))
     model, raw, weights = settings.cost_model, settings.cost_raw, Weights(**settings.cost_weights)
-    plan = splitting.decide(demand, field.candidates, core.now, model=model, weights=weights, raw=raw)
+    how = partial(splitting.decide, now=core.now, model=model, weights=weights, raw=raw, split=settings.split)
+    plan = how(demand, field.candidates)
     if spec.max_parallel and len(plan.parts) > parallel:
         best = plan.decision.candidates[0].site
         alone = [c for c in field.candidates if c.site == best]
-        one = splitting.decide(demand, alone, core.now, model=model, weights=weights, raw=raw)
+        one = how(demand, alone)
         # One that takes only some of the jobs is no place for all: then as many parts as may run are placed.
         plan = one if one.parts else plan
     return msgspec.structs.replace(plan, decision=judging.judged(core, plan.decision, field))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import dependencies, moving, placing, quotes, recovery
+from diana.engine import brokering, dependencies, moving, placing, quotes, recovery
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
 from diana.engine.events import LookedUp
@@ -76,7 +76,8 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
         meant = {draft.to} if draft.export is None else {*draft.export.among, draft.export.site}
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
         return sorted({*meant, *holders} & core.view.peers.keys())
-    if len(core.view.peers) <= SMALL_GRID:
+    plans = core.state.settings.placement == "diana"
+    if len(core.view.peers) <= SMALL_GRID and plans:
         alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
         some = alive if names else [site for site in alive if allowed(draft.spec, site)]
         if len(some) <= SHORT_LIST:
@@ -86,6 +87,9 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
         peer = core.view.peers.get(site)
         return peer is not None and peer.answers(core.now, core.state.settings.suspect_after_s)
 
+    if not plans:
+        holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
+        return brokering.asked(core, draft, holding)
     demand = draft.demand(core.state.settings)
     best = core.roster.best(demand, SHORT_LIST, lambda site: allowed(draft.spec, site) and answers(site))
     named = (SiteId(name) for name in draft.spec.sites[:SHORT_LIST])

@@ -48,6 +48,9 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
         urls=asked.urls,
         raised=True,
     )
+    placement = core.state.settings.placement
+    if placement != "diana":
+        return RoomGrant(room=asked.room, jobs=0, reason=f"takes no work that moves: it places by {placement}")
     obstacles = load.obstacles(core, like, for_peer=sender != core.site, in_part=True)
     if obstacles:
         return RoomGrant(room=asked.room, jobs=0, reason=obstacles[0].why)

@@ -40,6 +40,11 @@ class Roster:
         found = cost.short_list(self._table, demand, SPARE * count) if len(self._table) else []
         return [site for site in found if wanted(site)][:count]
 
+    def table(self) -> SiteTable:
+        """By the summaries; sites that take nothing have 0 slots. Good until the next event."""
+        self._settle()
+        return self._table
+
     def holders(self, datasets: Iterable[str]) -> set[SiteId]:
         """Sites that name any of these datasets in their summaries."""
         self._settle()
@@ -84,5 +89,12 @@ def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:
     if told is None or not sane or not told.accepting or not peer.here:
         return Candidate(site=site, alive=peer.here, rejected="takes nothing", link=link)
     return Candidate(
-        site=site, slots=told.slots, speed=told.speed, work_ahead_s=told.work_ahead_s, rtt_s=rtt_s, link=link
+        site=site,
+        slots=told.slots,
+        speed=told.speed,
+        work_ahead_s=told.work_ahead_s,
+        queued_jobs=max(0, told.queued_jobs),
+        busy_fraction=min(1.0, max(0.0, 1.0 - told.free_slots / told.slots)),
+        rtt_s=rtt_s,
+        link=link,
     )

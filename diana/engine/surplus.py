@@ -46,7 +46,7 @@ class Waiting(NamedTuple):
 def settings_of(core: Context) -> CongestionSettings | None:
     """None: this site lets nothing go."""
     settings = core.state.settings
-    if settings.migration == "off":
+    if not settings.migrates():
         return None
     mode: Mode = "paper" if settings.migration == "paper" else "default"
     return CongestionSettings(mode=mode, threshold=settings.migration_threshold, window_s=settings.migration_window_s)

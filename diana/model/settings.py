@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -14,6 +14,8 @@ COST_WEIGHTS = (
 
 QUICK_S = 5.0
 """What runs longer loses nothing by being claimed when its slot is free, and can be moved until then."""
+
+Placement = Literal["diana", "random", "round-robin", "fastest", "least-queue", "data-local", "greedy"]
 
 MOST_BYTES_PER_S = 1e13
 """No link is faster; more is no limit."""
@@ -66,6 +68,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_subgroup: int = 1_000_000
     division: int = 0
     """What is split is split into so many subgroups at least, unless its job file says otherwise; 0: as pays."""
+    placement: Placement = "diana"
+    """How groups submitted here are placed: `diana` plans by cost; the others are what simpler brokers do, to compare
+    with (policy/baselines.py). With another than `diana` nothing migrates from here or to here."""
+    split: bool = True
+    """Groups may be split over sites where that ends earlier; else only where no site can take them whole."""
     cost_model: Literal["turnaround", "paper"] = "turnaround"
     """What sites are ranked by: seconds until the group is done, or the paper's cost."""
     cost_raw: bool = False
@@ -165,6 +172,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, key)
             if not low <= value <= high:
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+        if self.placement not in get_args(Placement):
+            raise ValueError(f"placement = {self.placement!r}: want one of {', '.join(get_args(Placement))}")
         if self.cost_model not in ("turnaround", "paper"):
             raise ValueError(f"cost_model = {self.cost_model!r}: want turnaround or paper")
         if self.migration not in ("default", "paper", "off"):
@@ -181,6 +190,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for user, quota in self.quotas.items():
             if not 1e-6 <= quota <= 1e12:
                 raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")
+
+    def migrates(self) -> bool:
+        """Whether work that waits here may be offered to others, and work that waits there may come."""
+        return self.migration != "off" and self.placement == "diana"
 
     def quota_of(self, user: str) -> float:
         return self.quotas.get(user, self.default_quota)

@@ -71,6 +71,9 @@ _SETTINGS = {
     "uplink_bytes_per_s": "What all transfers of this site share, bytes per second; 0: not known.",
     "max_subgroup": "Largest part of a group handed to one site, jobs.",
     "division": "A group that is split is split into at least so many parts; 0: as many as pays.",
+    "placement": "How groups submitted here are placed: diana (planned by cost), or as simpler brokers do: random, "
+    "round-robin, fastest, least-queue, data-local or greedy; then nothing migrates.",
+    "split": "A group may be split over sites; else only where no site can take it whole.",
     "cost_model": "What sites are ranked by: turnaround (seconds until done) or paper (its cost).",
     "cost_raw": "The paper's terms as they are; else each is divided by its mean over the sites.",
     "cost_weights": "What a term of the cost counts, where that is not 1: { run = 2.0 }.",

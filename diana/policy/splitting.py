@@ -43,26 +43,27 @@ def decide(
     model: Model = "turnaround",
     weights: Weights | None = None,
     raw: bool = False,
+    split: bool = True,
 ) -> Plan:
     """Price the group whole at every candidate and split over all of them; take what ends first, whole on ties.
 
     `candidates`: home first, then by site id, so that home wins ties. `model`: how sites are ranked; `raw`: the paper's
-    bare formula. Both report the terms of both.
+    bare formula. Both report the terms of both. `split`: False: only what no site can take whole is split.
     """
     weights = weights or Weights()
     grid = Grid(demand, cost.table_of(demand, candidates))
     elsewhere = sum(c.queued_jobs for c in candidates if cost.refusal(c))
     chooser = MODELS[model](grid, weights, raw, elsewhere)
-    return _Choice(grid, chooser, candidates).plan(
+    return Choice(grid, chooser, candidates, split).plan(
         now, dict(model=model, raw=raw, weights=weights.changed(), subgroup_jobs=demand.subgroup_jobs())
     )
 
 
-class _Choice:
+class Choice:
     """One placement: `grid` has the true seconds, `chooser.grid` those it decides by."""
 
-    def __init__(self, grid: Grid, chooser: CostModel, candidates: Sequence[Candidate]) -> None:
-        self.grid, self.chooser, self.candidates = grid, chooser, candidates
+    def __init__(self, grid: Grid, chooser: CostModel, candidates: Sequence[Candidate], may_split: bool = True) -> None:
+        self.grid, self.chooser, self.candidates, self.may_split = grid, chooser, candidates, may_split
         self.demand = grid.demand
         self.terms = chooser.true_terms
         self.between = cost.ranges(grid, self.terms)
@@ -91,11 +92,41 @@ class _Choice:
             parts = [(self.grid.table.sites[best], self.demand.indices)]
         else:
             name, reason, planned, parts = "whole", self._why_not(), (), []
+        return self._plan(
+            name == "split", reason, planned, parts, whole_s, split_s if split is not None else whole_s, now, how
+        )
+
+    def given(self, deal: Deal, reason: str, now: float, how: dict[str, object]) -> Plan:
+        """What somebody else dealt out, with this table of prices; some site must have jobs."""
+        used, whole_s = np.flatnonzero(deal.jobs), self._whole_s()
+        if len(used) == 1:
+            row = int(used[0])
+            parts = [(self.grid.table.sites[row], self.demand.indices)]
+            return self._plan(False, reason, (self._whole_part(row),), parts, whole_s, whole_s, now, how)
+        return self._plan(True, reason, *self._dealt(deal), whole_s, deal.makespan_s(), now, how)
+
+    def nowhere(self, now: float, how: dict[str, object]) -> Plan:
+        return self._plan(False, self._why_not(), (), [], self._whole_s(), self._whole_s(), now, how)
+
+    def _whole_s(self) -> float:
+        return float(self.terms.total_s[self.can[0]]) if self.can else inf
+
+    def _plan(
+        self,
+        splits: bool,
+        reason: str,
+        planned: tuple[PlannedPart, ...],
+        parts: list[tuple[SiteId, IndexSet]],
+        whole_s: float,
+        split_s: float,
+        now: float,
+        how: dict[str, object],
+    ) -> Plan:
         decision = Decision(
-            plan="split" if name == "split" else "whole",
+            plan="split" if splits else "whole",
             reason=reason,
             whole_s=whole_s,
-            split_s=split_s if split is not None else whole_s,
+            split_s=split_s,
             candidates=tuple(self._rows(bool(parts))),
             parts=planned,
             decided_at_s=now,
@@ -112,6 +143,8 @@ class _Choice:
     def _may_pay(self, best: int | None) -> bool:
         """Whether a split could end before the whole group at `best` does. One that cannot is not worked out, which
         spares most small groups the dealing."""
+        if best is not None and not self.may_split:
+            return False
         return best is None or self._second_s < float(self.chooser.terms.total_s[best]) - _SAME_S
 
     def _split(self) -> Deal | None:
@@ -144,6 +177,8 @@ class _Choice:
         if len(self.grid.table) == 1 or (len(self.can) == 1 and alone):
             return f"{site} is the only site that can take it; ends after {seconds(whole_s)}"
         ends = f"whole at {site} ends after {seconds(whole_s)}"
+        if not self.may_split and self.grid.jobs > 1:
+            return f"{ends}; by the settings a group is not split"
         if self.grid.jobs > 1 and whole_s - _SAME_S <= split_s < inf:
             return f"{ends}; splitting it would not end earlier"
         return ends
@@ -251,4 +286,4 @@ def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[Place
     return out
 
 
-__all__ = ["MAX_ROWS", "PlacedPart", "Plan", "Terms", "decide"]
+__all__ = ["MAX_ROWS", "Choice", "PlacedPart", "Plan", "Terms", "decide"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +16,10 @@ from diana.sim.scenario import Scenario
 
 AT_ONCE = 4
 """Seeds a process takes in one go."""
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 
 
 def cores() -> int:
@@ -29,7 +34,7 @@ def reports(scenario: Scenario, seeds: range, workers: int = 0) -> Iterator[Repo
     if workers <= 1:
         yield simulate(scenario, seeds[0])
         for seed in seeds[1:]:
-            yield _slim(simulate(scenario, seed))
+            yield slim(simulate(scenario, seed))
         return
     # Forked, so that the scenario need not be sent; this process has no threads yet.
     with multiprocessing.get_context("fork").Pool(workers, _work_on, (scenario,)) as pool:
@@ -37,6 +42,33 @@ def reports(scenario: Scenario, seeds: range, workers: int = 0) -> Iterator[Repo
         yield simulate(scenario, seeds[0])
         for encoded in rest:
             yield msgspec.msgpack.decode(encoded, type=Report)
+
+
+def each(do: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int = 0) -> Iterator[_Result]:
+    """`do` of every task, in their order; both can be pickled but for `do`. What it does depends on its task alone."""
+    workers = min(workers or cores(), len(tasks))
+    if workers <= 1:
+        yield from map(do, tasks)
+        return
+    with multiprocessing.get_context("fork").Pool(workers, _work_with, (do,)) as pool:
+        yield from pool.imap(_done, tasks)
+
+
+_do: Callable[[Any], Any]
+"""Of a forked process."""
+
+
+def _work_with(do: Callable[[Any], Any]) -> None:
+    global _do
+    _do = do
+    gc.freeze()
+    gc.disable()
+
+
+def _done(task: Any) -> Any:
+    result = _do(task)
+    gc.collect()
+    return result
 
 
 _scenario: Scenario
@@ -52,12 +84,13 @@ def _work_on(scenario: Scenario) -> None:
 
 
 def _encoded(seed: int) -> bytes:
-    encoded = msgspec.msgpack.encode(_slim(simulate(_scenario, seed)))
+    encoded = msgspec.msgpack.encode(slim(simulate(_scenario, seed)))
     if seed % AT_ONCE == 0:
         gc.collect()
     return encoded
 
 
-def _slim(report: Report) -> Report:
+def slim(report: Report) -> Report:
+    """Without what only the first seed's report shows."""
     report.decisions, report.plans, report.arrivals = {}, [], []
     return report

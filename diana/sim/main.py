@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 from diana.sim import coverage, fanout, flows
 from diana.sim import scenario as sc
+from diana.sim.compare_spec import AS_IT_IS, plan
 from diana.sim.driver import Boot
 from diana.sim.report import Report, selected
 from diana.sim.runner import simulate
@@ -19,24 +21,40 @@ from diana.sim.trace import Trace
 
 def run(
     path: str | Path,
-    seeds: int = 1,
+    seeds: int = 0,
     first_seed: int = 0,
     as_json: bool = False,
     out: TextIO | None = None,
     workers: int = 0,
     keys: tuple[str, ...] = (),
     shrink_s: float = LIMIT_S,
+    html: Path | None = None,
+    tell: Callable[[int, int], None] | None = None,
 ) -> int:
-    """0: all invariants and expectations held for all seeds; 1: not (the failure is on standard error).
+    """0: all invariants and expectations held for all seeds; 1: not (the failure is on standard error). A scenario
+    with `compare` is run as a comparison unless `keys` leave that out. `seeds`: 0: as many as it says, else one.
     `workers`: processes the seeds are spread over, 0: one per core; what comes out is the same. `keys`: report these
     instead of what the scenario says. The first seed that fails is made small within `shrink_s` seconds; 0: it is not.
-    UsageError for a wrong scenario."""
+    `html`: a page for the browser is written there. `tell(n, of)` after each run. UsageError for a wrong scenario."""
     out = out or sys.stdout
     scenario = sc.reporting(sc.load(Path(path)), keys)
+    comparing = scenario.compare is not None and (not keys or "compare" in keys)
+    if comparing or html is not None:
+        from diana.sim import instrument
+
+        its = plan(scenario) if comparing else AS_IT_IS
+        some = range(first_seed, first_seed + (seeds or its.seeds))
+        shown = scenario.report
+        if comparing and "compare" not in shown:
+            shown = (*(key for key in shown if key == "traces"), "compare")
+        wanted = instrument.Wanted(some, shown, workers, shrink_s, html, tell)
+        return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
     failed: list[int] = []
     for report in fanout.reports(scenario, range(first_seed, first_seed + max(1, seeds)), workers):
         reports.append(report)
+        if tell is not None:
+            tell(len(reports), max(1, seeds))
         if not report.good():
             failed.append(report.seed)
             if len(failed) == 1:

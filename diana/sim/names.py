@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -22,3 +23,9 @@ def unique(names: Sequence[str], key: str) -> tuple[str, ...]:
             raise ValueError(f"{key}: {name!r} stands twice; names must differ")
         seen.add(name)
     return tuple(names)
+
+
+def as_site_name(text: str) -> str:
+    """Small letters, digits and inner hyphens, at most 40: what a site can be called, but that a letter is to come
+    first (`model/ids.py`)."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")

@@ -34,11 +34,9 @@ class Work:
         return len(self.submit_s)
 
 
-def choose(
-    log: swf.Log, processors: int, first: int | None = None, partition: int | None = None
-) -> tuple[Work, dict[str, int]]:
-    """SPEC section 7: usable is run > 0 and 0 < processors <= P; of these the first by submission. With it how many of
-    the log's other jobs were left out for which reason (the first that holds): together they are all of its jobs."""
+def usable(log: swf.Log, processors: int, partition: int | None = None) -> tuple[swf.Whole, dict[str, int]]:
+    """SPEC section 7: usable is run > 0 and 0 < processors <= P. Rows of the log, by submission, and how many others
+    were left out for which reason (the first that holds): together they are all of its jobs."""
     jobs = log.jobs
     open_ = np.ones(len(jobs), np.bool_)
     left_out: dict[str, int] = {}
@@ -59,7 +57,15 @@ def choose(
     leave_out("too_wide", jobs.processors > processors)
     leave_out("unknown_submit", jobs.submit_s < 0)
     chosen = np.flatnonzero(open_)
-    chosen = chosen[np.argsort(jobs.submit_s[chosen], kind="stable")]
+    return chosen[np.argsort(jobs.submit_s[chosen], kind="stable")], left_out
+
+
+def choose(
+    log: swf.Log, processors: int, first: int | None = None, partition: int | None = None
+) -> tuple[Work, dict[str, int]]:
+    """What is usable, of it the first by submission, and how many of the log's other jobs were left out and why."""
+    jobs = log.jobs
+    chosen, left_out = usable(log, processors, partition)
     if first is not None and len(chosen) > first:
         left_out["after_first"] = len(chosen) - first
         chosen = chosen[:first]

@@ -5,10 +5,12 @@
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
     transfers  [TransferReport]: what moved beside the jobs, in the order in which it ended
+    traces     {entry: Account}: what was taken of each log, what was left out for which reason
     standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
     coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
+    compare    policies compared: loads [{load, policies {name: {runs, figures, differences}}}], runs [...], and how
     digest     digest
 
 Several seeds: the numbers of `faults` and `coverage` are sums, the digest covers all, `standby` is over all; the other
@@ -32,6 +34,7 @@ from diana.sim.arrivals import ArrivalReport
 from diana.sim.flows import MigrationReport, quantile
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
+from diana.sim.traced import Account
 from diana.sim.transfers import TransferReport
 
 
@@ -143,6 +146,7 @@ class Report(msgspec.Struct, kw_only=True):
     """From the loss of a leader until the site served again, where a standby in sync and the witness were well."""
     coverage: coverage.Table = {}
     migration: MigrationReport | None = None
+    traces: dict[str, Account] = {}
     unmet: list[str]
     """What the scenario expected and did not get, one line each."""
 

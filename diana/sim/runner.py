@@ -196,6 +196,7 @@ def _bare_report(world: World) -> rp.Report:
         digest=world.trace.digest(),
         coverage=world.coverage.table() if world.coverage else {},
         migration=world.flows.report() if world.flows else None,
+        traces=world.users.traces,
         takeovers_s=[took_s for pair in world.pairs for took_s in pair.takeovers],
         unmet=[],
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,7 +15,11 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains, demand_spec
+from diana.sim import chains, demand_spec, traced
+from diana.sim.compare_spec import CompareSpec as CompareSpec
+from diana.sim.compare_spec import PolicySpec as PolicySpec
+from diana.sim.compare_spec import SettingsTable as SettingsTable
+from diana.sim.compare_spec import check_compare
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -28,8 +32,13 @@ from diana.sim.link_spec import check_links
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
+from diana.sim.sites_import import SitesFromSpec as SitesFromSpec
+from diana.sim.sites_import import with_sites
 from diana.sim.topology import Topology
 from diana.sim.topology_import import imported
+from diana.sim.trace_spec import TraceSpec as TraceSpec
+from diana.sim.trace_spec import check_trace, placed
+from diana.sim.variants import check_variants
 
 REPORT_KEYS = (
     "groups",
@@ -43,11 +52,10 @@ REPORT_KEYS = (
     "coverage",
     "migration",
     "standby",
+    "traces",
     "digest",
+    "compare",
 )
-
-SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
-"""Keys of diana/model/settings.py."""
 
 
 class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,9 +115,9 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bulk group."""
 
     name: str
-    site: str
+    site: str = ""
     """Where it is submitted."""
-    jobs: int
+    jobs: int = 0
     user: str = ""
     """Empty: the first user."""
     work_s: float = 1.0
@@ -154,6 +162,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every_s: float = 0.0
     generate: GenerateSpec | None = None
     """They are drawn from a model."""
+    trace: TraceSpec | None = None
+    """They are the jobs of a log."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,7 +196,9 @@ class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    sites: tuple[SiteSpec, ...]
+    sites: tuple[SiteSpec, ...] = ()
+    sites_from: SitesFromSpec | None = None
+    """More of them, from a CSV file."""
     name: str = ""
     about: str = ""
     settings: SettingsTable = {}
@@ -200,6 +212,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rtt_from: str = ""
     """A CSV file of round-trip times between places: the latencies of all pairs of sites that no link of their own
     has."""
+    rtt_missing: Literal["refuse", "default"] = "refuse"
+    """What is done with pairs of sites that it has no line for. default: they are as far apart as `default_link`."""
     transfers: tuple[TransferSpec, ...] = ()
     seeds: int = 0
     """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
@@ -209,6 +223,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
+    policies: tuple[PolicySpec, ...] = ()
+    compare: CompareSpec | None = None
     report: tuple[str, ...] = ("groups", "sites", "faults")
     fsync_s: float = 0.0
     """How long a commit takes; events that arrive meanwhile share the next one."""
@@ -241,9 +257,11 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
     try:
         for key in keys:
             _known(key, REPORT_KEYS, "report")
+        scenario = msgspec.structs.replace(scenario, report=keys or scenario.report)
+        check_compare(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
-    return msgspec.structs.replace(scenario, report=keys) if keys else scenario
+    return scenario
 
 
 def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario:
@@ -258,11 +276,16 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = demand_spec.expanded(imported(msgspec.convert(raw, Scenario), folder))
+        scenario = placed(
+            demand_spec.expanded(imported(with_sites(msgspec.convert(raw, Scenario), folder), folder)), folder
+        )
         _check(scenario)
         Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:
         raise UsageError(f"{where}: {e}") from None
+    for work in scenario.workload:
+        if work.trace is not None:
+            traced.taken(work, work.trace, scenario, 0)
     return scenario
 
 
@@ -315,7 +338,10 @@ def _check(scenario: Scenario) -> None:
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
+        check_trace(work, scenario, names)
     chains.check(scenario)
+    check_compare(scenario)
+    check_variants(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
     if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):
@@ -328,7 +354,7 @@ def _check(scenario: Scenario) -> None:
 
 def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
     """The second group of an entry and the later ones have names of their own."""
-    repeats = {work.name: work.repeat for work in workload}
+    repeats = {work.name: work.repeat if work.trace is None else 10**12 for work in workload}
     for work in workload:
         name, _, number = work.name.rpartition("-")
         if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
@@ -345,7 +371,8 @@ def _check_machines(site: SiteSpec) -> None:
 
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     at = f"workload {work.name}"
-    for site in (work.site, *work.sites, *work.forced, *(move.to for move in work.moves)):
+    home = (work.site,) if work.site or work.trace is None else ()
+    for site in (*home, *work.sites, *work.forced, *(move.to for move in work.moves)):
         _known(site, names, f"{at}: site")
     _check_forced(work, at)
     if work.user:
@@ -357,7 +384,7 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
     if work.file_per_job and files < work.jobs:
         raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
     for key, value, low, high in (
-        ("jobs", work.jobs, 1, 10**12),
+        ("jobs", work.jobs, 1 if work.trace is None else 0, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
         ("true_work_s", work.true_work_s, 0, 1e9),
         ("spread", work.spread, 0, 1),

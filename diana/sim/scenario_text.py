@@ -10,8 +10,8 @@ import msgspec
 
 from diana.sim.scenario import Scenario
 
-_TABLES = ("settings", "default_link", "swarm", "faults", "expect")
-_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload")
+_TABLES = ("settings", "default_link", "swarm", "faults", "expect", "compare")
+_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "policies")
 
 
 def written(scenario: Scenario) -> str:
@@ -20,7 +20,7 @@ def written(scenario: Scenario) -> str:
     top = [f"{key} = {_value(value)}" for key, value in plain.items() if key not in (*_TABLES, *_LISTS)]
     lines = [f"version = {scenario.version}", *top]
     for key in _TABLES:
-        if plain.get(key):
+        if key in plain:
             lines += ["", f"[{key}]", *_rows(plain[key])]
     for key in _LISTS:
         for entry in plain.get(key, ()):

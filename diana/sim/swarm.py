@@ -59,8 +59,10 @@ def _site(rng: Random, swarm: SwarmSpec, site: SiteSpec) -> SiteSpec:
 
 
 def _work(rng: Random, swarm: SwarmSpec, work: WorkSpec, sites: list[str], chained: bool) -> WorkSpec:
-    """What hangs together stays where it is."""
+    """What hangs together stays where it is, a trace what it is."""
     late_s = round(rng.random() * swarm.times_s, 3)
+    if work.trace is not None:
+        return replace(work, submit_s=round(work.submit_s + late_s, 3))
     jobs = work.jobs if work.forced or chained else _fewer(rng, swarm, work.jobs)
     home = rng.choice(sites) if swarm.homes and not chained else work.site
     paused = work.hold_s >= 0 and rng.random() >= swarm.drop

@@ -174,10 +174,15 @@ def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
     for one, other in combinations(scenario.sites, 2):
         if frozenset((one.name, other.name)) in own:
             continue
-        a, b = _place_of(one, places, at), _place_of(other, places, at)
+        a, b = (_place_of(site, places, scenario, at) for site in (one, other))
         ways = [rtt_ms[pair] for pair in ((a, b), (b, a)) if pair in rtt_ms]
+        if not ways and scenario.rtt_missing == "default":
+            continue
         if not ways:
-            raise ValueError(f"{at}: no line for {a} and {b}; add one, or a link of sites {one.name} and {other.name}")
+            raise ValueError(
+                f"{at}: no line for {a} and {b}; add one, or a link of "
+                f"sites {one.name} and {other.name}, or say rtt_missing = 'default'"
+            )
         between, latency_s = (one.name, other.name), sum(ways) / len(ways) / 2000
         if scenario.routers:
             routes.append(RouteSpec(between, (), latency_s))
@@ -187,8 +192,16 @@ def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
     return msgspec.structs.replace(scenario, sites=sites, links=tuple(links), routes=tuple(routes), rtt_from="")
 
 
-def _place_of(site: SiteSpec, places: dict[str, str], at: str) -> str:
+def measured_places(path: Path, name: str) -> frozenset[str]:
+    """In small letters, whatever a place is called there."""
+    return frozenset(_read_rtts(path, f"rtt_from: {name}")[1])
+
+
+def _place_of(site: SiteSpec, places: dict[str, str], scenario: Scenario, at: str) -> str:
+    """Empty: it has none, and the pair is like `default_link`."""
     wanted = site.place or site.name
+    if scenario.rtt_missing == "default" and wanted.strip().casefold() not in places:
+        return ""
     return _one_of(
         places, wanted, f"sites {site.name}: place: no line of {at.partition(': ')[2]} has {wanted!r}", "place"
     )

@@ -25,7 +25,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim import chance, generated
+from diana.sim import chance, generated, swf, traced
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
@@ -88,6 +88,7 @@ class Submission:
         "refs",
         "refusals",
         "refused",
+        "run_s",
         "seed",
         "site",
         "spec",
@@ -108,8 +109,10 @@ class Submission:
         *,
         name: str = "",
         first: int = 0,
+        run_s: swf.Real | None = None,
     ) -> None:
-        """`luck`: the seed of that of the entry's jobs; without a share this group's are those from `first` on."""
+        """`luck`: the seed of that of the entry's jobs; without a share this group's are those from `first` on.
+        `run_s`: the true run time of each job, where a trace has them."""
         self.work = work
         self.entry = entry
         """Under which it is reported."""
@@ -122,6 +125,7 @@ class Submission:
         self.principal = principal
         self.spec, self.refs = _spec(work, name, scenario, share)
         self.seed = luck
+        self.run_s = run_s
         self.chain: tuple[Submission, ...] = ()
         """All that are submitted together with it, itself included; empty: it alone."""
         self.group: GroupId | None = None
@@ -143,18 +147,27 @@ class Submission:
         work = self.work
         if index >= self.jobs:
             return JobLife(MERGE_RUN_S)
+        run_s = float(self.run_s[index]) if self.run_s is not None else 0.0
         index += self.first
         luck = chance.fraction(self.seed, index)
         fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
-        run_s = (work.true_work_s or work.work_s) * (1.0 + work.spread * (2.0 * luck - 1.0))
+        run_s = run_s or (work.true_work_s or work.work_s) * (1.0 + work.spread * (2.0 * luck - 1.0))
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
 
 
-def _submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
-    """In the order written, the groups of an entry one after the other."""
+def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission]:
+    """In the order written, the groups of an entry one after the other. `accounts`: of the traces, by entry."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
     for work in scenario.workload:
+        if work.trace is not None:
+            luck, some = chance.text_seed(seed, work.name), traced.taken(work, work.trace, scenario, seed)
+            accounts[work.name] = some.account
+            people = {name: Principal(Role.USER, name) for name in some.users}
+            for w, first, run_s in traced.groups(work, scenario, some):
+                who = people[w.user]
+                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=w.name, first=first, run_s=run_s)
+            continue
         if work.generate is not None:
             luck = chance.text_seed(seed, work.name)
             for k, one in enumerate(generated.groups(work, work.generate, scenario, seed)):
@@ -182,7 +195,9 @@ class Users:
         self._requests = 0
         self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
-        for one in _submissions(scenario, seed):
+        self.traces: dict[str, traced.Account] = {}
+        """What became of the jobs of each trace, by entry."""
+        for one in _submissions(scenario, seed, self.traces):
             self.submissions[one.name] = one
         for names in together(scenario.workload):
             chain = tuple(self.submissions[name] for name in names)

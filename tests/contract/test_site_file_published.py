@@ -83,7 +83,7 @@ def test_the_ranges_of_the_reference_are_those_that_are_checked(section: str) ->
 
 def test_words_the_reference_offers_are_all_there_are() -> None:
     for key, _, wish, _ in _rows("[settings]"):
-        words = re.findall(r"`(\w+)`", wish)
+        words = re.findall(r"`([\w-]+)`", wish)
         for word in words:
             assert getattr(_parsed("[settings]", key, f'"{word}"').settings, key) == word
         if words:

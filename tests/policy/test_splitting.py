@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,3 +183,12 @@ def test_an_allotment_gives_each_part_at_least_one_and_in_all_what_there_is(limi
 def test_an_allotment_is_in_proportion() -> None:
     assert allot(10, [700, 300]) == [7, 3]
     assert allot(3, [1000, 1, 1]) == [1, 1, 1]
+
+
+def test_without_splitting_a_group_goes_whole_where_it_ends_first_unless_nobody_takes_it_whole() -> None:
+    sites = [site("home", 10), site("b", 10)]
+    plan = decide(demand(100, work_s=10.0), sites, 0.0, split=False)
+    assert placed(plan) == {"home": 100}
+    assert plan.decision.reason == "whole at home ends after 1m40s; by the settings a group is not split"
+    small = [msgspec.structs.replace(one, max_jobs=60) for one in sites]
+    assert placed(decide(demand(100, work_s=10.0), small, 0.0, split=False)) == {"home": 50, "b": 50}

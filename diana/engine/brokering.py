@@ -1,0 +1,104 @@
+"""Whom a placement asks that goes by another policy than the planner's (`policy.baselines`), and what it draws from.
+
+In a large grid the planner's short list would decide for it, so each policy makes its own, by the summaries: the sites
+whose turn it is, those that look best by its rule, those that hold the data.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from diana.engine.context import Context
+from diana.engine.draft import Draft, allowed
+from diana.model.ids import SiteId, group_id
+from diana.policy import baselines, lots
+from diana.policy.sites import SiteTable, in_order
+
+LEAST_ASKED = 16
+"""Sites; as many more as there are jobs to deal out one by one."""
+SPARE = 4
+"""So many times more are looked at than are wanted: some may have fallen silent."""
+
+
+def lot(core: Context, draft: Draft) -> str:
+    """Names what chance decides of this placement. Another of the same group draws anew."""
+    group = core.state.groups.get(draft.group) if draft.group else None
+    return f"{_name(core, draft)}/{group.next_number if group else 0}"
+
+
+def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId]:
+    """Peers to ask for quotes, by id; those that are dealt jobs in turn are told to the draft. `holding`: they have
+    data of the group."""
+    policy, settings = core.state.settings.placement, core.state.settings
+    table = core.roster.table()
+
+    def wanted(site: SiteId) -> bool:
+        if site == core.site:
+            return allowed(draft.spec, site)
+        peer = core.view.peers.get(site)
+        alive = peer is not None and peer.answers(core.now, settings.suspect_after_s)
+        return alive and allowed(draft.spec, site)
+
+    if policy in baselines.DEALT:
+        draft.turns = tuple(_turns(core, draft, table, wanted))
+        some = [site for site in draft.turns if site != core.site]
+    elif policy == "greedy":
+        some = core.roster.best(draft.demand(settings), LEAST_ASKED, wanted)
+    else:
+        some = _best(table, "fastest" if policy == "fastest" else "least-queue", draft, wanted)
+    return sorted({*some, *holding})
+
+
+def _best(table: SiteTable, policy: baselines.Baseline, draft: Draft, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
+    processors = draft.spec.resources.processors
+    order = in_order(baselines.standing(policy, table, processors), table) if len(table) else np.zeros(0, dtype=int)
+    order = order[table.slots[order] >= processors][: SPARE * LEAST_ASKED]
+    return [site for site in (table.sites[row] for row in order.tolist()) if wanted(site)][:LEAST_ASKED]
+
+
+def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
+    """Sites that look as if they could take jobs, this one among them, in the order of their turns: round robin goes on
+    where the group of the number before began, one site further, in the ring of all sites by id."""
+    at = np.empty(len(table), dtype=np.int64)
+    at[table.ranks()] = np.arange(len(table))
+    home = bisect_left(range(len(table)), core.site, key=lambda place: table.sites[at[place]])
+    sites, processors = len(table) + 1, draft.spec.resources.processors
+    most = max(LEAST_ASKED, min(len(draft.indices), sites))
+    name = lot(core, draft)
+    if core.state.settings.placement == "random":
+        places = _drawn(name, sites, most)
+    else:
+        group, _, moved = name.partition("/")
+        first = home + int(group.rpartition("-")[2]) + int(moved)
+        places = ((first + step) % sites for step in range(sites))
+    out: list[SiteId] = []
+    for place in places:
+        if place == home:
+            fits, site = core.workers.widest() >= processors, core.site
+        else:
+            row = at[place - (place > home)]
+            fits, site = bool(table.slots[row] >= processors), table.sites[row]
+        if fits and wanted(site):
+            out.append(site)
+            if len(out) == most:
+                break
+    return out
+
+
+def _drawn(name: str, sites: int, most: int) -> Iterator[int]:
+    """All places, in an order any of which is as likely."""
+    seen: set[int] = set()
+    for number in range(SPARE * most):
+        place = lots.draw(name, number) % sites
+        if place not in seen:
+            seen.add(place)
+            yield place
+    yield from sorted((place for place in range(sites) if place not in seen), key=lambda p: (lots.draw(name, ~p), p))
+
+
+def _name(core: Context, draft: Draft) -> str:
+    """Of the group, or of the one a submission makes next."""
+    return draft.group or group_id(core.site, core.state.next_group)

@@ -1,0 +1,198 @@
+"""Policies compared: every one of them under every load and seed, over all cores; differences paired by seed.
+
+A run is reduced to its figures where it ran: thousands of them need no more memory than their rows. Only runs of the
+first seed bring what is drawn of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from diana.errors import UsageError
+from diana.sim import central, fanout
+from diana.sim import figures as fg
+from diana.sim import outcome as oc
+from diana.sim.compare_spec import Plan, PolicySpec
+from diana.sim.drawing import Drawing, drawing_of
+from diana.sim.driver import Boot
+from diana.sim.fanout import slim
+from diana.sim.intervals import CONFIDENCE, Interval, interval
+from diana.sim.report import Report
+from diana.sim.runner import run as run_world
+from diana.sim.scenario import Scenario
+from diana.sim.swarm import drawn
+from diana.sim.variants import under
+from diana.sim.world import World
+
+Tell = Callable[[int, int], None]
+"""Told after each run how many of how many are over."""
+
+
+class Task(NamedTuple):
+    load: float
+    seed: int
+    policy: PolicySpec
+    draw: bool
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    policy: str
+    load: float
+    seed: int
+    good: bool
+    """It broke no invariant and met what the scenario expects."""
+    digest: str
+    """Of a central policy: empty."""
+    figures: fg.Figures
+
+
+class Run(NamedTuple):
+    row: Row
+    report: Report | None
+    """Of the first run, of those that are not good and where the plan keeps them; a central policy has none."""
+    drawing: Drawing | None
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """From the baseline, seed by seed."""
+
+    absolute: Interval
+    relative: Interval | None
+    """As a share of the baseline's value; None where that is 0 in some seed."""
+
+
+class PolicyTable(msgspec.Struct, frozen=True, kw_only=True):
+    runs: int
+    figures: dict[str, Interval]
+    """Over the seeds."""
+    differences: dict[str, Difference]
+    """Empty: it is the baseline."""
+
+
+class LoadTable(msgspec.Struct, frozen=True, kw_only=True):
+    load: float
+    policies: dict[str, PolicyTable]
+    """In the order of the scenario."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The report's key `compare`."""
+
+    baseline: str
+    seeds: list[int]
+    warm_up: float
+    confidence: float
+    loads: list[LoadTable]
+    runs: list[Row]
+    """Load by load, seed by seed, policy by policy."""
+
+
+def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: Tell | None = None) -> Iterator[Run]:
+    """In the order of `Comparison.runs`, whatever the number of processes."""
+    policies = plan.policies
+    tasks = [Task(load, seed, policy, seed == seeds[0]) for load in plan.loads for seed in seeds for policy in policies]
+    first = tasks[0]
+    for number, done in enumerate(fanout.each(partial(_done, scenario, plan, first), tasks, workers), 1):
+        if tell is not None:
+            tell(number, len(tasks))
+        yield done
+
+
+def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
+    if task.policy.central:
+        return _central(scenario, plan, task, task.policy.central)
+    # What is observed costs time; of other runs than the first nobody asks for more than figures.
+    watched = ("migration",) if task.draw else ()
+    kept = task == first or plan.whole
+    reported = scenario.report if kept else ()
+    one = replace(under(scenario, task.policy, task.load), report=(*reported, *watched))
+    world = World(one, task.seed, Boot())
+    report = run_world(world)
+    outcome = oc.of_world(world)
+    submitted = sum(submission.jobs for submission in world.users.submissions.values())
+    machines = fg.grid(world.scenario)
+    row = Row(
+        policy=task.policy.name,
+        load=task.load,
+        seed=task.seed,
+        good=report.good(),
+        digest=report.digest,
+        figures=fg.measured(outcome, machines, plan.warm_up, submitted, report.network.sent),
+    )
+    drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
+    if task != first:
+        slim(report)
+    return Run(row, report if kept or not report.good() else None, drawing)
+
+
+def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
+    one = under(scenario, task.policy, task.load)
+    outcome = central.run(one, task.seed, policy)
+    machines = fg.grid(drawn(one, task.seed))
+    row = Row(
+        policy=task.policy.name,
+        load=task.load,
+        seed=task.seed,
+        good=True,
+        digest="",
+        figures=fg.measured(outcome, machines, plan.warm_up, len(outcome.submit_s)),
+    )
+    return Run(row, None, drawing_of(outcome, machines) if task.draw else None)
+
+
+def comparison(rows: Sequence[Row], plan: Plan) -> Comparison:
+    """Of the rows of all runs, wherever they ran. UsageError where a policy lacks a seed that the baseline has."""
+    return Comparison(
+        baseline=plan.baseline,
+        seeds=sorted({row.seed for row in rows}),
+        warm_up=plan.warm_up,
+        confidence=CONFIDENCE,
+        loads=[_load(load, [row for row in rows if row.load == load], plan) for load in plan.loads],
+        runs=list(rows),
+    )
+
+
+def _load(load: float, rows: Sequence[Row], plan: Plan) -> LoadTable:
+    figures = {policy.name: {r.seed: r.figures for r in rows if r.policy == policy.name} for policy in plan.policies}
+    base = figures[plan.baseline]
+    for name, its in figures.items():
+        if its.keys() != base.keys():
+            odd = min(its.keys() ^ base.keys())
+            raise UsageError(f"compare: load {load:g}, seed {odd}: not both of {plan.baseline!r} and {name!r} have it")
+    tables = {
+        name: PolicyTable(
+            runs=len(its),
+            figures=_over_seeds(its),
+            differences={} if name == plan.baseline else _paired(its, base),
+        )
+        for name, its in figures.items()
+    }
+    return LoadTable(load=load, policies=tables)
+
+
+def _over_seeds(its: dict[int, fg.Figures]) -> dict[str, Interval]:
+    """Figures that a policy does not have are left out."""
+    columns = {name: [getattr(its[seed], name) for seed in sorted(its)] for name in fg.NAMES}
+    found = {name: interval(values) for name, values in columns.items() if None not in values}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _paired(its: dict[int, fg.Figures], base: dict[int, fg.Figures]) -> dict[str, Difference]:
+    out: dict[str, Difference] = {}
+    for name in fg.NAMES:
+        pairs = [(getattr(its[seed], name), getattr(base[seed], name)) for seed in sorted(its)]
+        if any(None in pair for pair in pairs):
+            continue
+        absolute = interval([one - other for one, other in pairs])
+        shares = [(one - other) / other for one, other in pairs if other]
+        relative = interval(shares) if len(shares) == len(pairs) else None
+        if absolute is not None:
+            out[name] = Difference(absolute, relative)
+    return out

@@ -1,0 +1,214 @@
+"""Policies compared: the same work for all, differences paired by seed, the same table from any number of processes."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from diana.errors import UsageError
+from diana.sim import compare as cp
+from diana.sim import scenario as sc
+from diana.sim.compare_spec import PolicySpec, plan
+from diana.sim.figures import NAMES, Figures
+from diana.sim.intervals import interval
+from diana.sim.main import run
+from diana.sim.scenario_text import written
+from diana.sim.variants import faster, under
+
+SMALL = """
+version = 1
+name = "small"
+settings = { migration_threshold = 0.3 }
+sites = [{ name = "a", slots = 2 }, { name = "b", slots = 6, settings = { cost_model = "turnaround" } }]
+users = [{ name = "ann@vo", count = 2 }]
+[[workload]]
+name = "day"
+site = "a"
+jobs = 6
+work_s = 30.0
+spread = 0.5
+repeat = 10
+generate = { load = 1.0, homes = "slots" }
+[[policies]]
+name = "diana"
+[[policies]]
+name = "paper"
+settings = { cost_model = "paper", cost_weights = { network = 0.5 } }
+[compare]
+loads = [0.5, 0.9]
+seeds = 3
+warm_up = 0.05
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("compare") / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(small: Path) -> cp.Comparison:
+    out = io.StringIO()
+    assert run(small, as_json=True, out=out, workers=1) == 0
+    printed = json.loads(out.getvalue())
+    assert list(printed) == ["compare"], "without `report` the comparison alone is printed"
+    return msgspec.convert(printed["compare"], cp.Comparison)
+
+
+def test_every_policy_meets_every_load_and_seed(found: cp.Comparison) -> None:
+    assert [(row.load, row.seed, row.policy) for row in found.runs] == [
+        (load, seed, policy) for load in (0.5, 0.9) for seed in range(3) for policy in ("diana", "paper")
+    ]
+    assert (found.baseline, found.seeds, found.warm_up, found.confidence) == ("diana", [0, 1, 2], 0.05, 0.95)
+    assert all(row.good and row.digest and row.figures.unfinished == 0 for row in found.runs)
+    assert len({row.digest for row in found.runs}) == len(found.runs)
+
+
+def test_tables_and_paired_differences_are_those_of_the_rows(found: cp.Comparison) -> None:
+    for table in found.loads:
+        rows = {
+            name: [r.figures for r in found.runs if (r.load, r.policy) == (table.load, name)] for name in table.policies
+        }
+        for name, its in table.policies.items():
+            assert its.runs == 3 and set(its.figures) == set(NAMES)
+            assert its.figures["wait_mean_s"] == interval([one.wait_mean_s for one in rows[name]])
+        pairs = list(zip(rows["paper"], rows["diana"], strict=True))
+        difference = table.policies["paper"].differences["turnaround_mean_s"]
+        shares = [one.turnaround_mean_s / base.turnaround_mean_s - 1 for one, base in pairs]
+        expected = interval(shares)
+        assert difference.relative is not None and expected is not None
+        assert difference.relative.mean == pytest.approx(expected.mean) and difference.relative.low is not None
+        assert difference.absolute.mean == pytest.approx(
+            sum(a.turnaround_mean_s - b.turnaround_mean_s for a, b in pairs) / 3
+        )
+        assert table.policies["diana"].differences == {}
+        assert table.policies["paper"].differences["unfinished"].relative is None, "nothing has no share"
+
+
+def test_more_work_waits_longer(found: cp.Comparison) -> None:
+    light, heavy = (table.policies["diana"].figures for table in found.loads)
+    assert light["wait_mean_s"].mean < heavy["wait_mean_s"].mean
+    assert light["utilisation"].mean < heavy["utilisation"].mean
+
+
+def test_what_comes_out_does_not_depend_on_the_number_of_processes(small: Path, found: cp.Comparison) -> None:
+    out = io.StringIO()
+    assert run(small, as_json=True, out=out, workers=2) == 0
+    assert msgspec.convert(json.loads(out.getvalue())["compare"], cp.Comparison) == found
+
+
+def test_the_table_for_people_names_policies_loads_and_what_is_significant(small: Path) -> None:
+    out, told = io.StringIO(), list[tuple[int, int]]()
+    assert run(small, seeds=2, first_seed=5, out=out, workers=1, tell=lambda done, of: told.append((done, of))) == 0
+    text = out.getvalue()
+    assert "2 seeds, the first and last 5 % of submissions left out" in text
+    assert "load 0.5" in text and "load 0.9" in text and "differences from diana, paired by seed" in text
+    assert "paper" in text and "±" in text and " % " in text
+    assert told == [(k, 8) for k in range(1, 9)]
+
+
+def test_other_keys_stand_beside_and_a_report_without_compare_is_of_the_scenario_as_written(small: Path) -> None:
+    out = io.StringIO()
+    assert run(small, seeds=1, as_json=True, out=out, workers=1, keys=("groups", "compare", "digest")) == 0
+    both = json.loads(out.getvalue())
+    assert list(both) == ["groups", "digest", "compare"] and both["digest"] == both["compare"]["runs"][0]["digest"]
+    out = io.StringIO()
+    assert run(small, as_json=True, out=out, workers=1, keys=("digest",)) == 0
+    assert list(json.loads(out.getvalue())) == ["digest"]
+
+
+def test_a_policys_settings_hold_at_every_site_over_the_sites_own() -> None:
+    scenario = sc.parse(SMALL)
+    one = under(scenario, scenario.policies[1])
+    its = [one.site_settings(site) for site in one.sites]
+    assert [settings.cost_model for settings in its] == ["paper", "paper"]
+    assert [settings.migration_threshold for settings in its] == [0.3, 0.3] and [s.slots for s in its] == [2, 6]
+    assert one.compare is None and one.policies == ()
+
+
+def test_nothing_is_forgotten_before_it_is_read() -> None:
+    scenario = replace(sc.parse(SMALL), limit_s=1e8)
+    one = under(scenario, PolicySpec("p"))
+    assert one.site_settings(one.sites[0]).keep_s == 1e8
+    assert "keep_s" not in under(sc.parse(SMALL), PolicySpec("p")).settings
+
+
+def test_twice_the_load_halves_the_times_between_and_nothing_else() -> None:
+    work = sc.WorkSpec(
+        "w", "a", 3, work_s=9.0, submit_s=10.0, every_s=4.0, cancel_s=30.0, moves=(sc.MoveSpec("b", 8.0),)
+    )
+    one = faster(work, 2.0)
+    assert (one.submit_s, one.every_s, one.cancel_s, one.hold_s, one.moves[0].at_s) == (5.0, 2.0, 15.0, -1.0, 4.0)
+    assert (one.work_s, one.jobs) == (9.0, 3) and faster(work, 1.0) is work
+    drawn = replace(work, generate=sc.GenerateSpec(load=0.4, burst_gap_s=6.0), every_s=0.0)
+    assert faster(drawn, 2.0).generate == sc.GenerateSpec(load=0.8, burst_gap_s=3.0)
+
+
+def test_a_failing_run_names_its_policy_and_the_exit_code_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(SMALL + "[expect]\nmakespan_s = 1.0\n")
+    assert run(path, seeds=1, out=io.StringIO(), workers=1) == 1
+    error = capsys.readouterr().err
+    assert "policy 'diana', load 0.5:" in error and "expect makespan_s = 1" in error and "4 of 4 runs failed" in error
+
+
+def test_a_comparison_can_be_written_down_and_read_again() -> None:
+    scenario = sc.parse(SMALL)
+    assert sc.parse(written(scenario)) == scenario
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "paper"', 'name = "diana"', "policies: 'diana' stands twice"),
+        ('cost_model = "paper"', 'cost_modle = "paper"', "policies paper: unknown key 'cost_modle' in settings; did"),
+        ('cost_model = "paper"', 'cost_model = "cheap"', "policies paper: "),
+        ("seeds = 3", 'baseline = "dinaa"', "compare: baseline: 'dinaa' is not known; did you mean 'diana'?"),
+        ("seeds = 3", 'policies = ["diana", "other"]', "compare: policies: 'other' is not known"),
+        ("loads = [0.5, 0.9]", "loads = [0.5, 0.5]", "compare: loads = [0.5, 0.5]: want different factors"),
+        ("loads = [0.5, 0.9]", "loads = []", "compare: loads = []"),
+        ("seeds = 3", "seeds = 0", "compare: seeds = 0"),
+        ("warm_up = 0.05", "warm_up = 0.5", "warm_up = 0.5: want 1 to 100000, and 0 to below 0.5"),
+        ('name = "paper"', 'name = "paper"\ncentral = "min-min"', "policies paper: central = 'min-min' has no"),
+        ("load = 1.0", 'arrivals = "lublin"', "workload day: generate: lublin as published comes at its own times"),
+        ("[compare]\nloads = [0.5, 0.9]\nseeds = 3\nwarm_up = 0.05", "", ""),
+    ],
+)
+def test_a_wrong_comparison_is_one_line(old: str, new: str, said: str) -> None:
+    text = SMALL.replace(old, new)
+    assert text != SMALL
+    if not said:
+        text = text.replace("version = 1", 'version = 1\nreport = ["compare"]')
+        said = "report: 'compare' wants a [compare] table"
+    with pytest.raises(UsageError) as caught:
+        sc.parse(text, "x.toml")
+    assert str(caught.value).startswith("x.toml: ") and said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_rows_of_several_machines_make_one_table_or_say_what_is_missing(found: cp.Comparison) -> None:
+    its = plan(sc.parse(SMALL))
+    again = cp.comparison(list(found.runs), its)
+    assert again == found
+    with pytest.raises(UsageError, match=r"compare: load 0\.5, seed 0: not both of 'diana' and 'paper' have it"):
+        cp.comparison(found.runs[1:], its)
+
+
+def test_a_figure_that_a_policy_has_not_is_left_out(found: cp.Comparison) -> None:
+    """Central policies send no messages."""
+    its = plan(sc.parse(SMALL))
+    bare = [
+        replace(r, figures=replace(r.figures, messages_per_job=None)) if r.policy != "diana" else r for r in found.runs
+    ]
+    table = cp.comparison(bare, its).loads[0].policies
+    assert "messages_per_job" in table["diana"].figures and "messages_per_job" not in table["paper"].figures
+    assert "messages_per_job" not in table["paper"].differences
+    assert isinstance(bare[0].figures, Figures)
