@@ -83,6 +83,16 @@ def _replay(args: argparse.Namespace) -> int:
     return run(args.trace, args.lrm or "fcfs", args.processors, args.first, args.partition, args.json)
 
 
+def _check_page(page: Path | None) -> None:
+    """Before the runs, not after them."""
+    if page is None:
+        return
+    if page.is_dir():
+        raise UsageError(f"simulate: --html {page}: a folder; name a file in it")
+    if not page.absolute().parent.is_dir():
+        raise UsageError(f"simulate: --html {page}: no such folder; make it, or name another")
+
+
 def _simulate(args: argparse.Namespace) -> int:
     if args.trace is not None:
         return _replay(args)
@@ -93,8 +103,7 @@ def _simulate(args: argparse.Namespace) -> int:
         raise UsageError("simulate: no FILE; name a scenario (scenarios/ holds some), or a log with --trace")
     if not Path(args.scenario).is_file():
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
-    if args.html is not None and not args.html.absolute().parent.is_dir():
-        raise UsageError(f"simulate: --html {args.html}: no such folder; make it, or name another")
+    _check_page(args.html)
     from diana.cli.progress import progress
     from diana.sim.main import run
     from diana.sim.shrink import LIMIT_S

@@ -11,12 +11,15 @@ from functools import partial
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from diana.errors import UsageError
 from diana.sim import central, fanout
 from diana.sim import figures as fg
 from diana.sim import outcome as oc
+from diana.sim.bounds import of_jobs
+from diana.sim.central_jobs import jobs_of
 from diana.sim.compare_spec import Plan, PolicySpec
 from diana.sim.drawing import Drawing, drawing_of
 from diana.sim.driver import Boot
@@ -51,6 +54,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """Of a central policy: empty."""
     figures: fg.Figures
+    bound: dict[str, float] = {}
+    """In rows of the baseline: what no schedule of the same jobs comes below, by the name of the figure. Empty where
+    the work is not such that this is known (`central_jobs`)."""
 
 
 class Run(NamedTuple):
@@ -80,6 +86,8 @@ class LoadTable(msgspec.Struct, frozen=True, kw_only=True):
     load: float
     policies: dict[str, PolicyTable]
     """In the order of the scenario."""
+    bound: dict[str, Interval]
+    """What no policy comes below, over the seeds; empty: not known."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,8 +124,9 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     world = World(one, task.seed, Boot())
     report = run_world(world)
     outcome = oc.of_world(world)
-    submitted = sum(submission.jobs for submission in world.users.submissions.values())
     machines = fg.grid(world.scenario)
+    drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
+    submitted = sum(submission.jobs for submission in world.users.submissions.values())
     row = Row(
         policy=task.policy.name,
         load=task.load,
@@ -125,8 +134,8 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
         good=report.good(),
         digest=report.digest,
         figures=fg.measured(outcome, machines, plan.warm_up, submitted, report.network.sent),
+        bound=_bound(one, plan, task),
     )
-    drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
     if task != first:
         slim(report)
     return Run(row, report if kept or not report.good() else None, drawing)
@@ -143,8 +152,25 @@ def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy)
         good=True,
         digest="",
         figures=fg.measured(outcome, machines, plan.warm_up, len(outcome.submit_s)),
+        bound=_bound(one, plan, task),
     )
     return Run(row, None, drawing_of(outcome, machines) if task.draw else None)
+
+
+def _bound(scenario: Scenario, plan: Plan, task: Task) -> dict[str, float]:
+    if plan.whole or task.policy.name != plan.baseline:
+        return {}
+    try:
+        jobs = jobs_of(scenario, task.seed)
+    except UsageError:
+        return {}
+    if not len(jobs.kind):
+        return {}
+    submit_s = jobs.submit_s[jobs.submission]
+    span = fg.trimmed(submit_s, plan.warm_up)
+    inside = (submit_s >= span.begin_s) & (submit_s <= span.end_s)
+    fastest_s = jobs.work_s * np.array([kind.pace.min() for kind in jobs.kinds])[jobs.kind]
+    return {"turnaround_mean_s": float(fastest_s[inside].mean()), "makespan_s": of_jobs(jobs).makespan_s}
 
 
 def comparison(rows: Sequence[Row], plan: Plan) -> Comparison:
@@ -174,7 +200,13 @@ def _load(load: float, rows: Sequence[Row], plan: Plan) -> LoadTable:
         )
         for name, its in figures.items()
     }
-    return LoadTable(load=load, policies=tables)
+    bounds = [row.bound for row in rows if row.policy == plan.baseline]
+    known = (
+        {name: interval([one[name] for one in bounds]) for name in ("turnaround_mean_s", "makespan_s")}
+        if all(bounds)
+        else {}
+    )
+    return LoadTable(load=load, policies=tables, bound={name: one for name, one in known.items() if one is not None})
 
 
 def _over_seeds(its: dict[int, fg.Figures]) -> dict[str, Interval]:

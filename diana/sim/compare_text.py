@@ -92,10 +92,15 @@ def _figures(table: LoadTable) -> Iterator[list[str]]:
     yield ["policy", *(HEADINGS[key].short for key in shown)]
     for name, its in table.policies.items():
         yield [name, *(cell(its, key) for key in shown)]
+    if table.bound:
+        yield ["(no less than)", *(cell_of(table.bound.get(key), key) if key in table.bound else "" for key in shown)]
 
 
 def cell(its: PolicyTable, key: str) -> str:
-    one = its.figures.get(key)
+    return cell_of(its.figures.get(key), key)
+
+
+def cell_of(one: Interval | None, key: str) -> str:
     return "-" if one is None else with_margin(one.times(HEADINGS[key].factor))
 
 

@@ -87,11 +87,15 @@ class Window(NamedTuple):
 
 
 def window(outcome: Outcome, warm_up: float) -> Window:
-    first_s, last_s = float(outcome.submit_s.min()), float(outcome.submit_s.max())
-    if first_s == last_s:
-        return Window(first_s, float(outcome.end_s.max()), True)
+    span = trimmed(outcome.submit_s, warm_up)
+    return span._replace(end_s=float(outcome.end_s.max())) if span.at_once else span
+
+
+def trimmed(submit_s: Floats, warm_up: float) -> Window:
+    """When the submissions that are measured came."""
+    first_s, last_s = float(submit_s.min()), float(submit_s.max())
     trim_s = warm_up * (last_s - first_s)
-    return Window(first_s + trim_s, last_s - trim_s, False)
+    return Window(first_s + trim_s, last_s - trim_s, first_s == last_s)
 
 
 def slowdowns(outcome: Outcome, fastest: float) -> Floats:

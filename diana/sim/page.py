@@ -9,7 +9,7 @@ from html import escape
 from diana.sim import charts
 from diana.sim.charts import Band, Line
 from diana.sim.compare import Comparison, LoadTable, Row, Run
-from diana.sim.compare_text import COMPARED, HEADINGS, cell, relative, written
+from diana.sim.compare_text import COMPARED, HEADINGS, cell, cell_of, relative, written
 from diana.sim.drawing import QUANTILES, Drawing
 from diana.sim.figures import NAMES
 from diana.sim.page_parts import details, document, legend, plots, section, table
@@ -93,7 +93,12 @@ def _figures(found: Comparison, names: Sequence[str]) -> Iterator[str]:
 def _load(one: LoadTable, found: Comparison, names: Sequence[str]) -> Iterator[str]:
     keys = [key for key in NAMES if any(key in its.figures for its in one.policies.values())]
     rows = [[HEADINGS[key].title, *(cell(one.policies[name], key) for name in names)] for key in keys]
-    yield table(["", *names], rows)
+    if one.bound:
+        rows = [
+            [*row, cell_of(one.bound[key], key) if key in one.bound else ""]
+            for key, row in zip(keys, rows, strict=True)
+        ]
+    yield table(["", *names, *(["no less than"] if one.bound else [])], rows)
     others = [name for name in names if one.policies[name].differences]
     if not others:
         return

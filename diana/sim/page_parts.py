@@ -36,7 +36,7 @@ p {{ margin: .25rem 0 .75rem; color: var(--muted); max-width: 60rem; }}
 .facts {{ display: flex; flex-wrap: wrap; gap: .5rem 2rem; margin: 1rem 0; }}
 .facts dt {{ color: var(--muted); font-size: .8rem; }}
 .facts dd {{ margin: 0; font-weight: 600; }}
-.plots {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1rem;
+.plots {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1rem;
   margin: .75rem 0; }}
 .plots.wide {{ grid-template-columns: 1fr; }}
 figure {{ margin: 0; min-width: 0; }}

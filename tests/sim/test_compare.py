@@ -92,6 +92,30 @@ def test_tables_and_paired_differences_are_those_of_the_rows(found: cp.Compariso
         assert table.policies["paper"].differences["unfinished"].relative is None, "nothing has no share"
 
 
+CENTRAL = """
+[[policies]]
+name = "sees all"
+central = "sufferage"
+"""
+
+
+def test_central_policies_stand_beside_the_engines_and_nothing_comes_below_the_bound(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "x.toml", io.StringIO()
+    scenario.write_text(SMALL.replace("[compare]", CENTRAL + '[compare]\nbaseline = "sees all"'))
+    assert run(scenario, as_json=True, out=out, workers=1) == 0
+    found = msgspec.convert(json.loads(out.getvalue())["compare"], cp.Comparison)
+    rows = {(row.load, row.seed, row.policy): row for row in found.runs}
+    for row in found.runs:
+        bound = rows[row.load, row.seed, "sees all"].bound
+        assert row.figures.makespan_s >= bound["makespan_s"] * (1 - 1e-9) > 0
+        assert row.figures.turnaround_mean_s >= bound["turnaround_mean_s"] * (1 - 1e-9) > 0
+        assert (row.digest == "") == (row.policy == "sees all") and row.figures.unfinished == 0
+    for table in found.loads:
+        assert table.bound["makespan_s"].mean <= min(its.figures["makespan_s"].mean for its in table.policies.values())
+        assert set(table.policies["diana"].differences) >= {"turnaround_mean_s", "bytes_moved"}
+        assert "messages_per_job" not in table.policies["sees all"].figures
+
+
 def test_more_work_waits_longer(found: cp.Comparison) -> None:
     light, heavy = (table.policies["diana"].figures for table in found.loads)
     assert light["wait_mean_s"].mean < heavy["wait_mean_s"].mean
@@ -147,6 +171,10 @@ def test_twice_the_load_halves_the_times_between_and_nothing_else() -> None:
     one = faster(work, 2.0)
     assert (one.submit_s, one.every_s, one.cancel_s, one.hold_s, one.moves[0].at_s) == (5.0, 2.0, 15.0, -1.0, 4.0)
     assert (one.work_s, one.jobs) == (9.0, 3) and faster(work, 1.0) is work
+    logged = replace(work, trace=sc.TraceSpec("x.swf", time_scale=3.0), every_s=0.0)
+    assert faster(logged, 2.0).trace == sc.TraceSpec("x.swf", time_scale=1.5)
+    loaded = replace(work, trace=sc.TraceSpec("x.swf", load=0.4), every_s=0.0)
+    assert faster(loaded, 2.0).trace == sc.TraceSpec("x.swf", load=0.8)
     drawn = replace(work, generate=sc.GenerateSpec(load=0.4, burst_gap_s=6.0), every_s=0.0)
     assert faster(drawn, 2.0).generate == sc.GenerateSpec(load=0.8, burst_gap_s=3.0)
 
