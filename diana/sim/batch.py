@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections.abc import Collection
 from enum import StrEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from diana.sim.waiting import Gap, Job, Waiting
@@ -35,8 +36,8 @@ class Told(NamedTuple):
 class Batch:
     """Jobs are the caller's numbers. At one time ends come before starts, and all that is submitted at it before both.
 
-    A job runs for `run_s` whatever its estimate: nothing is killed at its request. What runs longer than estimated is
-    expected to end at once, and only then may a head start later than promised."""
+    A job runs for `run_s` whatever its estimate: nothing is killed at its request, only by `withdraw`. What runs longer
+    than estimated is expected to end at once, and only then may a head start later than promised."""
 
     __slots__ = ("_backfills", "_free", "_gap", "_planned", "_running", "_starts", "_waiting", "processors")
 
@@ -74,6 +75,23 @@ class Batch:
         if not 0 < width <= self.processors:
             raise ValueError(f"job {job}: {width} processors of {self.processors}")
         self._waiting.append(Job(job, width, run_s, estimate_s))
+
+    def withdraw(self, jobs: Collection[int]) -> list[int]:
+        """Whoever of these waits leaves the queue, whoever runs is killed; the others are not known here, or over. Who
+        went, those that waited first. What that lets start does so at an `advance`, which has to follow at this time:
+        the promise to the head is worked out anew then, and can only have become better."""
+        waited = self._waiting.withdraw(jobs) if self._waiting else []
+        named = frozenset(jobs)
+        killed = sorted((one for one in self._running if one[2] in named), key=lambda one: one[1])
+        if killed:
+            self._running = [one for one in self._running if one[2] not in named]
+            heapify(self._running)
+            self._free += sum(width for _, _, _, width, _ in killed)
+            if self._backfills:
+                self._planned = sorted((expected_s, order, width) for _, order, _, width, expected_s in self._running)
+        if waited or killed:
+            self._gap = None
+        return waited + [job for _, _, job, _, _ in killed]
 
     def next_s(self) -> float:
         """When something ends next; inf: nothing runs."""

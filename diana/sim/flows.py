@@ -17,7 +17,7 @@ import msgspec
 from diana.engine import records as r
 from diana.engine.events import Run
 from diana.model.facts import Outcome
-from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.sim.clock import Clock
 from diana.sim.lrm import Watcher
@@ -26,7 +26,7 @@ from diana.sim.stories import Transfer
 FINEST_S = 10.0
 """Width of a bucket of time; doubled whenever there would be more than `MOST_BUCKETS`."""
 MOST_BUCKETS = 1024
-KINDS = ("submitted", "arrived", "imported", "started", "exported", "waiting")
+KINDS = ("submitted", "sent", "arrived", "received", "imported", "started", "exported", "waiting")
 SHOWN_SITES, SHOWN_COLUMNS = 6, 12
 """In the table for people: the sites with the most exports and imports, and about so many stretches of time."""
 
@@ -36,8 +36,12 @@ class SiteFlow(msgspec.Struct, frozen=True, kw_only=True):
 
     submitted: list[int]
     """By users of this site, wherever they went."""
+    sent: list[int]
+    """Of those, placed elsewhere when they came."""
     arrived: list[int]
     """Placed here, those that came from a congested site left out."""
+    received: list[int]
+    """Of those, submitted elsewhere."""
     imported: list[int]
     """Taken from a congested site."""
     started: list[int]
@@ -158,6 +162,8 @@ class Flows(Watcher):
 
     def _placed(self, site: SiteId, record: r.GroupPlaced) -> None:
         for part in record.parts:
+            if part.site != site and not part.exported:
+                self._count(site, "sent", len(part.indices))
             if part.site == site:
                 self._came(site, part.subgroup, part.epoch, part.indices, part.exported)
 
@@ -168,6 +174,8 @@ class Flows(Watcher):
         if (subgroup, epoch) not in self._copies:
             self._copies[subgroup, epoch] = _Copy(site, indices)
             self._count(site, "imported" if exported else "arrived", len(indices))
+            if not exported and origin_of(group_of(subgroup)) != site:
+                self._count(site, "received", len(indices))
             self._wait(site, len(indices))
 
     def _moved(self, site: SiteId, record: r.JobsMoved) -> None:

@@ -62,8 +62,10 @@ class _Claim:
     __slots__ = (
         "ended_s",
         "exit_code",
+        "late",
         "lease",
         "merges",
+        "number",
         "outcome",
         "outputs",
         "processors",
@@ -86,6 +88,10 @@ class _Claim:
         self.exit_code = 0
         self.outputs: tuple[OutputFile, ...] = ()
         self.queued = self.told = False
+        self.number = -1
+        """Behind a batch system: what it is called there."""
+        self.late = False
+        """Behind a batch system: its time limit will end it."""
 
 
 class SimLrm:
@@ -155,8 +161,8 @@ class SimLrm:
             if run in self._claims:
                 continue
             claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
-            self._queue.append(claim)
             self._watch.claimed(self._site, self._worker, run, claim.processors)
+            self._enqueue(claim)
         self._fill()
 
     def lease(self, origin: str, until_s: float) -> None:
@@ -201,6 +207,9 @@ class SimLrm:
 
     # --- jobs ------------------------------------------------------------------------------------------
 
+    def _enqueue(self, claim: _Claim) -> None:
+        self._queue.append(claim)
+
     def _fill(self) -> None:
         queue = self._queue
         while queue and self._alive:
@@ -219,10 +228,18 @@ class SimLrm:
             self._execute(claim)
 
     def _execute(self, claim: _Claim) -> None:
+        self._begin(claim)
+        run_s, late = self._fate(claim)
+        self._clock.after(run_s, self._over, claim, late)
+
+    def _begin(self, claim: _Claim) -> None:
         self.free -= claim.processors
         claim.started_s = self._clock.now_s
         self.executed += 1
         self._watch.executed(self._site, claim.run, claim.spec.on_crash)
+
+    def _fate(self, claim: _Claim) -> tuple[float, bool]:
+        """How long it will hold its slots, and whether its time limit is what ends it."""
         life = self._life(claim.run, claim.spec)
         claim.exit_code = life.exit_code
         if life.output_bytes and not life.exit_code:
@@ -231,7 +248,7 @@ class SimLrm:
         run_s = life.run_s / self._speed
         limit_s = claim.spec.resources.time_limit_s
         late = 0 < limit_s < run_s
-        self._clock.after(limit_s if late else run_s, self._over, claim, late)
+        return (limit_s if late else run_s), late
 
     def _over(self, claim: _Claim, late: bool) -> None:
         if claim.outcome is None:

@@ -64,7 +64,18 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     """Turnaround, by the decision that placed it first, in whole waves of jobs; 0: none."""
 
 
-class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
+class OthersReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that came to a site's batch system past diana."""
+
+    started: int
+    ended: int
+    wait_mean_s: float
+    """Of those that started."""
+    busy_fraction: float
+    """Of the site's processors, by those that ended."""
+
+
+class SiteReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     slots: int
     speed: float
     executed: int
@@ -72,6 +83,8 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
     bytes_in: int
     boots: int
     warnings: int
+    others: OthersReport | None = None
+    """Where a batch system has jobs of others too; those that diana gave it are what stands above."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

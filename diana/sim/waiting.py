@@ -8,6 +8,7 @@ costs a look and is mended by it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -81,10 +82,20 @@ class Waiting:
     def pop(self) -> Job:
         """The head leaves; the next in order becomes it."""
         job = self._leave(self._head)
-        while self._head < self._end and self._widths.item(self._head) == _GONE:
-            self._head += 1
-        self._seen = max(self._seen, self._head)
+        self._pass_the_gone()
         return job
+
+    def withdraw(self, jobs: Collection[int]) -> list[int]:
+        """Those of them that wait leave the queue, from any place; told in the order in which they stood. One look at
+        the queue for all of them together."""
+        named = np.fromiter(jobs, np.int64, len(jobs))
+        waits = self._widths[self._head : self._end] != _GONE
+        at = np.flatnonzero(waits & np.isin(self._jobs[self._head : self._end], named)) + self._head
+        self._widths[at] = _GONE
+        self._count -= len(at)
+        self._pass_the_gone()
+        left: list[int] = self._jobs[at].tolist()
+        return left
 
     def backfill(self, now_s: float, gap: Gap, only_new: bool) -> tuple[list[Job], Gap]:
         """Takes out, in order, whoever behind the head fits into what the ones before have left of the gap: until its
@@ -144,6 +155,11 @@ class Waiting:
         self._widths[at] = _GONE
         self._count -= 1
         return job
+
+    def _pass_the_gone(self) -> None:
+        while self._head < self._end and self._widths.item(self._head) == _GONE:
+            self._head += 1
+        self._seen = max(self._seen, self._head)
 
     def _make_room(self) -> None:
         """Moves who still waits to the front, into twice the room if that is little."""

@@ -13,8 +13,10 @@ from diana.engine.records import Record
 from diana.model.ids import MAIN_MACHINE, SiteId
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
-from diana.sim import chance
+from diana.sim import background, chance
 from diana.sim.arrivals import Arrivals
+from diana.sim.batch import Discipline
+from diana.sim.batch_lrm import BatchLrm
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
 from diana.sim.coverage import Coverage
@@ -141,6 +143,12 @@ class World:
         watcher = self.flows or self.checkers
         broken = {MAIN_MACHINE: spec.fails, **{m.name: spec.fails or m.fails for m in spec.machines}}
         lives = {name: black_hole if bad else self.users.life_of for name, bad in broken.items()}
+        if spec.lrm != "slots":
+            them, name = spec.background, f"{spec.name}/others"
+            others = background.jobs(them, its.slots, self.seed, name) if them is not None else None
+            kind, life = Discipline(spec.lrm), lives[MAIN_MACHINE]
+            plain = (self.clock, SiteId(spec.name), its.slots, its.speed, life, watcher, again)
+            return SimMachines({MAIN_MACHINE: BatchLrm(*plain, discipline=kind, others=others)})
         rows = [(MAIN_MACHINE, its.slots, its.speed), *((m.name, m.slots, m.speed or its.speed) for m in spec.machines)]
         return SimMachines(
             {

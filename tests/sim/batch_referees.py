@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
@@ -26,19 +26,33 @@ def fcfs_by_processors(processors: int, jobs: Iterable[tuple[float, int, float]]
     return starts_s
 
 
-def easy_by_definition(processors: int, jobs: list[Asked]) -> list[float]:
-    """Begins anew after each start, from the head of the queue and with a reservation made from nothing."""
+def easy_by_definition(processors: int, jobs: list[Asked], leaves_s: Mapping[int, float] | None = None) -> list[float]:
+    """Begins anew after each start, from the head of the queue and with a reservation made from nothing. `leaves_s`:
+    when some are withdrawn, or killed if they run."""
+    return _by_definition(processors, jobs, leaves_s or {}, True)
+
+
+def fcfs_by_definition(processors: int, jobs: list[Asked], leaves_s: Mapping[int, float]) -> list[float]:
+    """The same without backfilling."""
+    return _by_definition(processors, jobs, leaves_s, False)
+
+
+def _by_definition(processors: int, jobs: list[Asked], leaves_s: Mapping[int, float], backfills: bool) -> list[float]:
     coming = sorted(range(len(jobs)), key=lambda k: (jobs[k].submit_s, k))
+    leaving = dict(leaves_s)
     starts_s = [math.nan] * len(jobs)
     waiting: list[int] = []
     running: list[int] = []
-    while coming or running:
+    while coming or running or leaving:
         ends_s = [starts_s[k] + jobs[k].run_s for k in running]
-        now_s = min([*ends_s, *(jobs[k].submit_s for k in coming[:1])])
-        running = [k for k in running if starts_s[k] + jobs[k].run_s > now_s]
+        now_s = min([*ends_s, *(jobs[k].submit_s for k in coming[:1]), *leaving.values()])
         while coming and jobs[coming[0]].submit_s == now_s:
             waiting.append(coming.pop(0))
-        while (job := _next_by_definition(processors, jobs, waiting, running, starts_s, now_s)) is not None:
+        gone = {k for k, at_s in leaving.items() if at_s <= now_s}
+        leaving = {k: at_s for k, at_s in leaving.items() if k not in gone}
+        running = [k for k in running if starts_s[k] + jobs[k].run_s > now_s and k not in gone]
+        waiting = [k for k in waiting if k not in gone]
+        while (job := _next_by_definition(processors, jobs, waiting, running, starts_s, now_s, backfills)) is not None:
             starts_s[job] = now_s
             waiting.remove(job)
             running.append(job)
@@ -46,7 +60,13 @@ def easy_by_definition(processors: int, jobs: list[Asked]) -> list[float]:
 
 
 def _next_by_definition(
-    processors: int, jobs: list[Asked], waiting: list[int], running: list[int], starts_s: list[float], now_s: float
+    processors: int,
+    jobs: list[Asked],
+    waiting: list[int],
+    running: list[int],
+    starts_s: list[float],
+    now_s: float,
+    backfills: bool = True,
 ) -> int | None:
     if not waiting:
         return None
@@ -54,6 +74,8 @@ def _next_by_definition(
     head = jobs[waiting[0]]
     if head.width <= free:
         return waiting[0]
+    if not backfills:
+        return None
     expected_s = {k: max(now_s, starts_s[k] + jobs[k].estimate_s) for k in running}
 
     def free_at(time_s: float) -> int:

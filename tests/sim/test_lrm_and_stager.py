@@ -11,6 +11,8 @@ from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec, Resources
+from diana.sim.batch import Discipline
+from diana.sim.batch_lrm import BatchLrm
 from diana.sim.clock import Clock
 from diana.sim.faults import Faults
 from diana.sim.lrm import JobLife, SimLrm, Watcher
@@ -24,12 +26,13 @@ SUBGROUP = SubgroupId("a-1/0")
 
 
 class Bench:
-    """One LRM of two slots at speed 2; jobs of 10 s at reference speed."""
+    """One LRM of two slots at speed 2; jobs of 10 s at reference speed, of which it knows 10 s as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         self.clock = Clock()
         self.heard: list[Event] = []
-        self.lrm = SimLrm(self.clock, SITE, 2, 2.0, lambda run, spec: JobLife(10.0, run.index == 3), Watcher())
+        plain = (self.clock, SITE, 2, 2.0, lambda run, spec: JobLife(10.0, run.index == 3), Watcher())
+        self.lrm = SimLrm(*plain) if kind == "slots" else BatchLrm(*plain, discipline=Discipline(kind))
         self.lrm.attach(self.heard.append)
         self.clock.run_until(1.0)
 
@@ -47,12 +50,17 @@ class Bench:
         return [(i, Outcome(o)) for f in told for i, o in zip(f.indices, f.outcomes, strict=True)]
 
 
+@pytest.fixture(params=["slots", "fcfs", "easy"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 def run(index: int) -> Run:
     return Run(SUBGROUP, 1, index, 1)
 
 
-def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told() -> None:
-    bench = Bench()
+def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0-3")
     bench.clock.run_until(7.0)
     assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE)]
@@ -60,24 +68,24 @@ def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told() -> None:
     assert bench.ends()[2:] == [(2, Outcome.DONE), (3, Outcome.FAILED)]
 
 
-def test_a_run_known_already_is_not_run_again() -> None:
-    bench = Bench()
+def test_a_run_known_already_is_not_run_again(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0")
     bench.start("0")
     bench.clock.run_until(20.0)
     assert bench.lrm.executed == 1
 
 
-def test_an_order_of_another_session_is_dropped() -> None:
-    bench = Bench()
+def test_an_order_of_another_session_is_dropped(kind: str) -> None:
+    bench = Bench(kind)
     spec = GroupSpec()
     chosen = IndexSet.span(0, 1)
     bench.lrm.start(Start(session=77, subgroup=SUBGROUP, epoch=1, owner="u@v", spec=spec, indices=chosen))
     assert bench.lrm.holds() == 0
 
 
-def test_jobs_go_on_without_their_node_and_are_told_to_the_next_one_until_forgotten() -> None:
-    bench = Bench()
+def test_jobs_go_on_without_their_node_and_are_told_to_the_next_one_until_forgotten(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0-2")
     bench.lrm.detach()
     bench.clock.run_until(8.0)
@@ -92,8 +100,8 @@ def test_jobs_go_on_without_their_node_and_are_told_to_the_next_one_until_forgot
     assert bench.lrm.holds() == 0
 
 
-def test_a_killed_run_ends_cancelled_whether_it_started_or_not() -> None:
-    bench = Bench()
+def test_a_killed_run_ends_cancelled_whether_it_started_or_not(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0-3")
     bench.lrm.kill(Kill(subgroup=SUBGROUP, epoch=1, indices=IndexSet.parse("1,3")))
     bench.clock.run_until(2.0)
@@ -102,8 +110,8 @@ def test_a_killed_run_ends_cancelled_whether_it_started_or_not() -> None:
     assert bench.ends()[2:] == [(0, Outcome.DONE), (2, Outcome.DONE)]
 
 
-def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void() -> None:
-    bench = Bench()
+def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0-3")
     bench.lrm.crash_spawner()
     assert isinstance(bench.heard[-1], LrmLost)
@@ -115,8 +123,8 @@ def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void() 
     assert bench.lrm.executed == 2
 
 
-def test_a_power_failure_interrupts_what_ran() -> None:
-    bench = Bench()
+def test_a_power_failure_interrupts_what_ran(kind: str) -> None:
+    bench = Bench(kind)
     bench.start("0-3")
     bench.lrm.detach()
     bench.lrm.crash_machine()

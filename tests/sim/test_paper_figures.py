@@ -1,0 +1,151 @@
+"""SPEC D13: the DIANA paper's figures 7 to 11 as scenarios, and SPEC D12's CMS case, held to what the paper says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import correlation, mean
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from benchmarks.bench_paper_figures import sized
+from diana.model.ids import GroupId
+from diana.sim.driver import Boot
+from diana.sim.flows import MigrationReport
+from diana.sim.main import failure
+from diana.sim.report import Report
+from diana.sim.runner import run, simulate
+from diana.sim.scenario import Scenario, load
+from diana.sim.world import World
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+FIGURES_7_8 = load(SCENARIOS / "diana-figure-7-8.toml")
+FIGURES_9_10 = load(SCENARIOS / "diana-figure-9-10.toml")
+FIGURE_11 = load(SCENARIOS / "diana-figure-11.toml")
+CMS = load(SCENARIOS / "cms.toml")
+
+
+def ran(scenario: Scenario, seed: int) -> Report:
+    report = simulate(scenario, seed)
+    assert report.good(), failure(scenario, report)
+    return report
+
+
+# --- figures 7 and 8: queue time and execution time against the number of jobs ---------------------------
+
+
+def queue_times(batches: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[int, float], dict[int, float]]:
+    """Jobs of a batch -> mean queue time, mean execution time, both over its repetitions."""
+    chosen = tuple(replace(w, repeat=repeat) for w in FIGURES_7_8.workload if w.jobs in batches)
+    expect = replace(FIGURES_7_8.expect, done=repeat * sum(batches))
+    groups = ran(replace(FIGURES_7_8, workload=chosen, expect=expect), seed).groups
+    rows = {n: [g for g in groups.values() if g.jobs == n] for n in batches}
+    assert all(len(row) == repeat for row in rows.values())
+    queue_s = {n: mean(g.wait_mean_s for g in row) for n, row in rows.items()}
+    return queue_s, {n: mean(g.run_mean_s for g in row) for n, row in rows.items()}
+
+
+def as_the_paper_says(queue_s: dict[int, float], execution_s: dict[int, float]) -> None:
+    """The queue grows with the number of jobs, about in proportion; nothing makes jobs wait much longer than one FCFS
+    queue before all 24 nodes would; and where a job runs does not become worse."""
+    batches = sorted(queue_s)
+    assert [queue_s[n] for n in batches] == sorted(queue_s.values())
+    power = sum(site.slots * site.speed for site in FIGURES_7_8.sites)
+    for n in batches:
+        one_queue_s = max(0.0, 60.0 * (n / power - 1.0) / 2.0)
+        assert queue_s[n] < 1.25 * one_queue_s + 15.0, f"{n} jobs"
+        assert execution_s[n] < 1.05 * 60.0 * 24 / power, f"{n} jobs"
+
+
+def test_queue_time_grows_with_the_number_of_jobs_as_in_figure_7() -> None:
+    as_the_paper_says(*queue_times((25, 100, 200), 1, 1))
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(900)
+def test_figures_7_and_8_up_to_a_thousand_jobs_each_batch_repeated() -> None:
+    as_the_paper_says(*queue_times((25, 50, 100, 400, 1000), 2, 1))
+
+
+# --- figures 9 and 10: export and import over time -------------------------------------------------------
+
+
+def per_window(found: MigrationReport, kinds: tuple[str, ...], window_s: float) -> list[int]:
+    """Of site1, jobs of these kinds together."""
+    columns, step = [getattr(found.sites["site1"], kind) for kind in kinds], round(window_s / found.bucket_s)
+    return [sum(sum(column[at : at + step]) for column in columns) for at in range(0, len(columns[0]), step)]
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_site_exports_what_exceeds_it_and_executes_at_its_peak_all_the_while(seed: int) -> None:
+    found = ran(FIGURES_9_10, seed).migration
+    assert found is not None and found.most_exports == 1
+    # Figure 9, the first hour in its waves of 450 s: "Even the fluctuation in the submission rate is reflected by the
+    # corresponding export and execution rates"; a site with less than it can do imports.
+    waves = slice(0, 8)
+    submitted, left = (
+        per_window(found, ("submitted",), 450.0)[waves],
+        per_window(found, ("sent", "exported"), 450.0)[waves],
+    )
+    assert max(submitted) > 4 * min(submitted)
+    assert correlation(submitted, left) > 0.9
+    assert sum(per_window(found, ("imported",), 450.0)[waves]) > 0
+    # Figure 10, the second hour: "the site keeps on processing the jobs at a constant rate and the rest of the jobs
+    # are exported", and at the same time others' jobs come.
+    flood, capacity = slice(6, 11), 4 * 600.0 / 60.0
+    started, left = per_window(found, ("started",), 600.0)[flood], per_window(found, ("sent", "exported"), 600.0)[flood]
+    assert all(0.8 * capacity < jobs < 1.1 * capacity for jobs in started), started
+    assert all(jobs > 4 * capacity for jobs in left), left
+    for kind in ("exported", "imported", "received"):
+        assert min(per_window(found, (kind,), 600.0)[flood]) > 0, kind
+
+
+# --- figure 11: scaling in sites and jobs ----------------------------------------------------------------
+
+
+def test_a_job_costs_about_the_same_at_ten_sites_and_at_twenty() -> None:
+    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 20, 100), 1)
+    for one, jobs in ((few, 1000), (many, 2000)):
+        assert one.network.sent < 25 * jobs
+        assert one.groups["sweep"].turnaround_mean_s < 10 * 3.0
+    assert many.network.events / 2000 < 2 * few.network.events / 1000
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(900)
+def test_a_job_costs_about_the_same_at_ten_sites_and_at_a_hundred() -> None:
+    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 100, 100), 1)
+    assert many.network.events / 10_000 < 4 * few.network.events / 1000, "streams to 16 sites instead of to 9, and news"
+    assert many.groups["sweep"].turnaround_mean_s < 2 * few.groups["sweep"].turnaround_mean_s
+
+
+# --- the CMS case ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(900)
+def test_the_cms_case_runs_ten_thousand_jobs_at_once_of_0_2_seconds_to_months() -> None:
+    world = World(CMS, 1, Boot())
+    report = run(world)
+    assert report.good(), report.unmet
+    starts, ends, turnarounds = [], [], []
+    for submission in world.users.submissions.values():
+        assert submission.group is not None
+        for _, facts in world.sites[submission.site].store.facts(GroupId(submission.group)):
+            starts.append(np.array(facts.started_s))
+            ends.append(np.array(facts.ended_s))
+            turnarounds.append(ends[-1] - submission.submit_s)
+    start_s, end_s, turnaround_s = map(np.concatenate, (starts, ends, turnarounds))
+    running = np.arange(1, len(start_s) + 1) - np.searchsorted(np.sort(end_s), np.sort(start_s), side="right")
+    assert running.max() >= 10_000
+    assert turnaround_s.min() < 1.0 and turnaround_s.max() > 30 * 86400.0
+    users = {s.principal for s in world.users.submissions.values()}
+    assert len(CMS.users) >= 1000 and len(users) > 100
+    assert max(len(work.inputs) for work in CMS.workload) == 50
+    sizes = [one.files * one.file_bytes for one in CMS.datasets]
+    assert min(sizes) >= 1e12 and max(sizes) <= 3e12
+    in_the_hour = sum(w.repeat for w in CMS.workload if w.submit_s >= 3600.0)
+    assert in_the_hour == round(10_000 / 24)
