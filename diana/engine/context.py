@@ -38,6 +38,7 @@ from diana.model.urls import DEFAULT_ALLOWED
 if TYPE_CHECKING:
     from diana.engine.chains import Chain
     from diana.engine.draft import Draft
+    from diana.engine.load import Given
     from diana.engine.queries import Query
     from diana.engine.surroundings import Keyring
 
@@ -82,6 +83,8 @@ class Context:
         self.expected: dict[str, float] = {}
         """Per template and user: the learned run time that waiting work is counted with."""
         self.totals = Totals(state, lambda custody: learning.expected_s(self, custody), now)
+        self.held: tuple[tuple[float, int, int], Given] | None = None
+        """What the LRM holds, as `load.held` counted it last, and when nothing had changed since."""
         self.parties = Parties(site, state)
         self.effects: list[Effect] = []
         self.workers = Workers(self.totals.runs, state, now)

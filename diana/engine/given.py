@@ -56,6 +56,8 @@ class GivenRuns:
         self._running: dict[CustodyKey, int] = {}
         self.running = 0
         """Jobs on slots, and those whose end was told."""
+        self.changes = 0
+        """Moves with everything that happens here, so that what was made of it can be known to hold still."""
 
     def running_of(self, key: CustodyKey) -> int:
         """Of `running`, the custody's."""
@@ -75,6 +77,7 @@ class GivenRuns:
         """The worker has another number of slots."""
         lane = self.lane(worker)
         self.touched[worker] = None
+        self.changes += 1
         if slots == lane.slots:
             return
         every = OrderedDict([*lane.on.items(), *lane.ahead.items()])
@@ -89,6 +92,7 @@ class GivenRuns:
         self, key: CustodyKey, indices: Iterable[int], processors: int, now: float, worker: str = MAIN_MACHINE
     ) -> None:
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
+        self.changes += 1
         for index in indices:
             lane.ahead[(key, index)] = Run(key, now, processors)
             lane.load += processors
@@ -98,6 +102,7 @@ class GivenRuns:
 
     def told(self, key: CustodyKey, indices: Iterable[int]) -> None:
         """Their end is known, and not durable yet."""
+        self.changes += 1
         mine = self._told.setdefault(key, set())
         lanes: dict[str, Lane] = {}
         for index in indices:
@@ -109,6 +114,7 @@ class GivenRuns:
 
     def forget(self, key: CustodyKey, indices: Iterable[int]) -> None:
         """Their end is durable, or they never started."""
+        self.changes += 1
         mine = self._told.get(key, set())
         lanes: dict[str, Lane] = {}
         for index in indices:

@@ -44,6 +44,9 @@ class Guard:
 
     def __init__(self) -> None:
         self.here: dict[GroupId, Breaker] = {}
+        """Set by `put` alone."""
+        self.stopped: set[GroupId] = set()
+        """Of these, the groups that get nothing here just now: few, where `here` has every group of the last minutes."""
         self.keys: dict[GroupId, dict[CustodyKey, tuple[int, int]]] = {}
         """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
         self.bases: dict[GroupId, int] = {}
@@ -85,9 +88,18 @@ class Guard:
         self.begin_anew(group)
         self.lifted.discard(group)
 
+    def put(self, group: GroupId, b: Breaker) -> Breaker:
+        self.here[group] = b
+        if b.stand in (Stand.PROBATION, Stand.BARRED):
+            self.stopped.add(group)
+        else:
+            self.stopped.discard(group)
+        return b
+
     def begin_anew(self, group: GroupId) -> None:
         """What its jobs did here is forgotten."""
         self.here.pop(group, None)
+        self.stopped.discard(group)
         self.keys.pop(group, None)
         self.machines.forget(group)
 
@@ -110,7 +122,7 @@ def allowed(core: Context, custody: Custody) -> int | None:
     b = guard.here.get(name)
     if b is not None and b.stand is Stand.TRUSTED:
         return None
-    b = guard.here[name] = _in_step(core, custody, b if b is not None else _begin(core, custody, settings))
+    b = guard.put(name, _in_step(core, custody, b if b is not None else _begin(core, custody, settings)))
     more = blackhole.allowed(b, core.now, settings)
     if more is not None and more < len(custody.pending):
         due_s = blackhole.next_s(b, core.now)
@@ -151,7 +163,7 @@ def given(core: Context, custody: Custody) -> None:
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
     if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
-        core.guard.here[name] = _in_step(core, custody, b)
+        core.guard.put(name, _in_step(core, custody, b))
 
 
 def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran: bool = True) -> bool:
@@ -172,8 +184,8 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
     told = ends._replace(fast=ends.fast - theirs, other=ends.other + theirs)
     judged = blackhole.charged(blackhole.ended(b, told, core.now, settings), theirs, settings)
     b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts)
-    core.guard.here[name] = b
-    stopped = b.stand in (Stand.PROBATION, Stand.BARRED)
+    core.guard.put(name, b)
+    stopped = name in core.guard.stopped
     if stopped and before is not b.stand:
         core.guard.failing = True
         core.count("groups_stopped")
@@ -196,8 +208,7 @@ def stopped(core: Context, custody: Custody) -> str:
 
 def stopped_keys(core: Context) -> list[CustodyKey]:
     """Others' custodies of groups that are stopped here: their origins hear so until they call them back."""
-    held = (name for name, b in core.guard.here.items() if b.stand in (Stand.PROBATION, Stand.BARRED))
-    return [key for name in sorted(held) for key in sorted(core.guard.keys.get(name, ()))]
+    return [key for name in sorted(core.guard.stopped) for key in sorted(core.guard.keys.get(name, ()))]
 
 
 def tidy(core: Context) -> None:
@@ -309,8 +320,8 @@ def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
 def note(core: Context, site: SiteId) -> str:
     """For who looks at sites: which groups it takes no more of. Empty: it takes all."""
     if site == core.site:
-        mine = (name for name, b in core.guard.here.items() if b.stand in (Stand.PROBATION, Stand.BARRED))
-        names = sorted(name for name in mine if name not in core.guard.lifted and core.guard.keys.get(name))
+        mine = core.guard.stopped - core.guard.lifted
+        names = sorted(name for name in mine if core.guard.keys.get(name))
     else:
         names = sorted(name for name in core.guard.shunned if shuns(core, name, site))
     if names:

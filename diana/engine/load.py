@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from diana.engine import learning
 from diana.engine.context import Context
-from diana.engine.given import Lane
+from diana.engine.given import Lane, Run
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
 from diana.engine.workers import Want
@@ -35,26 +35,49 @@ class Given(NamedTuple):
 
 
 def held(core: Context) -> Given:
+    """One look serves all questions of one instant: a quote alone asks twice."""
+    stamp = (core.now, core.state.seq, core.totals.runs.changes)
+    if core.held is None or core.held[0] != stamp:
+        core.held = (stamp, _held(core))
+    return core.held[1]
+
+
+def _held(core: Context) -> Given:
     on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
-    expected: dict[CustodyKey, float] = {}
-    for run in (*on, *ahead):
-        if run.key not in expected:
-            expected[run.key] = expected_s(core, core.state.custodies[run.key])
+    expected = _expected(core, on, ahead)
     ends = [(max(0.0, r.given_s + expected[r.key] - core.now), r.processors * every) for r in on]
     return Given(ends, sum(expected[r.key] * r.processors for r in ahead) * other)
+
+
+def _expected(core: Context, *lists: list[Run]) -> dict[CustodyKey, float]:
+    """`expected_s` of the custodies of many runs. Where a group is one job each run has a custody of its own, and few
+    templates stand behind them: what is learned is looked up once per template and user."""
+    out: dict[CustodyKey, float] = {}
+    seen, custodies, means = core.run_s, core.state.custodies, dict[tuple[str, str], float | None]()
+    for runs in lists:
+        for run in runs:
+            key = run.key
+            if key in out:
+                continue
+            run_s = seen.get(key)
+            if run_s is None:
+                custody = custodies[key]
+                kind = (custody.template, custody.owner)
+                if kind not in means:
+                    means[kind] = core.state.run_times.mean_s(*kind)
+                run_s = means[kind]
+                if run_s is None:
+                    run_s = expected_s(core, custody)
+            out[key] = run_s
+    return out
 
 
 def ends(core: Context, lane: Lane) -> list[tuple[float, int]]:
     """(expected end, processors) of each job the machine holds, the first to end first; what is overdue is expected to
     end now."""
-    expected: dict[CustodyKey, float] = {}
-    out: list[tuple[float, int]] = []
-    for run in core.totals.runs.of(lane):
-        run_s = expected.get(run.key)
-        if run_s is None:
-            run_s = expected[run.key] = expected_s(core, core.state.custodies[run.key])
-        out.append((max(core.now, run.given_s + run_s), run.processors))
-    return sorted(out)
+    runs = list(core.totals.runs.of(lane))
+    expected = _expected(core, runs)
+    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors) for run in runs)
 
 
 def queued_jobs(core: Context) -> int:

@@ -109,6 +109,7 @@ class Workers:
 
     def _expect(self, worker: Worker, there: bool) -> None:
         worker.lane.away = not there
+        self._runs.changes += 1
         self._runs.touched[worker.name] = None
 
     # --- questions -------------------------------------------------------------------------------------

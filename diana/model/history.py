@@ -57,7 +57,7 @@ class RunTimes(msgspec.Struct):
         return sketch.quantiles() if sketch is not None and sketch.buckets else None
 
     def mean_s(self, template: str, user: str) -> float | None:
-        sketch = self.sketches.get(f"{template} {user}")
+        sketch = self.sketches.get(template + " " + user)
         return sketch.mean() if sketch is not None and sketch.buckets else None
 
 

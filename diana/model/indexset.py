@@ -205,27 +205,32 @@ class FinishedSet:
     def add(self, index: int) -> bool:
         """Put `index` in; False if it was there."""
         key, bit = divmod(index, CHUNK)
-        chunk = self._chunks.get(key)
-        if chunk is None:
-            chunk = self._chunks[key] = bytearray(_CHUNK_BYTES)
         at, mask = bit >> 3, 1 << (bit & 7)
+        chunk = self._chunk(key, at + 1)
         if chunk[at] & mask:
             return False
         chunk[at] |= mask
         self._count += 1
         return True
 
+    def _chunk(self, key: int, size_bytes: int) -> bytearray:
+        """At least so long: a group of one job is not to weigh what one of ten thousand does."""
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            chunk = self._chunks[key] = bytearray(size_bytes)
+        elif len(chunk) < size_bytes:
+            chunk.extend(bytes(min(_CHUNK_BYTES, max(size_bytes, 2 * len(chunk))) - len(chunk)))
+        return chunk
+
     def add_set(self, indices: IndexSet) -> None:
-        chunks, bounds = self._chunks, indices.bounds
+        bounds = indices.bounds
         for at in range(0, len(bounds), 2):
             start, left = bounds[at], bounds[at + 1] - bounds[at]
             while left:
                 key, low = divmod(start, CHUNK)
                 count = left if left <= CHUNK - low else CHUNK - low
-                chunk = chunks.get(key)
-                if chunk is None:
-                    chunk = chunks[key] = bytearray(_CHUNK_BYTES)
                 first = low >> 3
+                chunk = self._chunk(key, (low + count + 7) >> 3)
                 if count == 1:
                     mask = 1 << (low & 7)
                     if not chunk[first] & mask:
@@ -249,20 +254,22 @@ class FinishedSet:
             chunk[first:last] = new.to_bytes(last - first, "little")
 
     def _stretches(self, indices: IndexSet) -> Iterator[tuple[int, int, int]]:
-        """(chunk that is here, first bit, behind the last bit) of what `indices` covers."""
+        """(chunk that is here, first bit, behind the last bit) of what `indices` covers, as far as the chunk goes."""
         if not self._chunks:
             return
         for start, stop in indices.ranges():
             for key in range(start // CHUNK, (stop - 1) // CHUNK + 1):
-                if key in self._chunks:
-                    yield key, max(start - key * CHUNK, 0), min(stop - key * CHUNK, CHUNK)
+                chunk = self._chunks.get(key, b"")
+                low, high = max(start - key * CHUNK, 0), min(stop - key * CHUNK, 8 * len(chunk))
+                if low < high:
+                    yield key, low, high
 
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False
         key, bit = divmod(index, CHUNK)
         chunk = self._chunks.get(key)
-        return chunk is not None and bool(chunk[bit >> 3] & (1 << (bit & 7)))
+        return chunk is not None and bit >> 3 < len(chunk) and bool(chunk[bit >> 3] & (1 << (bit & 7)))
 
     def __len__(self) -> int:
         return self._count
@@ -306,7 +313,6 @@ class FinishedSet:
     def load(dumped: dict[int, bytes]) -> FinishedSet:
         out = FinishedSet()
         for key, some in dumped.items():
-            chunk = out._chunks[key] = bytearray(_CHUNK_BYTES)
-            chunk[: len(some)] = some
+            out._chunks[key] = bytearray(some)
             out._count += int.from_bytes(some, "little").bit_count()
         return out

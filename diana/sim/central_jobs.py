@@ -150,7 +150,7 @@ def jobs_of(scenario: Scenario, seed: int) -> Jobs:
     _check(scenario)
     users = Users(Clock(), scenario, seed, lambda site, event: None)
     # A sort that keeps the order of the users for what comes at the same time.
-    submissions = tuple(sorted(users.submissions.values(), key=lambda s: s.submit_s))
+    submissions = tuple(sorted(users.in_order(), key=lambda s: s.submit_s))
     known = _Kinds(scenario, submissions)
     names = {user.name: None for user in scenario.users} | {s.principal.name: None for s in submissions}
     at: list[int] = []

@@ -28,6 +28,16 @@ class Clock:
         self._sequence += 1
         heappush(self._heap, (self.now_s + delay_s, self._sequence, action, arguments))
 
+    def reserve(self, count: int) -> int:
+        """So many places in the order of what is due at one time, for what is asked for later by `at_place`: the first
+        of them. What is made lazily comes in the order in which it would have come."""
+        self._sequence += count
+        return self._sequence - count + 1
+
+    def at_place(self, place: int, when_s: float, action: Callable[..., None], *arguments: Any) -> None:
+        """As `at`, in a reserved place, each of which is for one use."""
+        heappush(self._heap, (max(when_s, self.now_s), place, action, arguments))
+
     def step(self) -> bool:
         """Run the next callback; False when none is left."""
         if not self._heap:

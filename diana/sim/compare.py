@@ -126,7 +126,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     outcome = oc.of_world(world)
     machines = fg.grid(world.scenario)
     drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
-    submitted = sum(submission.jobs for submission in world.users.submissions.values())
+    submitted = sum(submission.jobs for submission in world.users.in_order())
     row = Row(
         policy=task.policy.name,
         load=task.load,

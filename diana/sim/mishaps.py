@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from diana.engine.effects import Reply
 from diana.engine.events import MachineRemoved
@@ -43,11 +44,15 @@ class Mishaps:
         self._trace = trace
         self._network = network
         self._sites = sites
-        self._pairs = [(a, b) for a in sites for b in sites if a < b]
         self._removals: dict[int, tuple[Site | Pair, str]] = {}
         """Request -> the machine an operator gave up and has no answer about yet."""
         self._next = _REQUEST
         self._outages = Outages(clock, faults, trace, sites, lift)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[SiteId, SiteId]]:
+        """Made when a link is struck for the first time: of 10,000 sites there are fifty millions."""
+        return [(a, b) for a in self._sites for b in self._sites if a < b]
 
     def begin(self) -> None:
         if self._faults.on:

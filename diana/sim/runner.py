@@ -64,19 +64,23 @@ def _run(world: World) -> None:
 def _run_to_end(world: World, limit_s: float) -> bool:
     """Until every group is final and every user answered; False when time is up."""
     final: set[GroupId] = set()
+    ended: set[str] = set()
+    """Submissions of these groups: of many that ended only the rest is looked at."""
     while world.clock.now_s < limit_s:
         look_s = max(LOOK_S, LOOK_SHARE * world.clock.now_s)
         world.clock.run_until(min(limit_s, world.clock.now_s + look_s))
         if not world.settled():
             continue
         over = final | world.checkers.aftermath.gone
-        open_groups = [s for s in world.users.submissions.values() if s.group is not None and s.group not in over]
+        rest = (s for name, s in world.users.submissions.items() if name not in ended)
+        open_groups = [s for s in rest if s.group is not None and s.group not in over]
         for submission in open_groups:
             view = _view(world, submission)
             if view is None or not (view.final or _rests(world, view)):
                 break
             if view.final:
                 final.add(view.group)
+                ended.add(submission.name)
         else:
             return True
     return False
@@ -115,7 +119,7 @@ def _rests(world: World, view: GroupView) -> bool:
 def _report(world: World) -> rp.Report:
     report = _bare_report(world)
     entries: dict[str, list[Submission]] = {}
-    for submission in world.users.submissions.values():
+    for submission in world.users.in_order():
         entries.setdefault(submission.entry, []).append(submission)
     for name, submissions in entries.items():
         seen = [(s, _view(world, s) if s.group is not None else None) for s in submissions]

@@ -36,6 +36,8 @@ from diana.sim.trace import Trace
 from diana.sim.transport import SimTransport
 
 SNAPSHOT_RECORDS = 256
+"""A snapshot after so many records at the earliest, and not before they weigh as much as the last one did: else what
+snapshots cost grows with the square of what a site remembers."""
 ANEW_S = 0.5
 """Until a node that starts anew is up."""
 _OPERATOR = Principal(Role.OPERATOR, "operator@sim")
@@ -84,7 +86,7 @@ class Site(Outlet):
         self.boots = 0
         self.warnings = 0
         self._armed_s = -1.0
-        self._since_snapshot = 0
+        self._since_snapshot = self._since_snapshot_bytes = self._snapshot_bytes = 0
         self._fsync_s = fsync_s
         self.storage = Disk(fsync_s, faults.slow_commit_s)
         self._low = ""
@@ -250,7 +252,7 @@ class Site(Outlet):
         """What is still to be done here: a group it belongs to (`-`: unknown) and one line."""
         if self.engine is None:
             return GroupId("-"), "the node is not up again"
-        state = decode_state(self.engine.snapshot())
+        state = self.engine.core.state
         touched, put_back = self._check.aftermath.touched, self.site in self._check.aftermath.sites
         for (subgroup, epoch), custody in state.custodies.items():
             if group_of(subgroup) in touched or (put_back and custody.on_hold):
@@ -340,9 +342,12 @@ class Site(Outlet):
             for record in told if kept is not False else ():
                 self._check.committed(self.site, record)
         self._since_snapshot += len(told)
-        if self._since_snapshot >= SNAPSHOT_RECORDS and self.engine is not None:
-            self._since_snapshot = 0
-            self.store.snapshot(self.engine.snapshot(), seq)
+        self._since_snapshot_bytes += sum(map(len, encoded))
+        heavy = self._since_snapshot_bytes >= self._snapshot_bytes
+        if heavy and self._since_snapshot >= SNAPSHOT_RECORDS and self.engine is not None:
+            payload = self.engine.snapshot()
+            self._since_snapshot, self._since_snapshot_bytes, self._snapshot_bytes = 0, 0, len(payload)
+            self.store.snapshot(payload, seq)
 
     def _arm(self) -> None:
         engine = self.engine

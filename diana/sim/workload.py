@@ -29,7 +29,7 @@ from diana.sim import chance, generated, swf, traced
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
-from diana.sim.scenario import DatasetSpec, MoveSpec, Scenario, WorkSpec
+from diana.sim.scenario import DatasetSpec, GenerateSpec, MoveSpec, Scenario, WorkSpec
 
 INSIST_S = 5.0
 """A user without an answer, or refused, asks again with the same key."""
@@ -155,7 +155,26 @@ class Submission:
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
 
 
-def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission]:
+class Coming:
+    """Groups that are made when their time comes: of a million that are drawn none is an object before. `made` gives
+    them in order of submission, `count` says how many."""
+
+    __slots__ = ("came", "count", "made", "place")
+
+    def __init__(self, made: Iterator[Submission], count: int) -> None:
+        self.made = made
+        self.count = count
+        self.came: list[Submission] = []
+        self.place = 0
+        """Of the next one among what is due at one time."""
+
+    def all(self) -> list[Submission]:
+        """Also those whose time has not come; none comes any more."""
+        self.came.extend(self.made)
+        return self.came
+
+
+def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission | Coming]:
     """In the order written, the groups of an entry one after the other. `accounts`: of the traces, by entry."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
@@ -169,16 +188,27 @@ def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Accou
                 yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=w.name, first=first, run_s=run_s)
             continue
         if work.generate is not None:
-            luck = chance.text_seed(seed, work.name)
-            for k, one in enumerate(generated.groups(work, work.generate, scenario, seed)):
-                who = principals[one.user]
-                yield Submission(one, work.name, one.submit_s, scenario, luck, who, name=one.name, first=k * work.jobs)
+            drawn = _drawn(work, work.generate, scenario, seed, principals)
+            # What its users say later may be due before a group comes.
+            if work.moves or max(work.cancel_s, work.hold_s, work.release_s, work.retry_s) >= 0:
+                yield from drawn
+            else:
+                yield Coming(drawn, work.repeat)
             continue
         for k in range(work.repeat):
             entry = work.name if k == 0 else f"{work.name}-{k + 1}"
             luck, submit_s = chance.text_seed(seed, entry), work.submit_s + k * work.every_s
             for share in shares(work) or (None,):
                 yield Submission(work, entry, submit_s, scenario, luck, principals[work.user or first_user], share)
+
+
+def _drawn(
+    work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int, principals: dict[str, Principal]
+) -> Iterator[Submission]:
+    luck = chance.text_seed(seed, work.name)
+    for k, one in enumerate(generated.groups(work, spec, scenario, seed)):
+        who = principals[one.user]
+        yield Submission(one, work.name, one.submit_s, scenario, luck, who, name=one.name, first=k * work.jobs)
 
 
 def black_hole(run: Run, spec: GroupSpec) -> JobLife:
@@ -195,10 +225,17 @@ class Users:
         self._requests = 0
         self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
+        """Those that are to be made later are not among them before their time."""
         self.traces: dict[str, traced.Account] = {}
         """What became of the jobs of each trace, by entry."""
-        for one in _submissions(scenario, seed, self.traces):
-            self.submissions[one.name] = one
+        self._planned = list(_submissions(scenario, seed, self.traces))
+        self._to_come = 0
+        """Of `Coming`, those that are not through."""
+        self._open: dict[str, Submission] = {}
+        """What may not have an answer yet; whatever else has it."""
+        for one in self._planned:
+            if isinstance(one, Submission):
+                self.submissions[one.name] = self._open[one.name] = one
         for names in together(scenario.workload):
             chain = tuple(self.submissions[name] for name in names)
             for submission in chain:
@@ -206,20 +243,51 @@ class Users:
         self._workload = scenario.workload
 
     def begin(self) -> None:
-        for submission in self.submissions.values():
+        for submission in self._planned:
+            if isinstance(submission, Coming):
+                submission.place = self._clock.reserve(submission.count)
+                self._to_come += 1
+                self._next(submission)
+                continue
             if not submission.chain or submission is submission.chain[0]:
                 self._clock.at(submission.submit_s, self._submit, submission)
             if submission.orders:
                 self._clock.at(submission.orders[0].at_s, self._order, submission)
 
+    def follow(self, coming: Coming) -> None:
+        """Let more groups come than the scenario says; before `begin`."""
+        self._planned.append(coming)
+
+    def _next(self, coming: Coming) -> None:
+        submission = next(coming.made, None)
+        if submission is None:
+            self._to_come -= 1
+            return
+        self._clock.at_place(coming.place, submission.submit_s, self._comes, coming, submission)
+        coming.came.append(submission)
+        coming.place += 1
+
+    def _comes(self, coming: Coming, submission: Submission) -> None:
+        self.submissions[submission.name] = self._open[submission.name] = submission
+        self._next(coming)
+        self._submit(submission)
+
+    def in_order(self) -> Iterator[Submission]:
+        """All that the scenario says, as written; what has not come by now never does."""
+        for one in self._planned:
+            if isinstance(one, Coming):
+                yield from one.all()
+            else:
+                yield one
+
     def settled(self) -> bool:
         """Every submission was answered, every order too."""
-        # The last to come is the likeliest to be open: of many groups one is looked at.
-        for s in reversed(self.submissions.values()):
-            if s.group is None and not s.refused:
+        if self._to_come:
+            return False
+        for name, s in list(self._open.items()):
+            if s.orders if s.group is not None else not s.refused:
                 return False
-            if s.group is not None and s.orders:
-                return False
+            del self._open[name]
         return True
 
     def unanswered(self, site: SiteId) -> bool:
@@ -288,6 +356,7 @@ class Users:
         """The users of a site whose database was put back let their groups go on, once it has heard all others."""
         for submission in self.submissions.values():
             if submission.site == site and submission.group is not None:
+                self._open[submission.name] = submission
                 submission.orders.append(Order(at_s, ReleaseJobs, LIFTS))
                 submission.orders.sort(key=lambda order: order.at_s)
                 self._clock.at(at_s, self._order, submission)

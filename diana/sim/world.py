@@ -176,7 +176,7 @@ class World:
             pair.begin_faults()
 
     def settled(self) -> bool:
-        return not self._datasets_waiting and self.mishaps.settled() and self.users.settled() and self.transfers.over()
+        return not self._datasets_waiting and self.users.settled() and self.mishaps.settled() and self.transfers.over()
 
     def heal(self) -> None:
         """No more faults; every link is whole; sites that are down come back by themselves within `restart_s`."""

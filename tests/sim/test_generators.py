@@ -191,7 +191,8 @@ def test_the_groups_of_an_entry_are_submitted_as_drawn() -> None:
     scenario = sc.parse(changed(homes="'equal'", sizes="'lublin'"))
     users = workload.Users(Clock(), scenario, 0, lambda site, event: None)
     drawn = columns(changed(homes="'equal'", sizes="'lublin'"))
-    made = list(users.submissions.values())
+    assert not users.submissions, "a group that is drawn is made when its time comes"
+    made = list(users.in_order())
     assert [s.name for s in made[:2]] == ["w", "w-2"] and {s.entry for s in made} == {"w"}
     assert [s.submit_s for s in made] == drawn.submit_s.tolist()
     assert [s.spec.resources.processors for s in made] == drawn.processors.tolist()
