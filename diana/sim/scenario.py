@@ -18,6 +18,8 @@ from diana.model.spec import OnCrash, OnSiteLost
 from diana.sim import chains, demand_spec
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
+from diana.sim.event_spec import EventSpec as EventSpec
+from diana.sim.event_spec import check_events
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
 from diana.sim.fault_spec import check_faults
 from diana.sim.link_spec import LinkSpec as LinkSpec
@@ -44,6 +46,7 @@ REPORT_KEYS = (
     "migration",
     "standby",
     "digest",
+    "expect",
 )
 
 SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
@@ -206,6 +209,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     datasets: tuple[DatasetSpec, ...] = ()
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
     workload: tuple[WorkSpec, ...] = ()
+    events: tuple[EventSpec, ...] = ()
+    """What happens at given times, in the simulator and on real nodes."""
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
@@ -316,6 +321,7 @@ def _check(scenario: Scenario) -> None:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
     chains.check(scenario)
+    check_events(scenario.events, names)
     check_faults(scenario.faults)
     swarm = scenario.swarm
     if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):

@@ -11,7 +11,7 @@ import msgspec
 from diana.sim.scenario import Scenario
 
 _TABLES = ("settings", "default_link", "swarm", "faults", "expect")
-_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload")
+_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "events")
 
 
 def written(scenario: Scenario) -> str:
