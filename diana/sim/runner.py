@@ -128,7 +128,7 @@ def _report(world: World) -> rp.Report:
             report.groups[name] = _refused(missing, missing.group in world.checkers.aftermath.gone)
             continue
         _entry(world, report, name, answered)
-    report.unmet = _unmet(world.scenario, report)
+    report.unmet = unmet(world.scenario, report)
     return report
 
 
@@ -262,7 +262,7 @@ def _sites(world: World) -> dict[str, rp.SiteReport]:
     return out
 
 
-def _unmet(scenario: Scenario, report: rp.Report) -> list[str]:
+def unmet(scenario: Scenario, report: rp.Report) -> list[str]:
     expect = scenario.expect
     groups = report.groups.values()
     used = {SiteId(site) for g in groups for site, jobs in g.sites.items() if jobs}
