@@ -158,7 +158,7 @@ class Conductor:
         if user not in self._credentials:
             return self._happenings.leader(one.site).client
         if (one.site, user) not in self._clients:
-            client = Client(address=machine.address, credential=self._credentials[user])
+            client = Client(address=self._ground.dialled(machine), credential=self._credentials[user])
             self._clients[one.site, user] = client
         return self._clients[one.site, user]
 

@@ -16,7 +16,7 @@ GONE_S = 5.0
 
 
 def marked(entry: str) -> list[int]:
-    """Living processes that were given exactly this environment entry; where it ends in a colon, one that begins with it."""
+    """Living processes that were given exactly this environment entry; one that ends in a colon is a beginning."""
     wanted = b"\0" + entry.encode() + (b"" if entry.endswith(":") else b"\0")
     found = []
     for name in os.listdir("/proc"):

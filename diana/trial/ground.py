@@ -116,6 +116,10 @@ class Ground(ABC):
         """Where others are to dial it, if not at its address; empty: there."""
         return ""
 
+    def dialled(self, machine: Machine) -> str:
+        """host:port where this process reaches it."""
+        return machine.address
+
     @abstractmethod
     def open(self) -> None:
         """Make the hosts and give every machine its address. DianaError in one line when that cannot be done here."""

@@ -125,6 +125,10 @@ def _ground(on: str, root: Path, scenario: sc.Scenario, factor: float) -> Ground
         from diana.trial.processes import Processes
 
         return Processes(root, scenario, factor)
+    if on == "netns":
+        from diana.trial.netns import Namespaces
+
+        return Namespaces(root, scenario, factor)
     raise UsageError(f"--on {on}: want {', '.join(GROUNDS)}")
 
 

@@ -1,0 +1,61 @@
+"""Links and partitions made by the kernels of hosts that have addresses of their own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+
+from diana.errors import DianaError
+from diana.model.ids import SiteId
+from diana.sim.topology import Topology
+from diana.trial import kernel
+from diana.trial.ground import Ground, Machine
+
+
+class Walls(Ground):
+    """A ground whose machines take tc and iptables."""
+
+    @abstractmethod
+    def ip(self, machine: Machine) -> str: ...
+
+    @abstractmethod
+    def as_root(self, machine: Machine, command: Sequence[str]) -> None:
+        """Run it at the machine, as its root. DianaError when it fails."""
+
+    def shape(self) -> None:
+        """Every way between machines of two sites as its link says; what this kernel cannot do is told in `unlike`."""
+        if len(self.scenario.sites) < 2:
+            return
+        shapes, netem = Topology(self.scenario), self._has_netem()
+        for machine in self.machines:
+            ways, loss = [], 0.0
+            for other in self.machines:
+                if other.site != machine.site:
+                    figures = shapes.figures(SiteId(machine.site), SiteId(other.site))
+                    latency_s, bytes_per_s, lost, _ = figures
+                    loss = max(loss, lost)
+                    rate = bytes_per_s * self.factor
+                    ways.append(kernel.Way(self.ip(other), rate, latency_s / self.factor))
+            for command in kernel.shaping(ways, netem):
+                self.as_root(machine, command)
+        if not netem:
+            self.unlike.append("links: this kernel has no netem, so messages do not wait for latency_s")
+        if loss:
+            self.unlike.append("links: loss is not made; what TCP carries would only come later")
+
+    def _has_netem(self) -> bool:
+        try:
+            for command in kernel.trying_netem():
+                self.as_root(self.machines[0], command)
+        except DianaError:
+            return False
+        return True
+
+    def wall(self, pairs: Iterable[tuple[str, str]], *, mend: bool) -> None:
+        """No packet between the machines of these sites; or packets again."""
+        for a, b in pairs:
+            for here, there in ((a, b), (b, a)):
+                for machine in self.of(here):
+                    for other in self.of(there):
+                        for command in kernel.cutting(self.ip(other), mend=mend):
+                            self.as_root(machine, command)
