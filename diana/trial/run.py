@@ -129,6 +129,10 @@ def _ground(on: str, root: Path, scenario: sc.Scenario, factor: float) -> Ground
         from diana.trial.netns import Namespaces
 
         return Namespaces(root, scenario, factor)
+    if on == "compose":
+        from diana.trial.compose import Compose
+
+        return Compose(root, scenario, factor)
     raise UsageError(f"--on {on}: want {', '.join(GROUNDS)}")
 
 

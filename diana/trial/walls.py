@@ -26,22 +26,23 @@ class Walls(Ground):
         """Every way between machines of two sites as its link says; what this kernel cannot do is told in `unlike`."""
         if len(self.scenario.sites) < 2:
             return
-        shapes, netem = Topology(self.scenario), self._has_netem()
+        self._shapes, self._netem = Topology(self.scenario), self._has_netem()
         for machine in self.machines:
-            ways, loss = [], 0.0
-            for other in self.machines:
-                if other.site != machine.site:
-                    figures = shapes.figures(SiteId(machine.site), SiteId(other.site))
-                    latency_s, bytes_per_s, lost, _ = figures
-                    loss = max(loss, lost)
-                    rate = bytes_per_s * self.factor
-                    ways.append(kernel.Way(self.ip(other), rate, latency_s / self.factor))
-            for command in kernel.shaping(ways, netem):
-                self.as_root(machine, command)
-        if not netem:
+            self.shape_one(machine)
+        if not self._netem:
             self.unlike.append("links: this kernel has no netem, so messages do not wait for latency_s")
-        if loss:
+        if self.scenario.default_link.loss or any(link.loss for link in self.scenario.links):
             self.unlike.append("links: loss is not made; what TCP carries would only come later")
+
+    def shape_one(self, machine: Machine) -> None:
+        """What it sends, where its device is new."""
+        ways = []
+        for other in self.machines:
+            if other.site != machine.site:
+                latency_s, bytes_per_s, *_ = self._shapes.figures(SiteId(machine.site), SiteId(other.site))
+                ways.append(kernel.Way(self.ip(other), bytes_per_s * self.factor, latency_s / self.factor))
+        for command in kernel.shaping(ways, self._netem) if ways else ():
+            self.as_root(machine, command)
 
     def _has_netem(self) -> bool:
         try:
@@ -56,6 +57,9 @@ class Walls(Ground):
         for a, b in pairs:
             for here, there in ((a, b), (b, a)):
                 for machine in self.of(here):
-                    for other in self.of(there):
-                        for command in kernel.cutting(self.ip(other), mend=mend):
-                            self.as_root(machine, command)
+                    self.wall_one(machine, there, mend=mend)
+
+    def wall_one(self, machine: Machine, site: str, *, mend: bool = False) -> None:
+        for other in self.of(site):
+            for command in kernel.cutting(self.ip(other), mend=mend):
+                self.as_root(machine, command)
