@@ -5,7 +5,7 @@ Every job holds its processors for the time that the simulator draws for it, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -35,12 +35,14 @@ WORK_SETTINGS = (
 """Settings that are about work, and run with the scenario's clock; those about the network run with the nodes' own."""
 _LEAST_S = {"default_work_s": 1e-6, "migration_window_s": 1.0, "guard_pause_s": 1.0}
 
-# $1: microseconds at speed 1. $2: exit codes by attempt. $3: bytes of output. Nothing is forked but sleep and truncate.
+# $1: microseconds at speed 1, then exit codes by attempt. $2: bytes of output. Only sleep and truncate are forked.
 _JOB = """case "$DIANA_SITE/$DIANA_MACHINE" in
 {cases}*) milli=1000;;
 esac
-us=$(($1 * 1000 / milli)) bytes=$3
-set -- $2
+bytes=$2
+set -- $1
+us=$(($1 * 1000 / milli))
+shift
 last=$#
 if [ "$DIANA_ATTEMPT" -lt "$last" ]; then last=$DIANA_ATTEMPT; fi
 shift $((last - 1))
@@ -101,18 +103,20 @@ def _group(one: Submission, scenario: Scenario, factor: float) -> dict[str, Any]
     }
     if spec.sites:
         group["sites"] = list(spec.sites)
-    columns = _columns(one, factor)
-    constant = {name: values[0] for name, values in columns.items() if len(set(values)) == 1}
-    given = [str(constant[name]) if name in constant else f"{{{name}}}" for name in ("us", "codes")]
+    lives = _lives(one, factor)
+    alike = len(set(lives)) == 1
     script = _JOB.replace("{cases}", _cases(scenario))
-    group["command"] = ["sh", "-c", _literal(script), "job", *given, str(work.output_bytes)]
-    varying: dict[str, Iterable[Any]] = {name: values for name, values in columns.items() if name not in constant}
+    life = lives[0] if alike else "{life}"
+    group["command"] = ["sh", "-c", _literal(script), "job", life, str(work.output_bytes)]
+    varying: dict[str, Sequence[Any]] = {} if alike else {"life": lives}
     if work.file_per_job:
         varying["file"] = spec.sweep.axes[0].values
         group["inputs"] = [{"url": "dataset:{file}", "path": "input"}]
     elif spec.inputs:
         group["inputs"] = [{"url": source.source, "path": source.path} for source in spec.inputs]
-    if varying:
+    if len(varying) == 1:
+        group["sweep"] = {name: list(values) for name, values in varying.items()}
+    elif varying:
         rows = zip(*varying.values(), strict=True)
         group["sweep"] = {"rows": [dict(zip(varying, row, strict=True)) for row in rows]}
     else:
@@ -126,14 +130,14 @@ def _group(one: Submission, scenario: Scenario, factor: float) -> dict[str, Any]
     return group
 
 
-def _columns(one: Submission, factor: float) -> dict[str, list[Any]]:
-    """Per job: microseconds it runs at speed 1, and its exit codes by attempt."""
+def _lives(one: Submission, factor: float) -> list[str]:
+    """Of each job what the script takes as $1."""
     attempts = range(1, ATTEMPTS + 1) if one.work.fail_fraction > 0 else (1,)
     lives = [[one.life(index, attempt) for attempt in attempts] for index in range(one.jobs)]
-    return {
-        "us": [max(1, round(tries[0].run_s * 1e6 / factor)) for tries in lives],
-        "codes": [" ".join(str(life.exit_code) for life in tries) for tries in lives],
-    }
+    return [
+        " ".join(map(str, (max(1, round(tries[0].run_s * 1e6 / factor)), *(life.exit_code for life in tries))))
+        for tries in lives
+    ]
 
 
 def _cases(scenario: Scenario) -> str:
