@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -73,6 +74,7 @@ class Compose(Walls):
         self._project = f"diana{os.getpid()}"
         self._compose: list[str] = []
         self._addresses: dict[str, str] = {}
+        self._made = False
         self._ids: dict[str, str] = {}
         self._off: set[str] = set()
         self._stopped: dict[str, int] = {}
@@ -82,7 +84,7 @@ class Compose(Walls):
         self._unplugged: set[str] = set()
 
     def open(self) -> None:
-        name = image(lambda line: print(line, flush=True))
+        name = image(lambda line: print(line, file=sys.stderr, flush=True))
         self._compose = _compose_command()
         for machine in self.machines:
             machine.folder.mkdir(parents=True)
@@ -94,18 +96,19 @@ class Compose(Walls):
             called: service["networks"][_NETWORK]["ipv4_address"] for called, service in plan["services"].items()
         }
         (self.root / FILE).write_text(json.dumps(plan, indent=2) + "\n", encoding="utf-8")
+        self._made = True
         self._say("up", "--detach", within_s=UP_S)
         self.shape()
 
     def close(self) -> None:
         for machine in self.machines:
             machine.close()
-        if (self.root / FILE).exists() and self._compose:
+        if self._made:
             for machine in self.machines:
                 (machine.folder / "up").unlink(missing_ok=True)
             self._say("kill", within_s=UP_S)
             self._say("down", "--volumes", "--timeout", "5", within_s=UP_S)
-            (self.root / FILE).rename(self.root / f"{FILE}.gone")
+            self._made = False
 
     def _say(self, *words: str, within_s: float = CALL_S) -> str:
         file = ["--project-name", self._project, "--file", str(self.root / FILE)]
@@ -131,8 +134,16 @@ class Compose(Walls):
     def dialled(self, machine: Machine) -> str:
         return f"{self.ip(machine)}:{PORT}"
 
+    def device(self, machine: Machine) -> str:
+        """One that was unplugged and plugged in again may be called otherwise."""
+        command = ["docker", "exec", self._id(machine), "ip", "-4", "-json", "addr", "show", "to", self.ip(machine)]
+        rows = [row for row in json.loads(run_command(command, CALL_S) or "[]") if row.get("ifname")]
+        if not rows:
+            raise DianaError(f"{machine.called}: its container has no device with address {self.ip(machine)}")
+        return str(rows[0]["ifname"])
+
     def as_root(self, machine: Machine, command: Sequence[str]) -> None:
-        run_command(["docker", "exec", "--user", "0", "--privileged", self._id(machine), *command], CALL_S)
+        run_command(["docker", "exec", "--user", "0", self._id(machine), *command], CALL_S)
 
     def launch(self, machine: Machine) -> None:
         machine.boots += 1

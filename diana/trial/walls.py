@@ -18,6 +18,10 @@ class Walls(Ground):
     @abstractmethod
     def ip(self, machine: Machine) -> str: ...
 
+    def device(self, machine: Machine) -> str:
+        """Its way to the others."""
+        return "eth0"
+
     @abstractmethod
     def as_root(self, machine: Machine, command: Sequence[str]) -> None:
         """Run it at the machine, as its root. DianaError when it fails."""
@@ -41,12 +45,12 @@ class Walls(Ground):
             if other.site != machine.site:
                 latency_s, bytes_per_s, *_ = self._shapes.figures(SiteId(machine.site), SiteId(other.site))
                 ways.append(kernel.Way(self.ip(other), bytes_per_s * self.factor, latency_s / self.factor))
-        for command in kernel.shaping(ways, self._netem) if ways else ():
+        for command in kernel.shaping(self.device(machine), ways, self._netem) if ways else ():
             self.as_root(machine, command)
 
     def _has_netem(self) -> bool:
         try:
-            for command in kernel.trying_netem():
+            for command in kernel.trying_netem(self.device(self.machines[0])):
                 self.as_root(self.machines[0], command)
         except DianaError:
             return False
