@@ -12,7 +12,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY diana diana
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation --no-cache-dir . && /opt/venv/bin/python -m compileall -q /opt/venv/lib
 ENV PATH=/opt/venv/bin:$PATH
-RUN useradd --create-home diana && mkdir --mode 0700 /data && chown diana /data
+RUN useradd --create-home diana && mkdir --mode 0700 /data /invitations && chown diana /data /invitations
 USER diana
 VOLUME /data
 CMD ["diana", "node"]
