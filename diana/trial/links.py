@@ -55,6 +55,7 @@ class Links:
         self._thread = threading.Thread(target=self._loop.run_forever, name="links", daemon=True)
         self._thread.start()
         self._servers: list[asyncio.Server] = []
+        self._serving: set[asyncio.Task[None]] = set()
         self.faults: list[str] = []
         """Of ours, one line each."""
 
@@ -70,7 +71,14 @@ class Links:
         """A proxy before a machine of this site that listens at `address`, or will; the proxy's own address."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._serve(site, address, reader, writer)
+            task = asyncio.current_task()
+            assert task is not None
+            # The loop itself holds tasks weakly, and one that waits for its own sockets alone would be collected.
+            self._serving.add(task)
+            # Only `close` cancels it; a cancelled one would make asyncio complain.
+            with suppress(asyncio.CancelledError):
+                await self._serve(site, address, reader, writer)
+            self._serving.discard(task)
 
         listener = socket.create_server(("127.0.0.1", 0))
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
@@ -149,18 +157,22 @@ class Links:
         try:
             while not delivering.done():
                 data = await reader.read(CHUNK_BYTES)
-                left_s = lane.take(len(data), self._loop.time())
-                on_way.put_nowait((left_s + lane.shape.latency_s, data))
                 if not data:
                     break
+                left_s = lane.take(len(data), self._loop.time())
+                on_way.put_nowait((left_s + lane.shape.latency_s, data))
                 await asyncio.sleep(left_s - self._loop.time())
                 await lane.whole.wait()
+        except asyncio.CancelledError:
+            delivering.cancel()
+            raise
         finally:
-            if self._loop.is_running():
-                with suppress(OSError):
-                    await delivering
-                with suppress(OSError):
-                    writer.close()
+            # Also where the sender is gone all at once: what it had sent is on its way.
+            on_way.put_nowait((self._loop.time() + lane.shape.latency_s, b""))
+            with suppress(OSError, asyncio.CancelledError):
+                await delivering
+            with suppress(OSError):
+                writer.close()
 
     async def _deliver(
         self, on_way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter, lane: _Lane
