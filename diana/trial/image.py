@@ -46,7 +46,16 @@ def image(tell: Tell) -> str:
         with _context(tell) as folder:
             command = ["docker", "build", "--quiet", "--tag", name, "--tag", f"{NAME}:latest", str(folder)]
             run_command(command, MAKE_S, {"DOCKER_BUILDKIT": "0"})
+        _forget_older(name)
     return name
+
+
+def _forget_older(name: str) -> None:
+    """Images of earlier source trees that no container is made of; their layers are shared, their number would grow."""
+    for other in run_command(["docker", "images", "--format", "{{.Repository}}:{{.Tag}}", NAME], 20.0).split():
+        if other not in (name, f"{NAME}:latest") and re.fullmatch(rf"{NAME}:[0-9a-f]{{12}}", other):
+            with contextlib.suppress(DianaError):
+                run_command(["docker", "image", "rm", other], 60.0)
 
 
 def _ask_docker() -> None:
@@ -126,20 +135,25 @@ def _context(tell: Tell) -> Iterator[Path]:
             shutil.copy(TREE / name, root / name)
         shutil.copytree(TREE / "diana", root / "diana", ignore=shutil.ignore_patterns("__pycache__"))
         if sys.version_info[:2] == (3, 11):
-            tell("downloading the pinned packages")
-            wheels = ["-d", str(_kept_wheels()), "--only-binary", ":all:", "--require-hashes"]
-            command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", *wheels]
             with contextlib.suppress(DianaError):
-                run_command([*command, "-r", str(root / "requirements.lock")], MAKE_S)
-                shutil.copytree(_kept_wheels(), root / "wheels")
+                shutil.copytree(_wheels(root / "requirements.lock", tell), root / "wheels")
         yield root
 
 
-def _kept_wheels() -> Path:
+def _wheels(lock: Path, tell: Tell) -> Path:
     """Kept from build to build: an image of the next commit wants the same ones."""
-    lock = hashlib.sha256((TREE / "requirements.lock").read_bytes()).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "diana-wheels" / lock
+    kept = cache / "diana-wheels" / hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    if not kept.is_dir():
+        tell("downloading the pinned packages")
+        whole = ["--only-binary", ":all:", "--require-hashes", "-r", str(lock)]
+        with tempfile.TemporaryDirectory(prefix="diana-wheels-") as folder:
+            fetched = Path(folder) / "wheels"
+            command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "-d", str(fetched)]
+            run_command([*command, *whole], MAKE_S)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(fetched, kept)
+    return kept
 
 
 def run_command(command: Sequence[str], within_s: float, more: dict[str, str] | None = None) -> str:

@@ -95,6 +95,8 @@ def run_scenario(scenario: sc.Scenario, options: Options, tell: Callable[[str], 
 def _play(scenario: sc.Scenario, options: Options, tell: Callable[[str], None], root: Path) -> Run:
     factor = options.speed_up
     ground = _ground(options.on, root, scenario, factor)
+    if scenario.seeds:
+        ground.unlike.append("seeds: every site comes in through the first one, and hears of the others from it")
     began_s = time.monotonic()
     some = list(submissions(scenario, options.seed))
     conductor: Conductor | None = None
