@@ -19,11 +19,14 @@ FIRST_SEED ?= 0
 KILLS ?= 200
 JOBS ?= 10000
 
-.PHONY: help setup demo test wide real check bench torture proto lock clean
+# Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
+ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
+
+.PHONY: help setup demo test wide real test-netns test-compose image check bench torture proto lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
-		|| grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST)
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+		|| grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with hash-pinned dependencies; .venv/bin/diana is the CLI
 
@@ -48,6 +51,27 @@ wide: setup ## the same rules under more seeds and cases
 
 real: setup ## sites, members and standbys as real processes, killed, stopped, cut off (root, iproute2 and iptables for some)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/real $(PYTEST)
+
+test-netns: setup ## the scenarios of ROUGH on network namespaces (root; gets iproute2 and iptables from apt where they lack)
+	@$(call wanted,ip tc iptables,iproute2 iptables)
+	@for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on netns --within 5m || exit; done
+
+test-compose: setup ## the same scenarios on docker-compose (root; gets docker.io, docker-compose, debootstrap from apt, starts dockerd)
+	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
+
+image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
+	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+	@$(with-docker); $(BIN)/python -m diana.trial.image
+
+# $(call wanted,PROGRAMS,PACKAGES): install the packages unless all programs are there.
+wanted = command -v $(1) >/dev/null && test $$(command -v $(1) | wc -l) -eq $(words $(1)) || \
+	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; }
+
+# A dockerd for this recipe's shell, ended with it, unless one answers already.
+with-docker = docker version >/dev/null 2>&1 || { \
+	dockerd >/tmp/diana-dockerd.log 2>&1 </dev/null & daemon=$$!; trap 'kill $$daemon; wait $$daemon' EXIT; \
+	for try in $$(seq 100); do docker version >/dev/null 2>&1 && break; sleep 0.3; done; }
 
 check: setup ## lint, format, types, layers, proto compatibility
 	$(BIN)/ruff check .

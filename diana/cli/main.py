@@ -53,7 +53,7 @@ VERBS: dict[str, Entry] = {
     "restore": Entry("Node", "keep", "make a data directory from a backup"),
     "demo": Entry("Try", "trial", "five sites on this machine, 200 jobs, one histogram"),
     "simulate": Entry("Try", "trial", "run a scenario on the simulator over seeds"),
-    "scenario": Entry("Try", "scenario", "check scenario files; print their schema"),
+    "scenario": Entry("Try", "scenario", "check scenario files, run one on real nodes, print their schema"),
 }
 
 _FOOT = """

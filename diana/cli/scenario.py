@@ -1,4 +1,4 @@
-"""`diana scenario check FILE...`, `diana scenario schema`: are scenario files in order, what may stand there."""
+"""`diana scenario check FILE...`, `schema`, `run FILE`: are files in order, what may stand there, how real nodes do."""
 
 from __future__ import annotations
 
@@ -7,18 +7,54 @@ from pathlib import Path
 from typing import Any
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_json
+from diana.cli.parsing import Command, add_json, at_least, duration_s
 from diana.errors import UsageError
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} [options] check FILE... | schema"
-    parser.add_argument("order", choices=("check", "schema"))
+    parser.usage = f"{parser.prog} [options] check FILE... | schema | run FILE"
+    parser.add_argument("order", choices=("check", "schema", "run"))
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenarios, as those in scenarios/")
-    add_json(parser, 'a list with keys "file", "ok", then "sites", "entries", "groups", "jobs" or else "error"')
+    add_json(
+        parser,
+        'a list with keys "file", "ok", then "sites", "entries", "groups", "jobs" or else "error"; of run its report',
+    )
+    how = parser.add_argument_group("run")
+    how.add_argument(
+        "--on", choices=("processes", "netns", "compose"), help="where its nodes stand (default: processes)"
+    )
+    how.add_argument("--seed", type=at_least(0), metavar="S", help="of what the scenario draws (default: 0)")
+    how.add_argument("--speed-up", type=_factor, metavar="F", help="F seconds of the scenario in one (default: 1)")
+    how.add_argument("--within", type=duration_s, metavar="TIME", help="what runs longer is stuck (default: 30m)")
+    how.add_argument("--keep", type=Path, metavar="DIR", help="leave data directories and logs in this new folder")
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1e-3 <= value <= 1e4:
+        raise argparse.ArgumentTypeError(f"{text!r} is no factor; write a number, 0.001 to 10000, such as 60")
+    return value
+
+
+def _run_one(args: argparse.Namespace) -> int:
+    if len(args.files) != 1:
+        raise UsageError("scenario run: name one file: diana scenario run FILE --on processes; scenarios/ holds some")
+    from diana.trial.run import Options, run
+
+    said = {"on": args.on, "seed": args.seed, "speed_up": args.speed_up, "within_s": args.within, "keep": args.keep}
+    options = Options(**{name: value for name, value in said.items() if value is not None})
+    return run(Path(args.files[0]), options, args.json)
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.order == "run":
+        return _run_one(args)
+    for option in ("on", "seed", "speed_up", "within", "keep"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"scenario {args.order}: --{option.replace('_', '-')} is for run; leave it out")
     if args.order == "schema":
         return _schema(args)
     if not args.files:
@@ -78,11 +114,15 @@ COMMANDS = {
         _options,
         _run,
         "check reads files as simulate does and says how large they are; exit code 2 when one is wrong.\n"
-        "schema prints the JSON Schema of the format. See docs/scenarios.md.",
+        "schema prints the JSON Schema of the format. run plays it on real nodes: processes of this machine, network\n"
+        "namespaces (root) or docker-compose; exit code 1 when a group comes to no end or an expectation is not met.\n"
+        "See docs/scenarios.md.",
         """
 diana scenario check scenarios/*.toml
 diana scenario check --json my.toml
 diana scenario schema
+diana scenario run scenarios/two-sites.toml
+diana scenario run scenarios/five-sites.toml --on netns --speed-up 60 --json
 """,
     ),
 }

@@ -135,6 +135,22 @@ class Pair:
     def crash(self, durable: bool) -> None:
         self._main.crash(durable)
 
+    def power_off(self) -> None:
+        """The half that leads; until `come_back`."""
+        self._main.fall("killed")
+
+    def end_node(self) -> None:
+        self._main.fall("ended")
+
+    def come_back(self) -> None:
+        for half in self.halves.values():
+            half.begin()
+
+    def stop_for(self, for_s: float) -> None:
+        if (half := self._main).alive and not half.paused:
+            half.pause()
+            self._clock.after(for_s, self._resume, half, half.life)
+
     def recount(self) -> None:
         for half in self.halves.values():
             half.recount()

@@ -12,6 +12,7 @@
     coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
     compare    policies compared: loads [{load, policies {name: {runs, figures, differences}}}], runs [...], and how
     digest     digest
+    expect     met, and unmet: what was expected and did not come, a line each (of several seeds: of all, in order)
 
 Several seeds: the numbers of `faults` and `coverage` are sums, the digest covers all, `standby` is over all; the other
 keys are those of the first seed.
@@ -191,6 +192,9 @@ def selected(reports: list[Report], keys: Iterable[str]) -> dict[str, Any]:
             }
         elif key == "coverage":
             out["coverage"] = coverage.report(x.coverage for x in reports)
+        elif key == "expect":
+            unmet = [line for x in reports for line in x.unmet]
+            out["expect"] = {"met": not unmet, "unmet": unmet}
         elif key == "digest":
             out["digest"] = joint_digest(reports)
         else:

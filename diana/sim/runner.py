@@ -134,7 +134,7 @@ def _report(world: World) -> rp.Report:
             report.groups[name] = _refused(missing, missing.group in world.checkers.aftermath.gone)
             continue
         _entry(world, report, name, answered)
-    report.unmet = _unmet(world.scenario, report)
+    report.unmet = unmet(world.scenario, report)
     return report
 
 
@@ -283,7 +283,7 @@ def _others(lrm: SimMachines, capacity_s: float) -> rp.OthersReport | None:
     )
 
 
-def _unmet(scenario: Scenario, report: rp.Report) -> list[str]:
+def unmet(scenario: Scenario, report: rp.Report) -> list[str]:
     expect = scenario.expect
     groups = report.groups.values()
     used = {SiteId(site) for g in groups for site, jobs in g.sites.items() if jobs}

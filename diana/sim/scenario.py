@@ -22,6 +22,8 @@ from diana.sim.compare_spec import SettingsTable as SettingsTable
 from diana.sim.compare_spec import check_compare
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
+from diana.sim.event_spec import EventSpec as EventSpec
+from diana.sim.event_spec import check_events
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
 from diana.sim.fault_spec import check_faults
 from diana.sim.link_spec import LinkSpec as LinkSpec
@@ -56,6 +58,7 @@ REPORT_KEYS = (
     "traces",
     "digest",
     "compare",
+    "expect",
 )
 
 
@@ -227,6 +230,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     datasets: tuple[DatasetSpec, ...] = ()
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
     workload: tuple[WorkSpec, ...] = ()
+    events: tuple[EventSpec, ...] = ()
+    """What happens at given times, in the simulator and on real nodes."""
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
@@ -350,6 +355,7 @@ def _check(scenario: Scenario) -> None:
     chains.check(scenario)
     check_compare(scenario)
     check_variants(scenario)
+    check_events(scenario.events, names)
     check_faults(scenario.faults)
     swarm = scenario.swarm
     if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):

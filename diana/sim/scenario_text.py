@@ -11,7 +11,7 @@ import msgspec
 from diana.sim.scenario import Scenario
 
 _TABLES = ("settings", "default_link", "swarm", "faults", "expect", "compare")
-_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "policies")
+_LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "events", "policies")
 
 
 def written(scenario: Scenario) -> str:

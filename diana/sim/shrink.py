@@ -106,6 +106,7 @@ class _Search:
             self._shorter()
             self._fewer("workload", self._best.workload)
             self._fewer_kinds()
+            self._fewer("events", self._best.events)
             self._fewer("sites", self._best.sites)
             self._fewer("datasets", self._best.datasets)
             for at in range(len(self._best.workload)):

@@ -157,10 +157,22 @@ class Site(Outlet):
 
     def lose(self, back_s: float) -> None:
         """Its machines lose power, and so nobody says goodbye for them; all are back `back_s` later, disks too."""
+        self.power_off()
+        self._clock.after(back_s, self._restart, self._falls)
+
+    def power_off(self) -> None:
+        """The same until `come_back`."""
         self._fall(durable=True, silent=True)
         for lrm in self.lrm.lrms.values():
             lrm.crash_machine()
-        self._clock.after(back_s, self._restart, self._falls)
+
+    def end_node(self) -> None:
+        """Its node ends; jobs and spawners go on. Until `come_back`."""
+        self._fall(durable=True)
+
+    def stop_for(self, for_s: float) -> None:
+        self.stall()
+        self._clock.after(for_s, self.go_on, self.stalls)
 
     def _fall(self, durable: bool, silent: bool = False) -> None:
         engine = self.engine

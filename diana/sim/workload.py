@@ -174,7 +174,13 @@ class Coming:
         return self.came
 
 
-def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission | Coming]:
+def submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
+    """In the order written, the groups of an entry one after the other."""
+    for one in _planned(scenario, seed, {}):
+        yield from one.all() if isinstance(one, Coming) else (one,)
+
+
+def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission | Coming]:
     """In the order written, the groups of an entry one after the other. `accounts`: of the traces, by entry."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
@@ -228,7 +234,7 @@ class Users:
         """Those that are to be made later are not among them before their time."""
         self.traces: dict[str, traced.Account] = {}
         """What became of the jobs of each trace, by entry."""
-        self._planned = list(_submissions(scenario, seed, self.traces))
+        self._planned = list(_planned(scenario, seed, self.traces))
         self._to_come = 0
         """Of `Coming`, those that are not through."""
         self._open: dict[str, Submission] = {}

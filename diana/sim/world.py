@@ -28,6 +28,7 @@ from diana.sim.lrm import SimLrm
 from diana.sim.machines import SimMachines
 from diana.sim.mishaps import Mishaps
 from diana.sim.network import Network
+from diana.sim.planned import Planned
 from diana.sim.replicas import Pair
 from diana.sim.scenario import Scenario, SiteSpec, SwarmSpec
 from diana.sim.site import Site
@@ -120,6 +121,7 @@ class World:
         for one_site in self.sites.values():
             one_site.stager.peers = stagers
         self.mishaps = Mishaps(self.clock, self.faults, self.trace, self.network, self.sites, self.users.lift)
+        self.planned = Planned(self.clock, self.faults, self.trace, self.network, self.sites, scenario.events)
 
     def _watched(self) -> Coverage:
         coverage = Coverage(lambda: self.clock.now_s, self._open_at)
@@ -172,6 +174,7 @@ class World:
         self.users.begin()
         self.transfers.begin()
         self.mishaps.begin()
+        self.planned.begin()
         for pair in self.pairs:
             pair.begin_faults()
 

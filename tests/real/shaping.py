@@ -1,50 +1,16 @@
-"""A network of unlike links for real nodes on one machine: TCP proxies that pace and delay what sites send each other.
-
-Each site gets a proxy before its port, whose address the node tells the others. Which site a connection comes from is
-looked up by its socket, so that every pair of sites has a link of its own. No privileges are needed.
-"""
+"""The links of a scenario run (`diana/trial/links.py`) between the nodes of a test's grid."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import socket
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from diana.node.config import load_config
 from diana.node.config_text import write_config
+from diana.trial.links import Links
+from diana.trial.links import Shape as Shape
 from tests.e2e.grid import Grid
-
-CHUNK_BYTES = 32 << 10
-"""Passed on at once; what waits behind it waits no longer than this takes."""
-SOCKET_BYTES = 64 << 10
-"""Of kernel buffers, so that a sender feels the link and not the memory before it."""
-
-
-class Shape(NamedTuple):
-    bytes_per_s: float
-    latency_s: float
-    """One way."""
-
-
-class _Lane:
-    """One direction of one link; all connections between the two sites share it."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self._free_s = 0.0
-        self.bytes = 0
-
-    def take(self, size_bytes: int, now_s: float) -> float:
-        """When the last of these bytes has left."""
-        self._free_s = max(now_s, self._free_s) + size_bytes / self.shape.bytes_per_s
-        self.bytes += size_bytes
-        return self._free_s
 
 
 class Network:
@@ -52,28 +18,19 @@ class Network:
 
     def __init__(self, grid: Grid, links: Mapping[tuple[str, str], Shape], default: Shape) -> None:
         self._grid = grid
-        self._links = {frozenset(pair): shape for pair, shape in links.items()}
-        self._default = default
-        self._lanes: dict[tuple[str, str], _Lane] = {}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="links", daemon=True)
-        self._thread.start()
-        self._servers: list[asyncio.Server] = []
-        self.faults: list[str] = []
+        shapes = {frozenset(pair): shape for pair, shape in links.items()}
+        self._links = Links(lambda a, b: shapes.get(frozenset((a, b)), default), self._nodes)
 
     def __enter__(self) -> Network:
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
-        assert not self.faults, "\n".join(self.faults)
+        self._links.close()
+        assert not self._links.faults, "\n".join(self._links.faults)
 
     def join(self) -> None:
         """A proxy before each site that is not started yet; all are told of the proxies, and of nothing else."""
-        proxies = {name: f"127.0.0.1:{self._open(name)}" for name in self._grid.sites}
+        proxies = {name: self._links.open(name, site.address) for name, site in self._grid.sites.items()}
         for name, site in self._grid.sites.items():
             config = load_config(site.paths.config)
             peers = tuple(address for other, address in proxies.items() if other != name)
@@ -82,114 +39,9 @@ class Network:
 
     def moved_bytes(self) -> int:
         """Over all links so far, messages included."""
-        return sum(lane.bytes for lane in self._lanes.values())
+        return self._links.moved_bytes()
 
-    def _open(self, name: str) -> int:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._serve(name, reader, writer)
-
-        listener = socket.create_server(("127.0.0.1", 0))
-        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            listener.setsockopt(socket.SOL_SOCKET, option, SOCKET_BYTES)
-        port: int = listener.getsockname()[1]
-        starting = asyncio.start_server(serve, sock=listener, limit=CHUNK_BYTES)
-        self._servers.append(asyncio.run_coroutine_threadsafe(starting, self._loop).result(10))
-        return port
-
-    def _lane(self, source: str, to: str) -> _Lane:
-        shape = self._links.get(frozenset((source, to)), self._default)
-        return self._lanes.setdefault((source, to), _Lane(shape))
-
-    async def _serve(self, site: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far: asyncio.StreamWriter | None = None
-        try:
-            caller = self._caller(writer.get_extra_info("peername")[1])
-            if caller is None:
-                return
-            host, _, port = self._grid.sites[site].address.rpartition(":")
-            behind = socket.socket()
-            behind.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
-            behind.setblocking(False)
-            try:
-                await self._loop.sock_connect(behind, (host, int(port)))
-            except BaseException:
-                # Its node does not listen (yet).
-                behind.close()
-                raise
-            back, far = await asyncio.open_connection(sock=behind, limit=CHUNK_BYTES)
-            await asyncio.gather(
-                self._pass_on(reader, far, self._lane(caller, site)),
-                self._pass_on(back, writer, self._lane(site, caller)),
-            )
-        except OSError:
-            pass
-        except Exception as fault:
-            self.faults.append(f"link to {site}: {fault!r}")
-        finally:
-            for end in (writer, far):
-                if end is not None:
-                    end.close()
-
-    def _caller(self, port: int) -> str | None:
-        """The site whose node has the connected socket with this local port; None: it is gone, or no node's."""
-        inode = _inode(port)
+    def _nodes(self) -> Iterator[tuple[str, int]]:
         for name, site in self._grid.sites.items():
-            if inode and site.process is not None and f"socket:[{inode}]" in _open_files(site.process.pid):
-                return name
-        return None
-
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane: _Lane) -> None:
-        """Until either end is closed. Reads on while what it read is still on its way."""
-        on_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-        delivering = asyncio.create_task(self._deliver(on_way, writer))
-        try:
-            while not delivering.done():
-                data = await reader.read(CHUNK_BYTES)
-                left_s = lane.take(len(data), self._loop.time())
-                on_way.put_nowait((left_s + lane.shape.latency_s, data))
-                if not data:
-                    break
-                await asyncio.sleep(left_s - self._loop.time())
-        finally:
-            if self._loop.is_running():
-                with suppress(OSError):
-                    await delivering
-                with suppress(OSError):
-                    writer.close()
-
-    async def _deliver(self, on_way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
-        while True:
-            at_s, data = await on_way.get()
-            await asyncio.sleep(at_s - self._loop.time())
-            if not data:
-                return
-            writer.write(data)
-            await writer.drain()
-
-    async def _stop(self) -> None:
-        for server in self._servers:
-            server.close()
-        tasks = [task for task in asyncio.all_tasks(self._loop) if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _inode(port: int) -> str:
-    """Of the socket on this machine that is bound to a local port and connected; clients may use IPv6 ones for IPv4."""
-    for table in ("/proc/net/tcp6", "/proc/net/tcp"):
-        with suppress(FileNotFoundError), open(table) as lines:
-            for line in lines:
-                fields = line.split()
-                if fields[1].endswith(f":{port:04X}") and not fields[2].endswith(":0000"):
-                    return fields[9]
-    return ""
-
-
-def _open_files(pid: int) -> set[str]:
-    found = set()
-    with suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with suppress(OSError):
-                found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
-    return found
+            if site.process is not None:
+                yield name, site.process.pid

@@ -1,0 +1,146 @@
+"""Nodes as processes of this machine, on loopback; the links between sites are TCP proxies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from diana.errors import DianaError, Unreachable
+from diana.model.ids import SiteId
+from diana.sim.scenario import Scenario
+from diana.sim.topology import Topology
+from diana.trial import ending
+from diana.trial.ground import Ground, Machine
+from diana.trial.links import Links, Shape
+
+END_S = 12.0
+"""A node that has not ended this long after SIGTERM never will."""
+
+
+class Processes(Ground):
+    def __init__(self, root: Path, scenario: Scenario, factor: float) -> None:
+        super().__init__(root, scenario, factor)
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+        self._links: Links | None = None
+        self._proxies: dict[str, str] = {}
+        self._shapes = Topology(scenario)
+
+    def open(self) -> None:
+        for machine in self.machines:
+            machine.folder.mkdir(parents=True)
+        self._give_addresses()
+        if len(self.scenario.sites) > 1:
+            self._links = Links(self._shape, self._pids)
+            for machine in self.machines:
+                if machine.role != "member":
+                    self._proxies[machine.called] = self._links.open(machine.site, machine.address)
+        if self.scenario.default_link.loss or any(link.loss for link in self.scenario.links):
+            self.unlike.append("links: loss is not made; what TCP carries would only come later")
+
+    def _give_addresses(self) -> None:
+        # All are held while they are chosen, so that they differ.
+        with ExitStack() as stack:
+            for machine in self.machines:
+                one = stack.enter_context(socket.socket())
+                one.bind(("127.0.0.1", 0))
+                machine.address = f"127.0.0.1:{one.getsockname()[1]}"
+
+    def _shape(self, a: str, b: str) -> Shape:
+        latency_s, bytes_per_s, _, _ = self._shapes.figures(SiteId(a), SiteId(b))
+        return Shape(bytes_per_s * self.factor, latency_s / self.factor)
+
+    def _pids(self) -> Iterator[tuple[str, int]]:
+        sites = {machine.called: machine.site for machine in self.machines}
+        for called, node in list(self._nodes.items()):
+            yield sites[called], node.pid
+
+    def advertised(self, machine: Machine) -> str:
+        return self._proxies.get(machine.called, "")
+
+    def close(self) -> None:
+        for machine in self.machines:
+            machine.close()
+        for node in self._nodes.values():
+            with suppress(ProcessLookupError):
+                node.send_signal(signal.SIGCONT)
+                node.send_signal(signal.SIGTERM)
+        end = time.monotonic() + END_S
+        for node in self._nodes.values():
+            with suppress(subprocess.TimeoutExpired):
+                node.wait(max(0.1, end - time.monotonic()))
+        ending.kill_all(map(self._mark, self.machines), [machine.data for machine in self.machines])
+        for node in self._nodes.values():
+            node.wait()
+        self._nodes.clear()
+        if self._links is not None:
+            self._links.close()
+            if self._links.faults:
+                raise DianaError("; ".join(self._links.faults[:3]))
+
+    def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "diana.cli", *words]
+
+    def _mark(self, machine: Machine) -> str:
+        """The environment entry of all that is started there, but for jobs."""
+        return f"{ending.MARK}={os.getpid()}:{machine.folder}"
+
+    def environment(self, machine: Machine) -> dict[str, str]:
+        name, _, value = self._mark(machine).partition("=")
+        source = str(Path(__file__).parents[2])
+        path = os.pathsep.join(dict.fromkeys([source, *filter(None, [os.environ.get("PYTHONPATH")])]))
+        return {**super().environment(machine), name: value, "PYTHONPATH": path}
+
+    def launch(self, machine: Machine) -> None:
+        machine.boots += 1
+        with machine.output.open("ab") as out:
+            # Out of the terminal's process group: Ctrl-C is ours to turn into an orderly end.
+            self._nodes[machine.called] = subprocess.Popen(
+                self.words(machine, ("node", "--data", str(machine.data), "--no-zeroconf")),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=self.environment(machine),
+                start_new_session=True,
+            )
+
+    def runs(self, machine: Machine) -> bool:
+        node = self._nodes.get(machine.called)
+        return node is not None and node.poll() is None
+
+    def power_off(self, machine: Machine) -> None:
+        machine.close()
+        # Node and spawner come first: they must not see the jobs end and write that down.
+        ending.kill_all([self._mark(machine)], [machine.data])
+        if (node := self._nodes.get(machine.called)) is not None:
+            node.wait()
+
+    def end_node(self, machine: Machine) -> None:
+        machine.close()
+        node = self._nodes[machine.called]
+        node.send_signal(signal.SIGTERM)
+        try:
+            node.wait(END_S)
+        except subprocess.TimeoutExpired:
+            raise Unreachable(f"{machine.called}: its node did not end within {END_S:g} s") from None
+
+    def stop(self, machine: Machine) -> None:
+        self._nodes[machine.called].send_signal(signal.SIGSTOP)
+
+    def go_on(self, machine: Machine) -> None:
+        with suppress(ProcessLookupError):
+            self._nodes[machine.called].send_signal(signal.SIGCONT)
+
+    def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
+        if self._links is not None:
+            self._links.cut(pairs)
+
+    def mend(self, pairs: Iterable[tuple[str, str]]) -> None:
+        if self._links is not None:
+            self._links.mend(pairs)

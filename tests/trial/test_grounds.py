@@ -1,0 +1,167 @@
+"""What grounds are told: the compose file of a scenario, the kernel's orders, proxies that shape and cut."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from diana.errors import UsageError
+from diana.sim import scenario as sc
+from diana.trial import kernel
+from diana.trial.compose import Compose, compose_file
+from diana.trial.links import Links, Shape
+from diana.trial.netns import Namespaces
+from diana.trial.processes import Processes
+
+GRID = sc.parse("""version = 1
+sites = [
+    { name = "a", slots = 2, machines = [{ name = "m1" }] },
+    { name = "b", slots = 4, standby = true },
+]
+""")
+
+
+def test_a_scenario_becomes_a_service_per_machine_and_a_client(tmp_path: Path) -> None:
+    ground = Compose(tmp_path, GRID, 1.0)
+    plan = compose_file(ground.machines, "diana:x", "1:2", "10.64.91.0/24")
+    assert list(plan["services"]) == ["a", "a-m1", "b", "b-standby", "client"]
+    addresses = [service["networks"]["grid"]["ipv4_address"] for service in plan["services"].values()]
+    assert len(set(addresses)) == 5 and "10.64.91.1" not in addresses, "the first is the bridge's"
+    shared = [volume for service in plan["services"].values() for volume in service.get("volumes", ())]
+    assert len(shared) == len(set(shared)) == 4, "no two machines share a data directory"
+    assert all("$$pid" in service["command"][2] for name, service in plan["services"].items() if name != "client")
+
+
+def test_a_site_may_not_be_called_as_the_service_of_the_users(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'client' is the name of the service"):
+        Compose(tmp_path, sc.parse('version = 1\nsites = [{ name = "client" }]\n'), 1.0)
+
+
+def test_only_a_site_that_is_cut_from_all_others_is_unplugged(tmp_path: Path) -> None:
+    grid = sc.parse('version = 1\nsites = [{ name = "a" }, { name = "b" }, { name = "c" }]\n')
+    ground = Compose(tmp_path, grid, 1.0)
+    ground._parted = {("a", "b")}
+    assert ground._alone() == set()
+    ground._parted = {("a", "b"), ("b", "c")}
+    assert ground._alone() == {"b"}
+    # A site whose member would lose it stays plugged in.
+    ground = Compose(tmp_path, GRID, 1.0)
+    ground._parted = {("a", "b")}
+    assert ground._alone() == set()
+
+
+def test_the_kernel_is_told_a_class_per_neighbour_and_walls_come_down_as_they_went_up() -> None:
+    ways = [kernel.Way("10.0.0.2", 1e6, 0.01), kernel.Way("10.0.0.3", 1e15, 0.0)]
+    commands = [" ".join(command) for command in kernel.shaping("eth1", ways, True)]
+    assert commands[0] == "tc qdisc add dev eth1 root handle 1: htb"
+    assert "tc class add dev eth1 parent 1: classid 1:1 htb rate 8000000bit quantum 60000" in commands
+    assert "tc qdisc add dev eth1 parent 1:1 netem delay 10000us" in commands
+    assert any("10.0.0.3/32 flowid 1:2" in command for command in commands)
+    assert not any("netem" in word for command in kernel.shaping("eth1", ways, False) for word in command)
+    up, down = kernel.cutting("10.0.0.2"), kernel.cutting("10.0.0.2", mend=True)
+    assert [[word.replace("-A", "-D") for word in command] for command in up] == down
+
+
+def test_a_machine_has_a_folder_of_its_own_and_the_sites_own_comes_first(tmp_path: Path) -> None:
+    ground = Processes(tmp_path, GRID, 1.0)
+    assert [machine.called for machine in ground.machines] == ["a", "a-m1", "b", "b-standby"]
+    assert ground.main("b").role == "site" and [one.role for one in ground.of("b")] == ["site", "standby"]
+    assert len({machine.data for machine in ground.machines}) == 4
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may have namespaces")
+def test_namespaces_without_root_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="network namespaces want root; use --on processes"):
+        Namespaces(tmp_path, GRID, 1.0).open()
+
+
+@contextmanager
+def echo() -> Iterator[str]:
+    """A server that sends back what it gets; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                one, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=_echo, args=(one,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+def _echo(one: socket.socket) -> None:
+    with one:
+        while data := one.recv(65536):
+            one.sendall(data)
+
+
+def round_trip_s(link: socket.socket, size: int) -> float:
+    began = time.monotonic()
+    threading.Thread(target=link.sendall, args=(b"x" * size,), daemon=True).start()
+    got = 0
+    while got < size:
+        got += len(link.recv(1 << 20))
+    return time.monotonic() - began
+
+
+def test_a_link_is_as_slow_as_it_is_told_and_lets_nothing_pass_while_it_is_cut() -> None:
+    # This process is both sites: what matters is which link a pair of names gets.
+    links = Links(lambda a, b: Shape(2e6, 0.05), lambda: [("a", os.getpid())])
+    try:
+        with echo() as address:
+            proxy = links.open("b", address)
+            host, _, port = proxy.rpartition(":")
+            with socket.create_connection((host, int(port)), 10) as link:
+                assert round_trip_s(link, 1) >= 0.1
+                assert round_trip_s(link, 1_000_000) >= 0.5
+                links.cut([("a", "b")])
+                time.sleep(0.2)
+                link.settimeout(0.5)
+                link.sendall(b"late")
+                with pytest.raises(TimeoutError):
+                    link.recv(10)
+                links.mend([("a", "b")])
+                link.settimeout(10)
+                assert link.recv(10) == b"late", "what was held back comes when the link is whole"
+    finally:
+        links.close()
+        links.close()
+    assert links.faults == []
+
+
+def test_a_connection_of_no_node_is_not_passed_on() -> None:
+    links = Links(lambda a, b: Shape(1e9, 0.0), lambda: [])
+    try:
+        with echo() as address:
+            host, _, port = links.open("b", address).rpartition(":")
+            with socket.create_connection((host, int(port)), 10) as link:
+                assert link.recv(10) == b""
+    finally:
+        links.close()
+
+
+def test_closing_links_waits_for_what_they_do() -> None:
+    links = Links(lambda a, b: Shape(1e3, 1.0), lambda: [("a", os.getpid())])
+    with echo() as address:
+        host, _, port = links.open("b", address).rpartition(":")
+        with socket.create_connection((host, int(port)), 10) as link:
+            link.sendall(b"x" * 100_000)
+            time.sleep(0.3)
+            began = time.monotonic()
+            links.close()
+            assert time.monotonic() - began < 5
+    assert not [task for task in (asyncio.all_tasks(links._loop)) if not task.done()]
