@@ -154,7 +154,7 @@ def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
 def _opened(state: SiteState, record: r.Opened) -> None:
     state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
     if record.restored:
-        _hold_everything(state, "this site's store was restored from a backup")
+        _hold_everything(state, fold_recovery.RESTORED)
 
 
 def _hold_everything(state: SiteState, reason: str) -> None:

@@ -8,6 +8,9 @@ from diana.engine.state import Group, SiteState, Step, Subgroup
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
 
+RESTORED = "this site's store was restored from a backup"
+"""Why a group of it does not go on by itself."""
+
 
 def recover(state: SiteState, record: RecoveryRecord, home: SiteId) -> None:
     match record:
@@ -80,6 +83,9 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     if group.spec.on_site_lost == "rerun":
         known.disowned = known.disowned | (record.open - mine)
     _obeys(known, record)
+    if group.open_of(mine):
+        # It may have been over in the copy.
+        group.on_hold = group.on_hold or RESTORED
     known.finished += len(held)
     group.held.add_set(held)
     if held:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import dependencies, leases, outputs, reads, registering
+from diana.engine import dependencies, leases, outputs, reads, registering, stocktaking
 from diana.engine.context import Context
 from diana.engine.control import asked_of, ended, refuse
 from diana.engine.effects import Reply
@@ -21,6 +21,10 @@ def retry(core: Context, event: RetryJobs) -> None:
     if asked is None:
         return
     group, wanted = asked
+    if unheard := stocktaking.in_doubt(core, group):
+        # They may run there, tried again since the copy was made.
+        refuse(core, event, f"{core.site} was restored from a backup: a retry {unheard}")
+        return
     if event.unreachable and event.indices is not None:
         refuse(core, event, f"--unreachable is about all that a site has of a group; write {group.group} alone")
         return

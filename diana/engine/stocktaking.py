@@ -106,14 +106,25 @@ def missing(core: Context) -> list[SiteId]:
     return sorted(site for site, told in core.state.reported.items() if not told)
 
 
+def not_told(core: Context) -> str:
+    """Who is waited for; empty: nobody."""
+    some = missing(core)
+    names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
+    return f"waits for what {names} can tell (diana site go-on NAME if it is gone for good)" if some else ""
+
+
+def in_doubt(core: Context, group: Group) -> str:
+    """Who may have jobs of it; of a group submitted since the copy was made nobody that is not known."""
+    number, forgotten = int(group.group.rpartition("-")[2]), core.state.forgotten
+    return not_told(core) if forgotten and number < forgotten[-1][0] else ""
+
+
 def note(core: Context, group: Group) -> str:
     """What a group of a restored store waits for."""
     if group.state or not group.on_hold:
         return recovery.waiting_for(core) if group.unplaced else ""
-    some = missing(core)
-    if some:
-        names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
-        return f"{group.on_hold}; waits for what {names} can tell (diana site go-on NAME if it is gone for good)"
+    if unheard := not_told(core):
+        return f"{group.on_hold}; {unheard}"
     ended = f"; {group.note}" if group.note else ""
     return f"{group.on_hold}; diana release {group.group} lets it go on{ended}"
 

@@ -83,6 +83,28 @@ def test_what_ended_elsewhere_and_was_told_to_the_lost_database_is_held_and_may_
     assert view(grid).done == 4
 
 
+@pytest.mark.parametrize("lost", ["hold", "rerun"])
+def test_a_group_that_was_over_in_the_copy_and_was_tried_again_since_goes_on_at_its_users_word(lost: str) -> None:
+    grid = Grid(alpha=1, beta=4, gamma=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(20, work_s=100.0, sites=("beta",), on_site_lost=lost), 20)  # type: ignore[arg-type]
+    while not view(grid).final:
+        beta.end(outcome=Outcome.FAILED)
+        grid.pass_time(5.0)
+    copy = list(alpha.stored)
+    assert alpha.retry("alpha-1") == Ok(20)
+    grid.pass_time(5.0)
+    put_origin_back(grid, copy)
+    assert "beta" in str(alpha.retry("alpha-1")) and "go-on" in str(alpha.retry("alpha-1"))
+    grid.heal("alpha")
+    grid.pass_time(5.0)
+    assert "diana release" in view(grid).note
+    assert isinstance(alpha.release_jobs("alpha-1"), Ok)
+    grid.finish()
+    assert view(grid).done == 20
+    assert set(grid.claims().values()) == {2}
+
+
 def test_a_closed_transfer_is_told_of_too() -> None:
     grid, copy = origin_copied(records.CommitAcked)
     grid["beta"].end()
