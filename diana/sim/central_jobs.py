@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from diana.errors import UsageError
 from diana.model.ids import SiteId
+from diana.sim import central_spec
 from diana.sim.clock import Clock
 from diana.sim.demand_spec import machines
 from diana.sim.scenario import Scenario
@@ -147,7 +148,10 @@ class Jobs(NamedTuple):
 def jobs_of(scenario: Scenario, seed: int) -> Jobs:
     """UsageError: the scenario asks for what no central policy here can do."""
     scenario = drawn(scenario, seed)
-    _check(scenario)
+    try:
+        central_spec.check(scenario)
+    except ValueError as e:
+        raise UsageError(str(e)) from None
     users = Users(Clock(), scenario, seed, lambda site, event: None)
     # A sort that keeps the order of the users for what comes at the same time.
     submissions = tuple(sorted(users.submissions.values(), key=lambda s: s.submit_s))
@@ -177,21 +181,6 @@ def jobs_of(scenario: Scenario, seed: int) -> Jobs:
         known.machines,
         tuple(names),
     )
-
-
-_NOT_CENTRAL = ("after", "produces", "max_parallel")
-_ORDERS = ("cancel_s", "hold_s", "release_s")
-
-
-def _check(scenario: Scenario) -> None:
-    for work in scenario.workload:
-        given = [key for key in _NOT_CENTRAL if getattr(work, key)]
-        given += [key for key in _ORDERS if getattr(work, key) >= 0]
-        if given:
-            raise UsageError(
-                f"workload {work.name}: {given[0]}: central policies know no such thing; "
-                "leave it out, or compare without them"
-            )
 
 
 class _Kinds:

@@ -15,7 +15,7 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains, demand_spec
+from diana.sim import central_spec, chains, demand_spec
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -33,6 +33,7 @@ from diana.sim.topology_import import imported
 
 REPORT_KEYS = (
     "groups",
+    "bound",
     "sites",
     "decisions",
     "plans",
@@ -241,6 +242,8 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
     try:
         for key in keys:
             _known(key, REPORT_KEYS, "report")
+        if "bound" in keys:
+            central_spec.check(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
     return msgspec.structs.replace(scenario, report=keys) if keys else scenario
@@ -324,6 +327,8 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+    if "bound" in scenario.report:
+        central_spec.check(scenario)
 
 
 def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:

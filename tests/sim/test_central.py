@@ -16,6 +16,7 @@ from diana.sim import bounds, central
 from diana.sim.central_jobs import Items, Kind, Machines
 from diana.sim.mapping import Mapped, Mapper
 from diana.sim.outcome import Outcome
+from diana.sim.runner import simulate
 from diana.sim.scenario import Scenario, parse
 
 POLICIES: tuple[central.Policy, ...] = get_args(central.Policy)
@@ -156,8 +157,19 @@ def test_the_bound_is_the_largest_of_work_longest_job_and_busiest_link() -> None
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_what_no_central_policy_knows_is_refused_in_one_line(policy: central.Policy) -> None:
-    with pytest.raises(UsageError, match="workload w0: max_parallel: central policies know no such thing; leave it"):
+    with pytest.raises(UsageError, match="workload w0: max_parallel: central policies and bounds know no such"):
         central.run(scenario("a:1", 'site = "a"; jobs = 3; max_parallel = 1'), 1, policy)
+
+
+def test_the_bound_is_reported_beside_what_came_of_the_same_work() -> None:
+    case = scenario(
+        "a:2 b:1x2.0", 'site = "a"; jobs = 9; work_s = 30.0; spread = 0.5', more='report = ["groups", "bound"]'
+    )
+    report = simulate(case, 3)
+    assert report.bound == bounds.bound(case, 3)
+    assert 0 < report.bound.makespan_s <= report.groups["w0"].makespan_s
+    with pytest.raises(UsageError, match="workload w0: hold_s: central policies and bounds know no such thing"):
+        scenario("a:1", 'site = "a"; jobs = 3; hold_s = 1.0', more='report = ["bound"]')
 
 
 # --- rules ----------------------------------------------------------------------------------------------------
