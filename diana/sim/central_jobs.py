@@ -113,16 +113,15 @@ class Items:
             out = own if out is None else np.maximum(out, own)
         return out
 
-    def send_for(self, kind: Kind, machine: int, now_s: float) -> tuple[float, list[int]]:
-        """A job is to run there: (bytes that move for it, items that had not been sent for)."""
-        moved, new = kind.own_bytes if kind.own_s is not None and kind.own_s[machine] > 0 else 0.0, []
+    def send_for(self, kind: Kind, machine: int, now_s: float) -> float:
+        """A job is to run there; gives the bytes that move on its account."""
+        moved = kind.own_bytes if kind.own_s is not None and kind.own_s[machine] > 0 else 0.0
         for item in kind.items:
             if self.there_s[item][machine] == inf:
                 here = self.site == self.site[machine]
                 self.there_s[item][here] = now_s + self.fetch_s[item][machine]
                 moved += self.size_bytes[item]
-                new.append(item)
-        return moved, new
+        return moved
 
 
 class Jobs(NamedTuple):
