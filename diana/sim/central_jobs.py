@@ -196,6 +196,7 @@ class _Kinds:
         self._links: dict[str, tuple[Floats, Floats]] = {}
         self._by_name: dict[str, int] = {}
         self._by_key: dict[object, int] = {}
+        self._paces: dict[tuple[int, tuple[str, ...]], Floats] = {}
         self._fits: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._read: dict[str, int] = {}
         """Readers of each ref, up to two."""
@@ -207,7 +208,7 @@ class _Kinds:
         key = (submission.spec.resources.processors, submission.spec.sites)
         found = self._fits.get(key)
         if found is None:
-            found = self._fits[key] = bool(((self.machines.slots >= key[0]) & self._may(key[1])).any())
+            found = self._fits[key] = bool(np.isfinite(self._pace(*key)).any())
         return found
 
     def of(self, submission: Submission) -> list[int]:
@@ -236,14 +237,20 @@ class _Kinds:
         number = self._by_key.get(key)
         if number is None:
             number = self._by_key[key] = len(self.kinds)
-            fits = (self.machines.slots >= processors) & self._may(sites)
-            pace = np.where(fits, 1.0 / self.machines.speed, inf)
+            pace = self._pace(processors, sites)
             own_s: Floats | None = None
             if alone:
                 own_s = np.max([self._fetch_s(name, size) for name, size in alone], axis=0)
             only = tuple(one for name, size in alone if (one := self._only(name, size)))
             self.kinds.append(Kind(processors, pace, shared, own_s, sum(size for _, size in alone), only))
         return number
+
+    def _pace(self, processors: int, sites: tuple[str, ...]) -> Floats:
+        pace = self._paces.get((processors, sites))
+        if pace is None:
+            fits = (self.machines.slots >= processors) & self._may(sites)
+            pace = self._paces[processors, sites] = np.where(fits, 1.0 / self.machines.speed, inf)
+        return pace
 
     def _may(self, sites: tuple[str, ...]) -> NDArray[np.bool_]:
         if not sites:

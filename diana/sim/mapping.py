@@ -82,6 +82,10 @@ class Free:
             if len(free) >= processors:
                 first[machine] = free[processors - 1]
 
+    def ahead_s(self, machine: int, now_s: float) -> list[float]:
+        """Until so many processors are free there as anybody asked for; equal: nobody sees a difference."""
+        return [max(now_s, float(first[machine])) for first in self._first.values()]
+
 
 class _Waiting:
     """The jobs of one kind that are to be mapped."""
@@ -93,7 +97,7 @@ class _Waiting:
         self.round = 0
         """Of what is known of it; older entries are void."""
         self.watches: tuple[int, ...] = ()
-        """Machines whose changes change what is known of it."""
+        """Machines whose changes may bring its turn forward; others only put it off."""
 
 
 class _Next(NamedTuple):
@@ -142,8 +146,8 @@ class Mapper:
 
     def _run(self, waiting: list[_Waiting], now_s: float, look: Callable[[_Waiting, float], _Next]) -> list[Mapped]:
         """What is known of a kind is worked out anew when a machine it watches has changed, or when it would be next
-        and its machine has changed: others can only have become worse. Data sent for meanwhile change nothing, since
-        they come no sooner than if they were sent for once more."""
+        and its machine has changed. Data sent for meanwhile change nothing: they come no sooner than if they were sent
+        for once more."""
         watch: dict[int, set[int]] = {}
         heap: list[tuple[_Next, int, int, int]] = []
         changes: dict[int, int] = {}
@@ -168,10 +172,14 @@ class Mapper:
             if seen != changes.get(machine, 0):
                 fresh(number)
                 continue
-            changes[machine] = seen + 1
             one.jobs.pop(place)
+            before = self.free.ahead_s(machine, now_s)
             out.append(self._map(one, job, machine, now_s))
-            for other in sorted({number, *watch.pop(machine, ())}):
+            stale = {number}
+            if self.free.ahead_s(machine, now_s) != before:
+                changes[machine] = seen + 1
+                stale |= watch.pop(machine, set())
+            for other in sorted(stale):
                 fresh(other)
         return out
 

@@ -173,6 +173,14 @@ def test_the_bound_is_reported_beside_what_came_of_the_same_work() -> None:
         scenario("a:1", 'site = "a"; jobs = 3; hold_s = 1.0', more='report = ["bound"]')
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_groups_that_are_drawn_are_scheduled_like_any_others(policy: central.Policy) -> None:
+    drawn = 'site = "a"; jobs = 3; repeat = 20; generate = { arrivals = "poisson", load = 0.5, homes = "equal" }'
+    outcome = central.run(scenario("a:2 b:1", drawn), 1, policy)
+    assert len(outcome.site) == 60
+    assert set(outcome.home.tolist()) == {0, 1}
+
+
 def test_machines_of_a_site_run_jobs_of_their_own_and_share_its_data() -> None:
     works = ('site = "a"; jobs = 1; work_s = 4.0; processors = 2; inputs = ["d"]',
              'site = "a"; jobs = 3; work_s = 6.0; inputs = ["d"]; submit_s = 1.0; sites = ["a"]')  # fmt: skip
@@ -294,6 +302,7 @@ def test_on_one_site_first_start_is_fcfs_and_min_min_has_no_larger_mean_turnarou
 
 
 @pytest.mark.wide
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_hundred_thousand_serial_jobs_on_170_sites_take_seconds(policy: central.Policy) -> None:
     sites = " ".join(f"s{k}:{1 + 40 * k % 97}x{1 + k % 3}.0" for k in range(170))
