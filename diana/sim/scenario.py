@@ -15,7 +15,7 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains, demand_spec, traced
+from diana.sim import central_spec, chains, demand_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
 from diana.sim.compare_spec import SettingsTable as SettingsTable
@@ -42,6 +42,7 @@ from diana.sim.variants import check_variants
 
 REPORT_KEYS = (
     "groups",
+    "bound",
     "sites",
     "decisions",
     "plans",
@@ -259,6 +260,8 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
             _known(key, REPORT_KEYS, "report")
         scenario = msgspec.structs.replace(scenario, report=keys or scenario.report)
         check_compare(scenario)
+        if "bound" in keys:
+            central_spec.check(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
     return scenario
@@ -350,6 +353,8 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+    if "bound" in scenario.report:
+        central_spec.check(scenario)
 
 
 def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
