@@ -16,6 +16,8 @@ from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
 from diana.sim import chains, demand_spec, traced
+from diana.sim.data_spec import DataSpec as DataSpec
+from diana.sim.data_spec import check_data
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -161,6 +163,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """They are drawn from a model."""
     trace: TraceSpec | None = None
     """They are the jobs of a log."""
+    data: DataSpec | None = None
+    """Each of its groups reads a dataset that is drawn."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -332,6 +336,7 @@ def _check(scenario: Scenario) -> None:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
+        check_data(work, len(names))
     chains.check(scenario)
     check_faults(scenario.faults)
     swarm = scenario.swarm
