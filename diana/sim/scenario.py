@@ -20,6 +20,8 @@ from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
 from diana.sim.compare_spec import SettingsTable as SettingsTable
 from diana.sim.compare_spec import check_compare
+from diana.sim.data_spec import DataSpec as DataSpec
+from diana.sim.data_spec import check_data
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.fault_spec import FaultsSpec as FaultsSpec
@@ -165,6 +167,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """They are drawn from a model."""
     trace: TraceSpec | None = None
     """They are the jobs of a log."""
+    data: DataSpec | None = None
+    """Each of its groups reads a dataset that is drawn."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -342,6 +346,7 @@ def _check(scenario: Scenario) -> None:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
+        check_data(work, len(names))
     chains.check(scenario)
     check_compare(scenario)
     check_variants(scenario)

@@ -25,7 +25,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim import chance, generated, swf, traced
+from diana.sim import chance, generated, popularity, swf, traced
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife
@@ -160,25 +160,27 @@ def _submissions(scenario: Scenario, seed: int, accounts: dict[str, traced.Accou
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
     for work in scenario.workload:
+        data = popularity.reading(work, work.data, scenario, seed) if work.data is not None else None
         if work.trace is not None:
             luck, some = chance.text_seed(seed, work.name), traced.taken(work, work.trace, scenario, seed)
             accounts[work.name] = some.account
             people = {name: Principal(Role.USER, name) for name in some.users}
-            for w, first, run_s in traced.groups(work, scenario, some):
-                who = people[w.user]
-                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=w.name, first=first, run_s=run_s)
+            for k, (one, first, run_s) in enumerate(traced.groups(work, scenario, some)):
+                w, who, name = data.added(one, k) if data else one, people[one.user], one.name
+                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=first, run_s=run_s)
             continue
         if work.generate is not None:
             luck = chance.text_seed(seed, work.name)
             for k, one in enumerate(generated.groups(work, work.generate, scenario, seed)):
-                who = principals[one.user]
-                yield Submission(one, work.name, one.submit_s, scenario, luck, who, name=one.name, first=k * work.jobs)
+                w, who, name = data.added(one, k) if data else one, principals[one.user], one.name
+                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=k * work.jobs)
             continue
         for k in range(work.repeat):
             entry = work.name if k == 0 else f"{work.name}-{k + 1}"
             luck, submit_s = chance.text_seed(seed, entry), work.submit_s + k * work.every_s
+            w, who = data.added(work, k) if data else work, principals[work.user or first_user]
             for share in shares(work) or (None,):
-                yield Submission(work, entry, submit_s, scenario, luck, principals[work.user or first_user], share)
+                yield Submission(w, entry, submit_s, scenario, luck, who, share)
 
 
 def black_hole(run: Run, spec: GroupSpec) -> JobLife:
