@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from diana.cli.parsing import Command, add_json, at_least
+from diana.cli.parsing import Command, add_json, add_node, at_least, client
 from diana.errors import UsageError
 
 
@@ -50,6 +50,16 @@ def _simulate_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots, for a browser, there too")
     add_json(parser, "the scenario's report, or the trace's figures")
+    parser.add_argument(
+        "--on",
+        choices=("here", "grid"),
+        default="here",
+        help="grid: each seed of a comparison is a job of a bulk group",
+    )
+    parser.add_argument(
+        "--program", default="diana", metavar="WORDS", help="with --on grid: how sites call diana (default: diana)"
+    )
+    add_node(parser)
 
 
 def _trace_options(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +76,15 @@ def _trace_options(parser: argparse.ArgumentParser) -> None:
 
 
 _TRACE_ONLY = ("lrm", "processors", "first", "partition")
-_SCENARIO_ONLY = {"seeds": None, "first_seed": 0, "workers": 0, "report": "", "shrink": True, "html": None}
+_SCENARIO_ONLY = {
+    "seeds": None,
+    "first_seed": 0,
+    "workers": 0,
+    "report": "",
+    "shrink": True,
+    "html": None,
+    "on": "here",
+}
 """With what each is when nobody says it."""
 
 
@@ -105,6 +123,9 @@ def _simulate(args: argparse.Namespace) -> int:
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
     _check_page(args.html)
     from diana.cli.progress import progress
+
+    if args.on == "grid":
+        return _on_grid(args)
     from diana.sim.main import run
     from diana.sim.shrink import LIMIT_S
 
@@ -124,6 +145,17 @@ def _simulate(args: argparse.Namespace) -> int:
         )
 
 
+def _on_grid(args: argparse.Namespace) -> int:
+    if args.report not in ("", "compare"):
+        raise UsageError(f"simulate: --report {args.report}: of a grid only compare comes back; leave it out")
+    from diana.cli.on_grid import Asked, run_on_grid
+    from diana.cli.progress import progress
+
+    asked = Asked(args.seeds or 0, args.first_seed, args.program, args.json, args.html)
+    with client(args) as node, progress("seeds") as tell:
+        return run_on_grid(args.scenario, asked, node, tell)
+
+
 COMMANDS = {
     "demo": Command(
         _demo_options,
@@ -141,6 +173,8 @@ diana demo --sites 3 --jobs 20 --json
         """
 diana simulate scenarios/five-sites.toml
 diana simulate scenarios/chaos.toml --seeds 200 --first-seed 7
+diana simulate scenarios/policies.toml --html policies.html
+diana simulate scenarios/policies.toml --on grid
 diana simulate --trace log.swf.gz --processors 128 --lrm easy --first 1000 --json
 """,
     ),

@@ -46,6 +46,8 @@ POLICY_KEYS = frozenset(
         "user_max_running",
         "max_subgroup",
         "division",
+        "placement",
+        "split",
         "cost_model",
         "cost_raw",
         "cost_weights",

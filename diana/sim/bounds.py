@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import msgspec
 import numpy as np
 
 from diana.sim.central_jobs import Jobs, Only, jobs_of
 from diana.sim.scenario import Scenario
 
 
-class Bound(NamedTuple):
+class Bound(msgspec.Struct, frozen=True):
     """Seconds; the makespan counts from the first submission to the last end."""
 
     makespan_s: float

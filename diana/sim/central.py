@@ -225,7 +225,7 @@ class _Copies:
         self._queues[self._queue[self.jobs.kind[job]]].popleft()
         ready = self.jobs.items.ready_s(kind, now_s)
         start_s = now_s if ready is None else max(now_s, float(ready[machine]))
-        self.moved += self.jobs.items.send_for(kind, machine, now_s)[0]
+        self.moved += self.jobs.items.send_for(kind, machine, now_s)
         end_s = start_s + float(self.jobs.work_s[job] * kind.pace[machine])
         self.machine[job], self.start_s[job], self.end_s[job] = machine, start_s, end_s
         self.idle[machine] -= kind.processors

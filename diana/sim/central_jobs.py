@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from diana.errors import UsageError
 from diana.model.ids import SiteId
+from diana.sim import central_spec
 from diana.sim.clock import Clock
 from diana.sim.demand_spec import machines
 from diana.sim.scenario import Scenario
@@ -112,16 +113,15 @@ class Items:
             out = own if out is None else np.maximum(out, own)
         return out
 
-    def send_for(self, kind: Kind, machine: int, now_s: float) -> tuple[float, list[int]]:
-        """A job is to run there: (bytes that move for it, items that had not been sent for)."""
-        moved, new = kind.own_bytes if kind.own_s is not None and kind.own_s[machine] > 0 else 0.0, []
+    def send_for(self, kind: Kind, machine: int, now_s: float) -> float:
+        """A job is to run there; gives the bytes that move on its account."""
+        moved = kind.own_bytes if kind.own_s is not None and kind.own_s[machine] > 0 else 0.0
         for item in kind.items:
             if self.there_s[item][machine] == inf:
                 here = self.site == self.site[machine]
                 self.there_s[item][here] = now_s + self.fetch_s[item][machine]
                 moved += self.size_bytes[item]
-                new.append(item)
-        return moved, new
+        return moved
 
 
 class Jobs(NamedTuple):
@@ -147,7 +147,10 @@ class Jobs(NamedTuple):
 def jobs_of(scenario: Scenario, seed: int) -> Jobs:
     """UsageError: the scenario asks for what no central policy here can do."""
     scenario = drawn(scenario, seed)
-    _check(scenario)
+    try:
+        central_spec.check(scenario)
+    except ValueError as e:
+        raise UsageError(str(e)) from None
     users = Users(Clock(), scenario, seed, lambda site, event: None)
     # A sort that keeps the order of the users for what comes at the same time.
     submissions = tuple(sorted(users.in_order(), key=lambda s: s.submit_s))
@@ -179,21 +182,6 @@ def jobs_of(scenario: Scenario, seed: int) -> Jobs:
     )
 
 
-_NOT_CENTRAL = ("after", "produces", "max_parallel")
-_ORDERS = ("cancel_s", "hold_s", "release_s")
-
-
-def _check(scenario: Scenario) -> None:
-    for work in scenario.workload:
-        given = [key for key in _NOT_CENTRAL if getattr(work, key)]
-        given += [key for key in _ORDERS if getattr(work, key) >= 0]
-        if given:
-            raise UsageError(
-                f"workload {work.name}: {given[0]}: central policies know no such thing; "
-                "leave it out, or compare without them"
-            )
-
-
 class _Kinds:
     """Kinds by what makes jobs alike; data by how they are named."""
 
@@ -208,6 +196,7 @@ class _Kinds:
         self._links: dict[str, tuple[Floats, Floats]] = {}
         self._by_name: dict[str, int] = {}
         self._by_key: dict[object, int] = {}
+        self._paces: dict[tuple[int, tuple[str, ...]], Floats] = {}
         self._fits: dict[tuple[int, tuple[str, ...]], bool] = {}
         self._read: dict[str, int] = {}
         """Readers of each ref, up to two."""
@@ -219,7 +208,7 @@ class _Kinds:
         key = (submission.spec.resources.processors, submission.spec.sites)
         found = self._fits.get(key)
         if found is None:
-            found = self._fits[key] = bool(((self.machines.slots >= key[0]) & self._may(key[1])).any())
+            found = self._fits[key] = bool(np.isfinite(self._pace(*key)).any())
         return found
 
     def of(self, submission: Submission) -> list[int]:
@@ -248,14 +237,20 @@ class _Kinds:
         number = self._by_key.get(key)
         if number is None:
             number = self._by_key[key] = len(self.kinds)
-            fits = (self.machines.slots >= processors) & self._may(sites)
-            pace = np.where(fits, 1.0 / self.machines.speed, inf)
+            pace = self._pace(processors, sites)
             own_s: Floats | None = None
             if alone:
                 own_s = np.max([self._fetch_s(name, size) for name, size in alone], axis=0)
             only = tuple(one for name, size in alone if (one := self._only(name, size)))
             self.kinds.append(Kind(processors, pace, shared, own_s, sum(size for _, size in alone), only))
         return number
+
+    def _pace(self, processors: int, sites: tuple[str, ...]) -> Floats:
+        pace = self._paces.get((processors, sites))
+        if pace is None:
+            fits = (self.machines.slots >= processors) & self._may(sites)
+            pace = self._paces[processors, sites] = np.where(fits, 1.0 / self.machines.speed, inf)
+        return pace
 
     def _may(self, sites: tuple[str, ...]) -> NDArray[np.bool_]:
         if not sites:

@@ -1,7 +1,7 @@
 """Policies compared: every one of them under every load and seed, over all cores; differences paired by seed.
 
 A run is reduced to its figures where it ran: thousands of them need no more memory than their rows. Only runs of the
-first seed bring what is drawn of them.
+first seed under the highest load bring what is drawn of them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: Tell | None = None) -> Iterator[Run]:
     """In the order of `Comparison.runs`, whatever the number of processes."""
     policies = plan.policies
-    tasks = [Task(load, seed, policy, seed == seeds[0]) for load in plan.loads for seed in seeds for policy in policies]
+    drawn = (max(plan.loads), seeds[0])
+    tasks = [
+        Task(load, seed, policy, (load, seed) == drawn) for load in plan.loads for seed in seeds for policy in policies
+    ]
     first = tasks[0]
     for number, done in enumerate(fanout.each(partial(_done, scenario, plan, first), tasks, workers), 1):
         if tell is not None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 from msgspec.structs import replace
 
+from diana.errors import UsageError
 from diana.sim import compare as cp
 from diana.sim import compare_text
 from diana.sim.compare_spec import Plan
@@ -44,16 +45,37 @@ def run(scenario: Scenario, its: Plan, wanted: Wanted, as_json: bool, out: TextI
         if not one.row.good:
             bad.append(one._replace(report=None if bad else one.report))
     _complain(scenario, its, bad, len(rows), wanted.shrink_s)
-    comparison = cp.comparison(rows, its)
-    if wanted.html is not None:
-        from diana.sim.page import page
-
-        wanted.html.write_text(page(scenario, comparison, drawn), encoding="utf-8")
     chosen = selected(reports, [key for key in wanted.keys if key != "compare"]) if reports else {}
-    if "compare" in wanted.keys:
+    finish(scenario, its, rows, drawn, wanted.html, as_json, out, chosen, "compare" in wanted.keys)
+    return 1 if bad else 0
+
+
+def finish(
+    scenario: Scenario,
+    its: Plan,
+    rows: Sequence[cp.Row],
+    drawn: Sequence[cp.Run],
+    html: Path | None,
+    as_json: bool,
+    out: TextIO,
+    chosen: dict[str, Any] | None = None,
+    comparing: bool = True,
+) -> int:
+    """The comparison of all rows is printed after what was `chosen` of the first run, and its page written. 1: a run
+    was not good."""
+    comparison = cp.comparison(rows, its)
+    chosen = dict(chosen or {})
+    if comparing:
         chosen["compare"] = msgspec.to_builtins(comparison)
     out.write(json.dumps(chosen, indent=2) + "\n" if as_json else _text(chosen, comparison))
-    return 1 if bad else 0
+    if html is not None:
+        from diana.sim.page import page
+
+        try:
+            html.write_text(page(scenario, comparison, drawn), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"--html {html}: {(error.strerror or str(error)).lower()}; name another file") from None
+    return 0 if all(row.good for row in rows) else 1
 
 
 def _text(chosen: dict[str, Any], comparison: cp.Comparison) -> str:

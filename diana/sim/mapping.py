@@ -82,6 +82,10 @@ class Free:
             if len(free) >= processors:
                 first[machine] = free[processors - 1]
 
+    def ahead_s(self, machine: int, now_s: float) -> list[float]:
+        """Until so many processors are free there as anybody asked for; equal: nobody sees a difference."""
+        return [max(now_s, float(first[machine])) for first in self._first.values()]
+
 
 class _Waiting:
     """The jobs of one kind that are to be mapped."""
@@ -93,7 +97,7 @@ class _Waiting:
         self.round = 0
         """Of what is known of it; older entries are void."""
         self.watches: tuple[int, ...] = ()
-        """Machines whose changes change what is known of it."""
+        """Machines whose changes may bring its turn forward; others only put it off."""
 
 
 class _Next(NamedTuple):
@@ -141,12 +145,9 @@ class Mapper:
         return [_Waiting(kind, some, self._items.ready_s(kind, now_s)) for kind, some in kinds]
 
     def _run(self, waiting: list[_Waiting], now_s: float, look: Callable[[_Waiting, float], _Next]) -> list[Mapped]:
-        """What is known of a kind is worked out anew when a machine it watches has changed, or where its data are; or
-        when it would be next and its machine has changed: others can only have become worse."""
-        reads: dict[int, list[int]] = {}
-        for number, one in enumerate(waiting):
-            for item in one.kind.items:
-                reads.setdefault(item, []).append(number)
+        """What is known of a kind is worked out anew when a machine it watches has changed, or when it would be next
+        and its machine has changed. Data sent for meanwhile change nothing: they come no sooner than if they were sent
+        for once more."""
         watch: dict[int, set[int]] = {}
         heap: list[tuple[_Next, int, int, int]] = []
         changes: dict[int, int] = {}
@@ -171,27 +172,25 @@ class Mapper:
             if seen != changes.get(machine, 0):
                 fresh(number)
                 continue
-            changes[machine] = seen + 1
             one.jobs.pop(place)
-            mapped, came = self._map(one, job, machine, now_s)
-            out.append(mapped)
-            stale = {number, *watch.pop(machine, ())}
-            for item in came:
-                stale.update(reads[item])
-                for other in reads[item]:
-                    waiting[other].ready_s = self._items.ready_s(waiting[other].kind, now_s)
+            before = self.free.ahead_s(machine, now_s)
+            out.append(self._map(one, job, machine, now_s))
+            stale = {number}
+            if self.free.ahead_s(machine, now_s) != before:
+                changes[machine] = seen + 1
+                stale |= watch.pop(machine, set())
             for other in sorted(stale):
                 fresh(other)
         return out
 
-    def _map(self, one: _Waiting, job: int, machine: int, now_s: float) -> tuple[Mapped, list[int]]:
+    def _map(self, one: _Waiting, job: int, machine: int, now_s: float) -> Mapped:
         kind = one.kind
         ready_s = now_s if one.ready_s is None else max(now_s, float(one.ready_s[machine]))
-        moved, came = self._items.send_for(kind, machine, now_s)
+        moved = self._items.send_for(kind, machine, now_s)
         self.bytes_moved += moved
         run_s = self._work_s[job] * float(kind.pace[machine])
         start_s, end_s = self.free.take(machine, kind.processors, ready_s, run_s)
-        return Mapped(job, machine, now_s, ready_s, start_s, end_s, moved > 0), came
+        return Mapped(job, machine, now_s, ready_s, start_s, end_s, moved > 0)
 
     def _starts(self, one: _Waiting, now_s: float) -> Floats:
         first = self.free.first_s(one.kind.processors)

@@ -34,9 +34,8 @@ GANTT_USERS = 7
 
 
 def page(scenario: Scenario, found: Comparison, drawn: Sequence[Run]) -> str:
-    """`drawn`: runs with a drawing; those of the highest load are shown."""
-    highest = max(table.load for table in found.loads)
-    shown = [(run.row, run.drawing) for run in drawn if run.drawing is not None and run.row.load == highest]
+    """`drawn`: runs with a drawing, all of one seed and load; none: nothing is shown of single runs."""
+    shown = [(run.row, run.drawing) for run in drawn if run.drawing is not None]
     names = list(found.loads[0].policies)
     parts = [*_head(scenario, found), *_figures(found, names)]
     if shown:

@@ -1,6 +1,7 @@
 """What a simulation reports. The top-level keys are public; a scenario's `report` selects among them.
 
     groups     {name: GroupReport}      sites      {site: SiteReport}
+    bound      Bound: what no schedule of the same work does better than, docs/policies.md
     decisions  {name: [Decision]}       plans      [Plan]: a row per workload entry, in their order
     arrivals   [ArrivalReport]: the queues after each group that came and had to wait
     network    messages sent, arrived; events handled; simulated seconds
@@ -32,6 +33,7 @@ from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
 from diana.sim import coverage
 from diana.sim.arrivals import ArrivalReport
+from diana.sim.bounds import Bound
 from diana.sim.flows import MigrationReport, quantile
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
@@ -143,6 +145,7 @@ class Report(msgspec.Struct, kw_only=True):
     drawn: list[str] = []
     """What this seed drew of sites and workload, a line each; empty: nothing."""
     groups: dict[str, GroupReport] = {}
+    bound: Bound | None = None
     sites: dict[str, SiteReport] = {}
     decisions: dict[str, tuple[Decision, ...]] = {}
     plans: list[Plan] = []

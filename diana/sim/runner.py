@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from diana.model.ids import GroupId, SiteId, origin_of
 from diana.model.views import Explanation, GroupView
+from diana.sim import bounds, swarm
 from diana.sim import report as rp
-from diana.sim import swarm
 from diana.sim.batch_lrm import BatchLrm
 from diana.sim.driver import Boot
 from diana.sim.machines import SimMachines
@@ -118,6 +118,8 @@ def _rests(world: World, view: GroupView) -> bool:
 
 def _report(world: World) -> rp.Report:
     report = _bare_report(world)
+    if "bound" in world.scenario.report:
+        report.bound = bounds.bound(world.scenario, world.seed)
     entries: dict[str, list[Submission]] = {}
     for submission in world.users.in_order():
         entries.setdefault(submission.entry, []).append(submission)

@@ -15,11 +15,13 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import chains, demand_spec, site_spec, traced
+from diana.sim import central_spec, chains, demand_spec, site_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
 from diana.sim.compare_spec import SettingsTable as SettingsTable
 from diana.sim.compare_spec import check_compare
+from diana.sim.data_spec import DataSpec as DataSpec
+from diana.sim.data_spec import check_data
 from diana.sim.demand_spec import GenerateSpec as GenerateSpec
 from diana.sim.demand_spec import UserSpec as UserSpec
 from diana.sim.event_spec import EventSpec as EventSpec
@@ -45,6 +47,7 @@ from diana.sim.variants import check_variants
 
 REPORT_KEYS = (
     "groups",
+    "bound",
     "sites",
     "decisions",
     "plans",
@@ -174,6 +177,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """They are drawn from a model."""
     trace: TraceSpec | None = None
     """They are the jobs of a log."""
+    data: DataSpec | None = None
+    """Each of its groups reads a dataset that is drawn."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -271,6 +276,8 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
             _known(key, REPORT_KEYS, "report")
         scenario = msgspec.structs.replace(scenario, report=keys or scenario.report)
         check_compare(scenario)
+        if "bound" in keys:
+            central_spec.check(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
     return scenario
@@ -352,6 +359,7 @@ def _check(scenario: Scenario) -> None:
         _check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
+        check_data(work, len(names))
     chains.check(scenario)
     check_compare(scenario)
     check_variants(scenario)
@@ -364,6 +372,8 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
         _known(key, REPORT_KEYS, "report")
+    if "bound" in scenario.report:
+        central_spec.check(scenario)
 
 
 def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:

@@ -224,6 +224,8 @@ def _simpler(work: sc.WorkSpec) -> Iterator[dict[str, object]]:
     for key, least in (("retry_s", -1.0), ("cancel_s", -1.0), ("fail_fraction", 0.0), ("spread", 0.0)):
         if getattr(work, key) > least:
             yield {key: least}
+    if work.data is not None:
+        yield {"data": None}
     if work.trace is not None and work.trace.first > 1:
         yield {"trace": replace(work.trace, first=work.trace.first // 2)}
     if work.generate is not None and work.repeat > 3:

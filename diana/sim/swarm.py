@@ -13,20 +13,21 @@ from msgspec.structs import replace
 from diana.sim import chance
 from diana.sim.chains import together
 from diana.sim.faults import drawn_rates
+from diana.sim.popularity import laid
 from diana.sim.scenario import MoveSpec, Scenario, SiteSpec, SwarmSpec, WorkSpec
 
 
 def drawn(scenario: Scenario, seed: int) -> Scenario:
-    """The scenario with this seed's sites and workload; the same one where nothing is to be drawn."""
+    """The scenario with this seed's sites, datasets and workload; the same one where nothing is to be drawn."""
     swarm = scenario.swarm
     if swarm == SwarmSpec():
-        return scenario
+        return laid(scenario, seed)
     rng = chance.stream(seed, "workload")
     chained = {name for names in together(scenario.workload) for name in names}
     sites = tuple(_site(rng, swarm, site) for site in scenario.sites)
     names = [site.name for site in scenario.sites]
     workload = tuple(_work(rng, swarm, work, names, work.name in chained) for work in scenario.workload)
-    return replace(scenario, sites=sites, workload=workload, swarm=SwarmSpec())
+    return laid(replace(scenario, sites=sites, workload=workload, swarm=SwarmSpec()), seed)
 
 
 def concrete(scenario: Scenario, seed: int) -> Scenario:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from diana.model.settings import Settings
+from diana.sim import central_spec
 from diana.sim.compare_spec import PolicySpec, SettingsTable
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ def check_variants(scenario: Scenario) -> None:
     """ValueError names the policy and what is wrong with its settings, or why its load cannot be."""
     sites = _different(scenario.sites)
     for policy in scenario.policies:
+        if policy.central:
+            try:
+                central_spec.check(scenario)
+            except ValueError as error:
+                raise ValueError(f"policies {policy.name}: {error}") from None
         for site in sites:
             try:
                 under(scenario, policy).site_settings(_without(site, policy.settings))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
 
 from diana.engine.effects import GroupAccepted, GroupsAccepted, Refusal, Reply
@@ -20,16 +18,17 @@ from diana.engine.events import (
     SubmitChain,
     SubmitGroup,
 )
-from diana.model.data import DataFile, Dataset
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal, Role
-from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim import chance, generated, swf, traced
+from diana.model.spec import GroupSpec
+from diana.sim import chance, generated, popularity, swf, traced
 from diana.sim.chains import before, together
 from diana.sim.clock import Clock
+from diana.sim.handed_in import Share, group_spec, shares
 from diana.sim.lrm import JobLife
-from diana.sim.scenario import DatasetSpec, GenerateSpec, MoveSpec, Scenario, WorkSpec
+from diana.sim.popularity import Reading
+from diana.sim.scenario import GenerateSpec, MoveSpec, Scenario, WorkSpec
 
 INSIST_S = 5.0
 """A user without an answer, or refused, asks again with the same key."""
@@ -57,20 +56,6 @@ class Order(NamedTuple):
 
 
 """Site time, and what is asked of the whole group."""
-
-
-class Share(NamedTuple):
-    """What a forced plan gives one site: so many of the entry's jobs from `first` on."""
-
-    site: str
-    first: int
-    jobs: int
-
-
-def shares(work: WorkSpec) -> tuple[Share, ...]:
-    """Of a forced plan, in the order written."""
-    firsts = accumulate(work.forced.values(), initial=0)
-    return tuple(Share(site, first, jobs) for (site, jobs), first in zip(work.forced.items(), firsts, strict=False))
 
 
 class Submission:
@@ -123,7 +108,7 @@ class Submission:
         self.site = SiteId(work.site)
         self.submit_s = submit_s
         self.principal = principal
-        self.spec, self.refs = _spec(work, name, scenario, share)
+        self.spec, self.refs = group_spec(work, name, scenario, share)
         self.seed = luck
         self.run_s = run_s
         self.chain: tuple[Submission, ...] = ()
@@ -185,16 +170,17 @@ def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account])
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
     for work in scenario.workload:
+        data = popularity.reading(work, work.data, scenario, seed) if work.data is not None else None
         if work.trace is not None:
             luck, some = chance.text_seed(seed, work.name), traced.taken(work, work.trace, scenario, seed)
             accounts[work.name] = some.account
             people = {name: Principal(Role.USER, name) for name in some.users}
-            for w, first, run_s in traced.groups(work, scenario, some):
-                who = people[w.user]
-                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=w.name, first=first, run_s=run_s)
+            for k, (one, first, run_s) in enumerate(traced.groups(work, scenario, some)):
+                w, who, name = data.added(one, k) if data else one, people[one.user], one.name
+                yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=first, run_s=run_s)
             continue
         if work.generate is not None:
-            drawn = _drawn(work, work.generate, scenario, seed, principals)
+            drawn = _drawn(work, work.generate, scenario, seed, principals, data)
             # What its users say later may be due before a group comes.
             if work.moves or max(work.cancel_s, work.hold_s, work.release_s, work.retry_s) >= 0:
                 yield from drawn
@@ -204,17 +190,23 @@ def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account])
         for k in range(work.repeat):
             entry = work.name if k == 0 else f"{work.name}-{k + 1}"
             luck, submit_s = chance.text_seed(seed, entry), work.submit_s + k * work.every_s
+            w, who = data.added(work, k) if data else work, principals[work.user or first_user]
             for share in shares(work) or (None,):
-                yield Submission(work, entry, submit_s, scenario, luck, principals[work.user or first_user], share)
+                yield Submission(w, entry, submit_s, scenario, luck, who, share)
 
 
 def _drawn(
-    work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int, principals: dict[str, Principal]
+    work: WorkSpec,
+    spec: GenerateSpec,
+    scenario: Scenario,
+    seed: int,
+    principals: dict[str, Principal],
+    data: Reading | None,
 ) -> Iterator[Submission]:
     luck = chance.text_seed(seed, work.name)
     for k, one in enumerate(generated.groups(work, spec, scenario, seed)):
-        who = principals[one.user]
-        yield Submission(one, work.name, one.submit_s, scenario, luck, who, name=one.name, first=k * work.jobs)
+        w, who, name = data.added(one, k) if data else one, principals[one.user], one.name
+        yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=k * work.jobs)
 
 
 def black_hole(run: Run, spec: GroupSpec) -> JobLife:
@@ -392,55 +384,3 @@ class Users:
                     for one in submission.chain or (submission,):
                         one.refused = reply.body.text
         return submission
-
-
-def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
-    """It and its files."""
-    names = sorted(f"f{k}" for k in range(spec.files))
-    files = tuple(
-        DataFile(f"dataset:{spec.name}/{n}", spec.file_bytes, hashlib.sha256(f"{spec.name}/{n}".encode()).hexdigest())
-        for n in names
-    )
-    digest = hashlib.sha256("\n".join(f.sha256 for f in files).encode()).hexdigest()
-    size_bytes = spec.files * spec.file_bytes
-    return Dataset(name=spec.name, digest=digest, files=spec.files, size_bytes=size_bytes), files
-
-
-def _spec(
-    work: WorkSpec, name: str, scenario: Scenario, share: Share | None
-) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
-    """The group as the job file would give it, and its rendered input refs."""
-    first, jobs = (share.first, share.jobs) if share else (0, work.jobs)
-    sweep = Sweep(axes=(Axis(name="n", start=first, stop=first + jobs),))
-    inputs: tuple[InputFile, ...] = ()
-    refs: tuple[tuple[str, IndexSet], ...] = ()
-    if work.file_per_job:
-        sizes = {d.name: d.files for d in scenario.datasets}
-        made = {w.produces: w.jobs for w in scenario.workload}
-        names = ((d, f"f{k}") if d in sizes else (d, f"{k}.out") for d in work.inputs for k in range((sizes | made)[d]))
-        files = tuple(f"{d}/{file}" for d, file in names)[first : first + jobs]
-        sweep = Sweep(axes=(Axis(name="file", values=files),))
-        inputs = (InputFile(source="dataset:{file}", path="input"),)
-        refs = tuple((f"dataset:{f}", IndexSet.span(k, k + 1)) for k, f in enumerate(files))
-    elif work.inputs:
-        inputs = tuple(InputFile(source=f"dataset:{d}", path=d) for d in work.inputs)
-        refs = tuple((f"dataset:{d}", IndexSet.span(0, jobs)) for d in work.inputs)
-    outputs = (
-        Outputs(collect=("{index}.out",), merge=("merge",) if work.merge else (), dataset=work.produces)
-        if work.output_bytes
-        else Outputs()
-    )
-    spec = GroupSpec(
-        name=name,
-        argv=("simulated",),
-        resources=Resources(processors=work.processors, work_s=work.work_s),
-        sweep=sweep,
-        inputs=inputs,
-        outputs=outputs,
-        sites=(share.site,) if share else work.sites,
-        on_crash=work.on_crash,
-        on_site_lost=work.on_site_lost,
-        max_parallel=work.max_parallel,
-        max_subgroup=work.max_subgroup,
-    )
-    return spec, refs

@@ -23,6 +23,7 @@ from diana.sim.coverage import Coverage
 from diana.sim.driver import Boot
 from diana.sim.faults import Faults
 from diana.sim.flows import Flows
+from diana.sim.handed_in import dataset
 from diana.sim.keyring import SimKeyring
 from diana.sim.lrm import SimLrm
 from diana.sim.machines import SimMachines
@@ -38,7 +39,7 @@ from diana.sim.swarm import drawn
 from diana.sim.topology import Topology
 from diana.sim.trace import Trace
 from diana.sim.transfers import Transfers
-from diana.sim.workload import INSIST_S, Users, black_hole, dataset
+from diana.sim.workload import INSIST_S, Users, black_hole
 
 _DATASET_REQUEST = 1_000_000_000
 """Request numbers from here on are the operators' who register datasets."""

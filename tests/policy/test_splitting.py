@@ -13,6 +13,7 @@ from diana.model.indexset import IndexSet
 from diana.policy.allotment import allot
 from diana.policy.demand import Candidate, Demand
 from diana.policy.splitting import MAX_ROWS, Plan, decide
+from diana.policy.turnaround import Weights
 from tests.policy.grids import demand, jobs_by_site, need, site
 
 MB = 1_000_000
@@ -192,3 +193,10 @@ def test_without_splitting_a_group_goes_whole_where_it_ends_first_unless_nobody_
     assert plan.decision.reason == "whole at home ends after 1m40s; by the settings a group is not split"
     small = [msgspec.structs.replace(one, max_jobs=60) for one in sites]
     assert placed(decide(demand(100, work_s=10.0), small, 0.0, split=False)) == {"home": 50, "b": 50}
+
+
+def test_without_the_cost_of_data_a_group_goes_where_it_would_without_data() -> None:
+    sites = [site("home", 4, rates={"b": 1e5}), site("b", 4, ahead=8.0, rates={"home": 1e5})]
+    wanted = demand(4, work_s=10.0, needs=[need("d", 100 * MB, IndexSet.span(0, 4), "b")])
+    assert placed(decide(wanted, sites, 0.0)) == {"b": 4}
+    assert placed(decide(wanted, sites, 0.0, weights=Weights(stage_in=1e-9, stage_out=1e-9))) == {"home": 4}

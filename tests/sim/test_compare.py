@@ -207,6 +207,11 @@ def test_a_comparison_can_be_written_down_and_read_again() -> None:
         ("seeds = 3", "seeds = 0", "compare: seeds = 0"),
         ("warm_up = 0.05", "warm_up = 0.5", "warm_up = 0.5: want 1 to 100000, and 0 to below 0.5"),
         ('name = "paper"', 'name = "paper"\ncentral = "min-min"', "policies paper: central = 'min-min' has no"),
+        (
+            'name = "paper"\nsettings = { cost_model = "paper", cost_weights = { network = 0.5 } }',
+            'name = "paper"\ncentral = "min-min"\n[[workload]]\nname = "x"\nsite = "a"\njobs = 1\nhold_s = 1.0',
+            "policies paper: workload x: hold_s: central policies",
+        ),
         ("load = 1.0", 'arrivals = "lublin"', "workload day: generate: lublin as published comes at its own times"),
         ("[compare]\nloads = [0.5, 0.9]\nseeds = 3\nwarm_up = 0.05", "", ""),
     ],

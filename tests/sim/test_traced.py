@@ -258,3 +258,39 @@ def test_a_bad_line_of_the_log_is_named_with_its_number(tmp_path: Path) -> None:
     log(tmp_path, job(1, 0, 5), "2 3 -1 x 1\n")
     with pytest.raises(UsageError, match=r"log\.swf, line 6: field 4: 'x' is no number; mend the line"):
         scenario(tmp_path)
+
+
+@given(
+    jobs=st.lists(
+        st.tuples(st.integers(-1, 500), st.integers(-1, 40), st.integers(0, 6), st.integers(-1, 3), st.integers(1, 3)),
+        min_size=1,
+        max_size=30,
+    ),
+    more=st.sampled_from(
+        [
+            "",
+            "bulk_gap_s = 20.0",
+            "home = 'partition', elsewhere = 'leave-out', bulk_gap_s = 50.0, bulk_jobs = 4",
+            "home = 'partition-most-used', elsewhere = 'drawn', cut = 'drawn', first = 5",
+            "home = 'user', cut = 'drawn', span_s = 100.0, estimate = 'history'",
+        ]
+    ),
+    seed=st.integers(0, 3),
+)
+def test_the_account_is_complete_and_no_run_time_changes(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, int, int, int, int]], more: str, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    rows = [job(k, at, run, user, width, -1, part) for k, (at, run, width, user, part) in enumerate(jobs, 1)]
+    try:
+        some = took(log(folder, *rows), more, seed)
+    except UsageError as error:
+        assert "none of its jobs is left" in str(error)
+        return
+    account = some.account
+    assert account.jobs + sum(account.left_out.values()) == account.jobs_in_trace == len(jobs)
+    assert account.jobs == len(some.run_s) == some.begin[-1] and account.groups == len(some) == len(some.begin) - 1
+    assert (np.diff(some.submit_s) >= 0).all() and (some.work_s > 0).all()
+    every = sorted(run for at, run, width, _, _ in jobs if at >= 0 and run > 0 and 0 < width <= 4)
+    mine = sorted(some.run_s.tolist())
+    assert mine == every if len(mine) == len(every) else not set(mine) - set(every)
