@@ -5,8 +5,8 @@ pictures.
     python -m benchmarks.bench_paper_figures 11 [--sites 10 30 100] [--jobs-per-site 100] [--seeds 1]
     python -m benchmarks.bench_paper_figures 7 11 --draw                      the pictures of the last figures again
 
-Figures and pictures lie in `benchmarks/out/`. Simulated times and messages come from the seeds alone and are the same on
-every machine; processor time and memory are this one's. Figures 9 and 10: `bench_migration`.
+Figures and pictures lie in `benchmarks/out/`. Simulated times and messages come from the seeds alone and are the same
+on every machine; processor time and memory are this one's. Figures 9 and 10: `bench_migration`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _line_11(row: dict[str, Any]) -> str:
     return (
         f"{row['policy']:<12} {row['sites']:>5.0f} sites {row['jobs']:>7.0f} jobs {row['cpu_ms_per_job']:7.2f} ms/job"
         f"  {row['messages_per_job']:6.1f} messages/job ({row['messages_per_site_s']:5.1f} per site and s)"
-        f"  turnaround {row['turnaround_mean_s']:6.1f} s  makespan {row['makespan_s']:6.1f} s  {row['peak_mib']:.0f} MiB"
+        f" turnaround {row['turnaround_mean_s']:6.1f} s  makespan {row['makespan_s']:6.1f} s  {row['peak_mib']:.0f} MiB"
     )
 
 
