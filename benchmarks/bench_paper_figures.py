@@ -1,7 +1,7 @@
 """Figures 7, 8 and 11 of papers/diana-bulk-scheduling, section XI, from the scenarios of these names, as tables and
 pictures.
 
-    python -m benchmarks.bench_paper_figures 7 [--seeds 3] [--workers 2]      queue and execution time against jobs
+    python -m benchmarks.bench_paper_figures 7 [--seeds 3] [--batches 25 200 1000] [--repeat 1] [--workers 2]
     python -m benchmarks.bench_paper_figures 11 [--sites 10 30 100] [--jobs-per-site 100] [--seeds 1]
     python -m benchmarks.bench_paper_figures 7 11 --draw                      the pictures of the last figures again
 
@@ -71,9 +71,17 @@ def good(report: Report) -> Report:
 # --- figures 7 and 8 -------------------------------------------------------------------------------------
 
 
-def figure_7(seeds: int, workers: int) -> list[dict[str, Any]]:
+def batches(scenario: Scenario, sizes: Sequence[int], repeat: int) -> Scenario:
+    """Figure 7's with batches of these sizes only (none: of all), each so often (0: as it stands there)."""
+    chosen = [work for work in scenario.workload if not sizes or work.jobs in sizes]
+    workload = tuple(replace(work, repeat=repeat or work.repeat) for work in chosen)
+    expect = replace(scenario.expect, done=sum(work.jobs * work.repeat for work in workload), sites_used=-1)
+    return replace(scenario, workload=workload, expect=expect)
+
+
+def figure_7(sizes_wanted: Sequence[int], repeat: int, seeds: int, workers: int) -> list[dict[str, Any]]:
     """A row per policy and batch: means over its repetitions and seeds, with the half of a 95 % interval over seeds."""
-    scenario, rows = load(SCENARIOS / "diana-figure-7-8.toml"), []
+    scenario, rows = batches(load(SCENARIOS / "diana-figure-7-8.toml"), sizes_wanted, repeat), []
     sizes = sorted({work.jobs for work in scenario.workload})
     for policy, overlay in known(BROKERS).items():
         runs = [good(one) for one in fanout.reports(under(scenario, overlay), range(seeds), workers)]
@@ -206,6 +214,8 @@ def main() -> None:
     parser.add_argument("figures", nargs="+", choices=tuple(PICTURES), help="7 stands for 7 and 8")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes for figure 7; 0: one per core")
+    parser.add_argument("--batches", type=int, nargs="+", default=[], help="figure 7: of so many jobs only")
+    parser.add_argument("--repeat", type=int, default=0, help="figure 7: each batch so often; 0: as in the scenario")
     parser.add_argument("--sites", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--jobs-per-site", type=int, default=100)
     parser.add_argument("--draw", action="store_true", help="only the pictures, from the figures of the last run")
@@ -215,7 +225,10 @@ def main() -> None:
         kept = OUT / f"figure-{figure}.json"
         if not args.draw:
             seeds = max(1, args.seeds)
-            rows = figure_7(seeds, args.workers) if figure == "7" else figure_11(args.sites, args.jobs_per_site, seeds)
+            if figure == "7":
+                rows = figure_7(args.batches, args.repeat, seeds, args.workers)
+            else:
+                rows = figure_11(args.sites, args.jobs_per_site, seeds)
             kept.write_text(json.dumps(rows, indent=1) + "\n")
         title, x, panels = PICTURES[figure]
         draw(OUT / f"figure-{figure}.png", title, json.loads(kept.read_text()), x, panels)

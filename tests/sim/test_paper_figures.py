@@ -7,9 +7,8 @@ from statistics import correlation, mean
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from benchmarks.bench_paper_figures import sized
+from benchmarks.bench_paper_figures import batches, sized
 from diana.model.ids import GroupId
 from diana.sim.driver import Boot
 from diana.sim.flows import MigrationReport
@@ -35,12 +34,10 @@ def ran(scenario: Scenario, seed: int) -> Report:
 # --- figures 7 and 8: queue time and execution time against the number of jobs ---------------------------
 
 
-def queue_times(batches: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[int, float], dict[int, float]]:
+def queue_times(sizes: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[int, float], dict[int, float]]:
     """Jobs of a batch -> mean queue time, mean execution time, both over its repetitions."""
-    chosen = tuple(replace(w, repeat=repeat) for w in FIGURES_7_8.workload if w.jobs in batches)
-    expect = replace(FIGURES_7_8.expect, done=repeat * sum(batches))
-    groups = ran(replace(FIGURES_7_8, workload=chosen, expect=expect), seed).groups
-    rows = {n: [g for g in groups.values() if g.jobs == n] for n in batches}
+    groups = ran(batches(FIGURES_7_8, sizes, repeat), seed).groups
+    rows = {n: [g for g in groups.values() if g.jobs == n] for n in sizes}
     assert all(len(row) == repeat for row in rows.values())
     queue_s = {n: mean(g.wait_mean_s for g in row) for n, row in rows.items()}
     return queue_s, {n: mean(g.run_mean_s for g in row) for n, row in rows.items()}
@@ -49,10 +46,10 @@ def queue_times(batches: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[
 def as_the_paper_says(queue_s: dict[int, float], execution_s: dict[int, float]) -> None:
     """The queue grows with the number of jobs, about in proportion; nothing makes jobs wait much longer than one FCFS
     queue before all 24 nodes would; and where a job runs does not become worse."""
-    batches = sorted(queue_s)
-    assert [queue_s[n] for n in batches] == sorted(queue_s.values())
+    sizes = sorted(queue_s)
+    assert [queue_s[n] for n in sizes] == sorted(queue_s.values())
     power = sum(site.slots * site.speed for site in FIGURES_7_8.sites)
-    for n in batches:
+    for n in sizes:
         one_queue_s = max(0.0, 60.0 * (n / power - 1.0) / 2.0)
         assert queue_s[n] < 1.25 * one_queue_s + 15.0, f"{n} jobs"
         assert execution_s[n] < 1.05 * 60.0 * 24 / power, f"{n} jobs"
