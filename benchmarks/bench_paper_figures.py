@@ -38,10 +38,10 @@ Overlay = Mapping[str, Any]
 BROKERS: dict[str, Overlay] = {
     "diana": {},
     "without migration": {"migration": "off"},
-    "EGEE-like": {"placement": "least-queue", "migration": "off"},
+    "EGEE-like": {"placement": "least-queue", "migration": "off", "max_subgroup": 1},
 }
-"""Of figures 7 and 8. The broker of EGEE sent a job to where its queue was least, by what the sites had last
-published, and left it there."""
+"""Of figures 7 and 8. The broker of EGEE matched job by job, sent each to the site with the shortest queue by what the
+sites had last published, and left it there; links and bytes did not count."""
 SCALING: dict[str, Overlay] = {
     "diana": {},
     "round robin": {"placement": "round-robin", "migration": "off"},
