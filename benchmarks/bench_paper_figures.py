@@ -109,8 +109,9 @@ def _line_7(row: dict[str, Any]) -> str:
 
 
 def sized(scenario: Scenario, sites: int, jobs_per_site: int) -> Scenario:
-    """Figure 11's with so many of its sites: ten groups, so that a group grows with the grid."""
-    first, work = scenario.sites[0], replace(scenario.workload[0], jobs=jobs_per_site * sites // 10, repeat=10)
+    """Figure 11's with so many of its sites, and so many groups more."""
+    first, work = scenario.sites[0], scenario.workload[0]
+    work = replace(work, repeat=max(1, jobs_per_site * sites // work.jobs))
     equal = tuple(replace(first, name=f"{first.name}-{k}" if k > 1 else first.name) for k in range(1, sites + 1))
     expect = replace(scenario.expect, done=work.jobs * work.repeat)
     return replace(scenario, sites=equal, workload=(work,), expect=expect)

