@@ -1,7 +1,7 @@
 """Figures 7, 8 and 11 of papers/diana-bulk-scheduling, section XI, from the scenarios of these names, as tables and
 pictures.
 
-    python -m benchmarks.bench_paper_figures 7 [--seeds 3] [--workers 2]      queue and execution time against jobs
+    python -m benchmarks.bench_paper_figures 7 [--seeds 3] [--batches 25 200 1000] [--repeat 1] [--workers 2]
     python -m benchmarks.bench_paper_figures 11 [--sites 10 30 100] [--jobs-per-site 100] [--seeds 1]
     python -m benchmarks.bench_paper_figures 7 11 --draw                      the pictures of the last figures again
 
@@ -38,10 +38,10 @@ Overlay = Mapping[str, Any]
 BROKERS: dict[str, Overlay] = {
     "diana": {},
     "without migration": {"migration": "off"},
-    "EGEE-like": {"placement": "least-queue", "migration": "off"},
+    "EGEE-like": {"placement": "least-queue", "migration": "off", "max_subgroup": 1},
 }
-"""Of figures 7 and 8. The broker of EGEE sent a job to where its queue was least, by what the sites had last
-published, and left it there."""
+"""Of figures 7 and 8. The broker of EGEE matched job by job, sent each to the site with the shortest queue by what the
+sites had last published, and left it there; links and bytes did not count."""
 SCALING: dict[str, Overlay] = {
     "diana": {},
     "round robin": {"placement": "round-robin", "migration": "off"},
@@ -71,9 +71,17 @@ def good(report: Report) -> Report:
 # --- figures 7 and 8 -------------------------------------------------------------------------------------
 
 
-def figure_7(seeds: int, workers: int) -> list[dict[str, Any]]:
+def batches(scenario: Scenario, sizes: Sequence[int], repeat: int) -> Scenario:
+    """Figure 7's with batches of these sizes only (none: of all), each so often (0: as it stands there)."""
+    chosen = [work for work in scenario.workload if not sizes or work.jobs in sizes]
+    workload = tuple(replace(work, repeat=repeat or work.repeat) for work in chosen)
+    expect = replace(scenario.expect, done=sum(work.jobs * work.repeat for work in workload), sites_used=-1)
+    return replace(scenario, workload=workload, expect=expect)
+
+
+def figure_7(sizes_wanted: Sequence[int], repeat: int, seeds: int, workers: int) -> list[dict[str, Any]]:
     """A row per policy and batch: means over its repetitions and seeds, with the half of a 95 % interval over seeds."""
-    scenario, rows = load(SCENARIOS / "diana-figure-7-8.toml"), []
+    scenario, rows = batches(load(SCENARIOS / "diana-figure-7-8.toml"), sizes_wanted, repeat), []
     sizes = sorted({work.jobs for work in scenario.workload})
     for policy, overlay in known(BROKERS).items():
         runs = [good(one) for one in fanout.reports(under(scenario, overlay), range(seeds), workers)]
@@ -101,8 +109,9 @@ def _line_7(row: dict[str, Any]) -> str:
 
 
 def sized(scenario: Scenario, sites: int, jobs_per_site: int) -> Scenario:
-    """Figure 11's with so many of its sites: ten groups, so that a group grows with the grid."""
-    first, work = scenario.sites[0], replace(scenario.workload[0], jobs=jobs_per_site * sites // 10, repeat=10)
+    """Figure 11's with so many of its sites, and so many groups more."""
+    first, work = scenario.sites[0], scenario.workload[0]
+    work = replace(work, repeat=max(1, jobs_per_site * sites // work.jobs))
     equal = tuple(replace(first, name=f"{first.name}-{k}" if k > 1 else first.name) for k in range(1, sites + 1))
     expect = replace(scenario.expect, done=work.jobs * work.repeat)
     return replace(scenario, sites=equal, workload=(work,), expect=expect)
@@ -144,7 +153,7 @@ def _line_11(row: dict[str, Any]) -> str:
     return (
         f"{row['policy']:<12} {row['sites']:>5.0f} sites {row['jobs']:>7.0f} jobs {row['cpu_ms_per_job']:7.2f} ms/job"
         f"  {row['messages_per_job']:6.1f} messages/job ({row['messages_per_site_s']:5.1f} per site and s)"
-        f"  turnaround {row['turnaround_mean_s']:.1f} s  makespan {row['makespan_s']:6.1f} s  {row['peak_mib']:.0f} MiB"
+        f" turnaround {row['turnaround_mean_s']:6.1f} s  makespan {row['makespan_s']:6.1f} s  {row['peak_mib']:.0f} MiB"
     )
 
 
@@ -206,6 +215,8 @@ def main() -> None:
     parser.add_argument("figures", nargs="+", choices=tuple(PICTURES), help="7 stands for 7 and 8")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes for figure 7; 0: one per core")
+    parser.add_argument("--batches", type=int, nargs="+", default=[], help="figure 7: of so many jobs only")
+    parser.add_argument("--repeat", type=int, default=0, help="figure 7: each batch so often; 0: as in the scenario")
     parser.add_argument("--sites", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--jobs-per-site", type=int, default=100)
     parser.add_argument("--draw", action="store_true", help="only the pictures, from the figures of the last run")
@@ -215,7 +226,10 @@ def main() -> None:
         kept = OUT / f"figure-{figure}.json"
         if not args.draw:
             seeds = max(1, args.seeds)
-            rows = figure_7(seeds, args.workers) if figure == "7" else figure_11(args.sites, args.jobs_per_site, seeds)
+            if figure == "7":
+                rows = figure_7(args.batches, args.repeat, seeds, args.workers)
+            else:
+                rows = figure_11(args.sites, args.jobs_per_site, seeds)
             kept.write_text(json.dumps(rows, indent=1) + "\n")
         title, x, panels = PICTURES[figure]
         draw(OUT / f"figure-{figure}.png", title, json.loads(kept.read_text()), x, panels)

@@ -14,7 +14,7 @@ from diana.sim import chance, replay, swf
 from diana.sim import generators as gen
 
 if TYPE_CHECKING:
-    from diana.sim.site_spec import BackgroundSpec
+    from diana.sim.lrm_spec import BackgroundSpec
 
 BLOCK = 1024
 """Jobs drawn at once. Of drawn sizes each block for itself offers the load that was asked for."""

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.sim.background import Other
 from diana.sim.batch import Batch, Discipline
 from diana.sim.clock import Clock
-from diana.sim.lrm import LifeOf, SimLrm, Watcher, _Claim, _never
-
-
-class Others(NamedTuple):
-    """Of the jobs that came past diana, so far."""
-
-    started: int
-    ended: int
-    wait_s: float
-    """Of those that started, summed."""
-    busy_s: float
-    """Processor-seconds of those that ended."""
+from diana.sim.lrm import LifeOf, Others, SimLrm, Watcher, _Claim, _never
 
 
 class BatchLrm(SimLrm):
@@ -59,7 +47,7 @@ class BatchLrm(SimLrm):
         self._coming = others or iter(())
         self._strangers: dict[int, Other] = {}
         self._stranger_began_s: dict[int, float] = {}
-        self.others = Others(0, 0, 0.0, 0.0)
+        self.others: Others = Others(0, 0, 0.0, 0.0)
         self._next_comes()
 
     def queued(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -58,6 +59,17 @@ def _never() -> bool:
     return False
 
 
+class Others(NamedTuple):
+    """Of the jobs that came past diana, so far."""
+
+    started: int
+    ended: int
+    wait_s: float
+    """Of those that started, summed."""
+    busy_s: float
+    """Processor-seconds of those that ended."""
+
+
 class _Claim:
     __slots__ = (
         "ended_s",
@@ -96,6 +108,9 @@ class _Claim:
 
 class SimLrm:
     """LocalResourceManager of one machine. `attach` gives it an ear, `detach` takes it (the node is down)."""
+
+    others: Others | None = None
+    """Nobody else has jobs on slots."""
 
     def __init__(
         self,

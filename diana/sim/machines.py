@@ -12,7 +12,7 @@ from diana.engine.effects import Kill, Start
 from diana.engine.events import LrmLost, Run
 from diana.model.ids import MAIN_MACHINE, GroupId
 from diana.ports import Emit
-from diana.sim.lrm import SimLrm
+from diana.sim.lrm import Others, SimLrm
 
 JOIN_S = 0.05
 """Members dial a node that started; each takes this much longer than the one before."""
@@ -115,6 +115,11 @@ class SimMachines:
     def running(self) -> int:
         """Processors in use."""
         return self._sum(lambda lrm: lrm.slots - lrm.free)
+
+    @property
+    def others(self) -> Others | None:
+        """Jobs that came past diana; a batch system is one machine."""
+        return self.lrms[MAIN_MACHINE].others
 
     def groups(self) -> set[GroupId]:
         """Those with runs that are not forgotten."""

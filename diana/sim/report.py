@@ -35,6 +35,7 @@ from diana.sim import coverage
 from diana.sim.arrivals import ArrivalReport
 from diana.sim.bounds import Bound
 from diana.sim.flows import MigrationReport, quantile
+from diana.sim.lrm import Others
 from diana.sim.scenario import WorkSpec
 from diana.sim.stories import Violation
 from diana.sim.traced import Account
@@ -76,6 +77,18 @@ class OthersReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of those that started."""
     busy_fraction: float
     """Of the site's processors, by those that ended."""
+
+
+def others(known: Others | None, capacity_s: float) -> OthersReport | None:
+    """`capacity_s`: processor-seconds the site had."""
+    if known is None or not known.started:
+        return None
+    return OthersReport(
+        started=known.started,
+        ended=known.ended,
+        wait_mean_s=known.wait_s / known.started,
+        busy_fraction=known.busy_s / capacity_s,
+    )
 
 
 class SiteReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -6,9 +6,7 @@ from diana.model.ids import GroupId, SiteId, origin_of
 from diana.model.views import Explanation, GroupView
 from diana.sim import bounds, swarm
 from diana.sim import report as rp
-from diana.sim.batch_lrm import BatchLrm
 from diana.sim.driver import Boot
-from diana.sim.machines import SimMachines
 from diana.sim.scenario import Scenario
 from diana.sim.trace import Trace
 from diana.sim.workload import Submission
@@ -267,22 +265,9 @@ def _sites(world: World) -> dict[str, rp.SiteReport]:
             bytes_in=site.stager.bytes_in,
             boots=site.boots,
             warnings=site.warnings,
-            others=_others(site.lrm, capacity_s),
+            others=rp.others(site.lrm.others, capacity_s),
         )
     return out
-
-
-def _others(lrm: SimMachines, capacity_s: float) -> rp.OthersReport | None:
-    known = [one.others for one in lrm.lrms.values() if isinstance(one, BatchLrm) and one.others.started]
-    if not known:
-        return None
-    started = sum(one.started for one in known)
-    return rp.OthersReport(
-        started=started,
-        ended=sum(one.ended for one in known),
-        wait_mean_s=sum(one.wait_s for one in known) / started,
-        busy_fraction=sum(one.busy_s for one in known) / capacity_s,
-    )
 
 
 def unmet(scenario: Scenario, report: rp.Report) -> list[str]:

@@ -15,7 +15,7 @@ from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
 from diana.model.spec import OnCrash, OnSiteLost
-from diana.sim import central_spec, chains, demand_spec, site_spec, traced
+from diana.sim import central_spec, chains, demand_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
 from diana.sim.compare_spec import SettingsTable as SettingsTable
@@ -33,10 +33,11 @@ from diana.sim.link_spec import LinksSpec as LinksSpec
 from diana.sim.link_spec import RouteSpec as RouteSpec
 from diana.sim.link_spec import TransferSpec as TransferSpec
 from diana.sim.link_spec import check_links
+from diana.sim.lrm_spec import BackgroundSpec as BackgroundSpec
+from diana.sim.lrm_spec import LrmKind, check_lrm
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
-from diana.sim.site_spec import BackgroundSpec as BackgroundSpec
 from diana.sim.sites_import import SitesFromSpec as SitesFromSpec
 from diana.sim.sites_import import with_sites
 from diana.sim.topology import Topology
@@ -97,7 +98,7 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its name in `rtt_from`, in any of the columns of places. Empty: its name."""
     count: int = 1
     """This many such sites: NAME, NAME-2, ..."""
-    lrm: site_spec.LrmKind = "slots"
+    lrm: LrmKind = "slots"
     """fcfs, easy: its slots stand behind a batch system with a queue of its own."""
     background: BackgroundSpec | None = None
     """Jobs of others in that batch system."""
@@ -295,8 +296,7 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
-        scenario = with_sites(msgspec.convert(raw, Scenario), folder)
-        scenario = imported(site_spec.expanded(scenario, folder), folder)
+        scenario = imported(with_sites(msgspec.convert(raw, Scenario), folder), folder)
         scenario = placed(demand_spec.expanded(scenario), folder)
         _check(scenario)
         Topology(scenario)
@@ -327,7 +327,7 @@ def _check(scenario: Scenario) -> None:
         site_id(site.name)
         its = scenario.site_settings(site)
         _check_machines(site)
-        site_spec.check(site, its.slots)
+        check_lrm(site, its.slots)
     if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):
         raise ValueError(f"fsync_s = {scenario.fsync_s}, limit_s = {scenario.limit_s}: want 0 to 60 and 0 to 1e9")
     names = _unique([s.name for s in scenario.sites], "sites")

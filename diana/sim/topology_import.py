@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from diana.sim.link_spec import LinkSpec, RouteSpec
+from diana.sim.lrm_spec import expanded
 
 if TYPE_CHECKING:
     from diana.sim.scenario import Scenario, SiteSpec
@@ -35,6 +36,7 @@ _ENDS = (("src", "dst"), ("source", "destination"), ("from", "to"))
 
 
 def imported(scenario: Scenario, folder: Path) -> Scenario:
+    scenario = expanded(scenario, folder)
     if scenario.links_from:
         scenario = _with_graph(scenario, folder)
     if scenario.rtt_from:

@@ -16,9 +16,9 @@ from diana.sim.batch import Discipline
 from diana.sim.batch_lrm import BatchLrm
 from diana.sim.clock import Clock
 from diana.sim.lrm import JobLife, Watcher
+from diana.sim.lrm_spec import BackgroundSpec
 from diana.sim.runner import simulate
 from diana.sim.scenario_text import written
-from diana.sim.site_spec import BackgroundSpec
 from tests.sim.test_chaos import check
 from tests.sim.test_lrm_and_stager import Bench, kind
 

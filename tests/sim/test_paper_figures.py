@@ -7,9 +7,8 @@ from statistics import correlation, mean
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from benchmarks.bench_paper_figures import sized
+from benchmarks.bench_paper_figures import batches, sized
 from diana.model.ids import GroupId
 from diana.sim.driver import Boot
 from diana.sim.flows import MigrationReport
@@ -35,12 +34,10 @@ def ran(scenario: Scenario, seed: int) -> Report:
 # --- figures 7 and 8: queue time and execution time against the number of jobs ---------------------------
 
 
-def queue_times(batches: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[int, float], dict[int, float]]:
+def queue_times(sizes: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[int, float], dict[int, float]]:
     """Jobs of a batch -> mean queue time, mean execution time, both over its repetitions."""
-    chosen = tuple(replace(w, repeat=repeat) for w in FIGURES_7_8.workload if w.jobs in batches)
-    expect = replace(FIGURES_7_8.expect, done=repeat * sum(batches))
-    groups = ran(replace(FIGURES_7_8, workload=chosen, expect=expect), seed).groups
-    rows = {n: [g for g in groups.values() if g.jobs == n] for n in batches}
+    groups = ran(batches(FIGURES_7_8, sizes, repeat), seed).groups
+    rows = {n: [g for g in groups.values() if g.jobs == n] for n in sizes}
     assert all(len(row) == repeat for row in rows.values())
     queue_s = {n: mean(g.wait_mean_s for g in row) for n, row in rows.items()}
     return queue_s, {n: mean(g.run_mean_s for g in row) for n, row in rows.items()}
@@ -49,17 +46,17 @@ def queue_times(batches: tuple[int, ...], repeat: int, seed: int) -> tuple[dict[
 def as_the_paper_says(queue_s: dict[int, float], execution_s: dict[int, float]) -> None:
     """The queue grows with the number of jobs, about in proportion; nothing makes jobs wait much longer than one FCFS
     queue before all 24 nodes would; and where a job runs does not become worse."""
-    batches = sorted(queue_s)
-    assert [queue_s[n] for n in batches] == sorted(queue_s.values())
+    sizes = sorted(queue_s)
+    assert [queue_s[n] for n in sizes] == sorted(queue_s.values())
     power = sum(site.slots * site.speed for site in FIGURES_7_8.sites)
-    for n in batches:
+    for n in sizes:
         one_queue_s = max(0.0, 60.0 * (n / power - 1.0) / 2.0)
         assert queue_s[n] < 1.25 * one_queue_s + 15.0, f"{n} jobs"
         assert execution_s[n] < 1.05 * 60.0 * 24 / power, f"{n} jobs"
 
 
 def test_queue_time_grows_with_the_number_of_jobs_as_in_figure_7() -> None:
-    as_the_paper_says(*queue_times((25, 100, 200), 1, 1))
+    as_the_paper_says(*queue_times((25, 100), 1, 1))
 
 
 @pytest.mark.wide
@@ -106,20 +103,24 @@ def test_a_site_exports_what_exceeds_it_and_executes_at_its_peak_all_the_while(s
 # --- figure 11: scaling in sites and jobs ----------------------------------------------------------------
 
 
-def test_a_job_costs_about_the_same_at_ten_sites_and_at_twenty() -> None:
-    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 20, 100), 1)
-    for one, jobs in ((few, 1000), (many, 2000)):
-        assert one.network.sent < 25 * jobs
-        assert one.groups["sweep"].turnaround_mean_s < 10 * 3.0
-    assert many.network.events / 2000 < 2 * few.network.events / 1000
+def cost_stays(few: int, many: int, at_most: float) -> None:
+    """Messages and events of a job grow by no more than that factor, and its turnaround by half at most."""
+    small, large = (ran(sized(FIGURE_11, sites, 100), 1) for sites in (few, many))
+    for count in ("sent", "events"):
+        per_job = [getattr(one.network, count) / (100 * sites) for one, sites in ((small, few), (large, many))]
+        assert per_job[1] < at_most * per_job[0], (count, per_job)
+    assert large.groups["sweep"].turnaround_mean_s < 1.5 * small.groups["sweep"].turnaround_mean_s
+
+
+def test_a_job_costs_hardly_more_with_twice_the_sites() -> None:
+    cost_stays(10, 20, 2.5)
 
 
 @pytest.mark.wide
 @pytest.mark.timeout(900)
-def test_a_job_costs_about_the_same_at_ten_sites_and_at_a_hundred() -> None:
-    few, many = ran(sized(FIGURE_11, 10, 100), 1), ran(sized(FIGURE_11, 100, 100), 1)
-    assert many.network.events / 10_000 < 4 * few.network.events / 1000, "streams to 16 sites instead of to 9, and news"
-    assert many.groups["sweep"].turnaround_mean_s < 2 * few.groups["sweep"].turnaround_mean_s
+def test_a_job_costs_hardly_more_with_five_times_the_sites() -> None:
+    """Once there are more of them than a site holds streams to."""
+    cost_stays(20, 100, 2.0)
 
 
 # --- the CMS case ----------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def expanded(scenario: Scenario, folder: Path) -> Scenario:
     return replace(scenario, sites=tuple(sites))
 
 
-def check(site: SiteSpec, slots: int) -> None:
+def check_lrm(site: SiteSpec, slots: int) -> None:
     """ValueError names the key, the value and the mend; UsageError: the trace cannot be used."""
     at = f"sites {site.name}"
     if site.lrm == "slots":
