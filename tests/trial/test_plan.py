@@ -194,6 +194,24 @@ def test_what_real_nodes_cannot_do_is_one_line(text: str, says: str) -> None:
     assert str(error.value).startswith(f"x.toml: {says}") and "\n" not in str(error.value)
 
 
+def test_a_machine_whose_name_no_node_may_have_is_one_line() -> None:
+    bad = sc.parse('version = 1\nsites = [{ name = "a", machines = [{ name = "../x" }] }]\n')
+    with pytest.raises(UsageError, match=r"sites a: machines '\.\./x': real machines want lower-case letters"):
+        playable(bad, 0, "x.toml")
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        '{ name = "a", machines = [{ name = "b" }] }, { name = "a-b" }',
+        '{ name = "a", standby = true, machines = [{ name = "standby" }] }',
+    ],
+)
+def test_two_machines_of_one_name_are_refused(sites: str) -> None:
+    with pytest.raises(UsageError, match="is there already; rename one"):
+        playable(sc.parse(f"version = 1\nsites = [{sites}]\n"), 0, "x.toml")
+
+
 def test_more_machines_than_fit_on_a_computer_are_refused() -> None:
     sites = ", ".join(f'{{ name = "s{k}" }}' for k in range(101))
     with pytest.raises(UsageError, match="101 machines: at most 100 real nodes; use diana simulate"):
