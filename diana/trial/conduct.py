@@ -193,7 +193,7 @@ class Conductor:
             return
         order = one.orders[0]
         if one.group is None:
-            self._after(self._again_s(), partial(self._hand, self._order, one))
+            self._after(_LEAST_S, partial(self._hand, self._order, one))
             return
         try:
             _give(self._client(one), order, one.group)
