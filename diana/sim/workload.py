@@ -150,7 +150,7 @@ class Submission:
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
 
 
-def submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
+def _submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
     """In the order written, the groups of an entry one after the other."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
@@ -182,7 +182,7 @@ class Users:
         self._requests = 0
         self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
-        for one in submissions(scenario, seed):
+        for one in _submissions(scenario, seed):
             self.submissions[one.name] = one
         for names in together(scenario.workload):
             chain = tuple(self.submissions[name] for name in names)

@@ -15,10 +15,11 @@ from diana.model.identity import MACHINE
 from diana.model.ids import MAIN_MACHINE
 from diana.model.settings import Settings
 from diana.sim.chains import before
+from diana.sim.clock import Clock
 from diana.sim.fault_spec import FaultsSpec
 from diana.sim.scenario import Scenario, SiteSpec
 from diana.sim.swarm import drawn
-from diana.sim.workload import MERGE_RUN_S, Submission
+from diana.sim.workload import MERGE_RUN_S, Submission, Users
 
 MOST_MACHINES = 100
 """Node processes on one computer; each takes about 100 MB."""
@@ -87,6 +88,12 @@ def _check_names(scenario: Scenario, where: str) -> None:
                     f"{where}: sites {site.name}: machines {name!r}: {called} is there already; rename one"
                 )
             taken.add(called)
+
+
+def submissions(scenario: Scenario, seed: int) -> list[Submission]:
+    """What the simulator's users submit, chains put together, in the order written."""
+    users = Users(Clock(), scenario, seed, lambda site, event: None)
+    return list(users.submissions.values())
 
 
 def settings_of(scenario: Scenario, site: SiteSpec, factor: float) -> Settings:

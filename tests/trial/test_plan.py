@@ -17,8 +17,8 @@ from diana.jobfile import ParsedFile, parse_file
 from diana.model.ids import MAIN_MACHINE
 from diana.sim import scenario as sc
 from diana.sim.scenario import Scenario, WorkSpec
-from diana.sim.workload import Submission, submissions
-from diana.trial.plan import ATTEMPTS, job_file, playable, settings_of
+from diana.sim.workload import Submission
+from diana.trial.plan import ATTEMPTS, job_file, playable, settings_of, submissions
 
 GRID = """version = 1
 sites = [
@@ -146,6 +146,13 @@ def test_a_forced_plan_is_a_group_per_site_with_its_share_of_files_and_luck() ->
     (planned,) = submissions(whole, 5)
     shared = [row for one in submissions(grid, 5) for row in rows(job_file([one], grid, 1.0))]
     assert shared == rows(job_file([planned], whole, 1.0)) and len(shared) == 10
+
+
+def test_every_group_of_a_drawn_workload_is_submitted() -> None:
+    drawn = 'name = "d"\nsite = "a"\njobs = 3\nrepeat = 20\nevery_s = 2.0\ngenerate = { arrivals = "poisson" }'
+    some = submissions(scenario(drawn, 'name = "r"\nsite = "b"\njobs = 1\nrepeat = 4\nevery_s = 1.0'), 1)
+    assert [one.entry for one in some[:20]] == ["d"] * 20 and len(some) == 24
+    assert len({one.name for one in some}) == 24 and len({one.submit_s for one in some[:20]}) == 20
 
 
 WORKS = st.builds(
