@@ -159,12 +159,6 @@ class Coming:
         return self.came
 
 
-def submissions(scenario: Scenario, seed: int) -> Iterator[Submission]:
-    """In the order written, the groups of an entry one after the other."""
-    for one in _planned(scenario, seed, {}):
-        yield from one.all() if isinstance(one, Coming) else (one,)
-
-
 def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission | Coming]:
     """In the order written, the groups of an entry one after the other. `accounts`: of the traces, by entry."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}

@@ -139,7 +139,7 @@ class Compose(Walls):
         command = ["docker", "exec", self._id(machine), "ip", "-4", "-json", "addr", "show", "to", self.ip(machine)]
         rows = [row for row in json.loads(run_command(command, CALL_S) or "[]") if row.get("ifname")]
         if not rows:
-            raise DianaError(f"{machine.called}: its container has no device with address {self.ip(machine)}")
+            raise Unreachable(f"{machine.called}: its container has no device with address {self.ip(machine)}")
         return str(rows[0]["ifname"])
 
     def as_root(self, machine: Machine, command: Sequence[str]) -> None:

@@ -17,7 +17,6 @@ from diana.client import Client
 from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
 from diana.errors import Denied, DianaError, Overloaded, Unplaceable, Unreachable, UsageError
 from diana.model.ids import GroupId
-from diana.sim.chains import together
 from diana.sim.scenario import EventSpec, MoveSpec, Scenario
 from diana.sim.workload import INSIST_S, PATIENCE, Order, Submission
 from diana.trial.ground import Ground
@@ -61,7 +60,6 @@ class Conductor:
         self._ground = ground
         self._scenario = scenario
         self._submissions = list(submissions)
-        self._by_name = {one.name: one for one in submissions}
         self._factor = factor
         self._tell = tell
         self._clients: dict[tuple[str, str], Client] = {}
@@ -74,10 +72,6 @@ class Conductor:
         self._ended = Ended()
         self._happenings = Happenings(ground, factor)
         self._jobs: dict[str, dict[str, object]] = {}
-        for names in together(scenario.workload):
-            chain = tuple(self._by_name[name] for name in names)
-            for one in chain:
-                one.chain, one.submit_s = chain, chain[0].submit_s
 
     def run(self, within_s: float) -> Ended:
         """Until every group is final and every order answered; at most so many real seconds. Faults of ours in what it
@@ -193,7 +187,7 @@ class Conductor:
             return
         order = one.orders[0]
         if one.group is None:
-            self._after(self._again_s(), partial(self._hand, self._order, one))
+            self._after(_LEAST_S, partial(self._hand, self._order, one))
             return
         try:
             _give(self._client(one), order, one.group)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from diana.errors import DianaError
+from diana.errors import Unreachable
 
 MARK = "DIANA_TRIAL"
 GONE_S = 5.0
@@ -52,7 +52,7 @@ def send(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def kill_all(entries: Iterable[str], folders: Iterable[Path]) -> None:
-    """SIGKILL to all of them, and to what they start meanwhile. DianaError names what would not end."""
+    """SIGKILL to all of them, and to what they start meanwhile. Unreachable names what would not end."""
     entries, folders = list(entries), list(folders)
     end = time.monotonic() + GONE_S
     while True:
@@ -61,6 +61,6 @@ def kill_all(entries: Iterable[str], folders: Iterable[Path]) -> None:
         if not living:
             return
         if time.monotonic() > end:
-            raise DianaError(f"processes {', '.join(map(str, living))} do not end; end them by hand")
+            raise Unreachable(f"processes {', '.join(map(str, living))} do not end; end them by hand")
         send(living, signal.SIGKILL)
         time.sleep(0.02)

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from diana.client import Client
-from diana.errors import DianaError, Unreachable
+from diana.errors import Unreachable
 from diana.model.ids import MAIN_MACHINE
 from diana.node.config import load_config
 from diana.node.config_text import write_config
@@ -118,7 +118,7 @@ class Founding:
         end = time.monotonic() + START_S
         while not machine.answers():
             if not self._ground.runs(machine):
-                raise DianaError(f"{machine.called}: its node ended at once{machine.last_words()}")
+                raise Unreachable(f"{machine.called}: its node ended at once{machine.last_words()}")
             if time.monotonic() > end:
                 raise Unreachable(f"{machine.called}: does not answer after {START_S:g} s{machine.last_words()}")
             time.sleep(_LOOK_S)

@@ -132,7 +132,7 @@ class Ground(ABC):
         """The command line that runs `diana WORDS` at the machine."""
 
     def say(self, machine: Machine, *words: str) -> str:
-        """Run `diana WORDS` there; what it printed. DianaError with its one line when it fails."""
+        """Run `diana WORDS` there; what it printed. Unreachable with its one line when it fails."""
         try:
             done = subprocess.run(
                 self.words(machine, words),
@@ -148,7 +148,7 @@ class Ground(ABC):
             raise Unreachable(f"{machine.called}: diana {words[0]} did not end within {SAY_S:g} s") from None
         if done.returncode:
             said = done.stderr.strip().removeprefix("diana: ") or f"exit code {done.returncode}"
-            raise DianaError(f"{machine.called}: diana {words[0]}: {said}")
+            raise Unreachable(f"{machine.called}: diana {words[0]}: {said}")
         return done.stdout
 
     def environment(self, machine: Machine) -> dict[str, str]:

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, Unreachable, UsageError
 
 TREE = Path(__file__).parents[2]
 NAME = "diana"
@@ -168,10 +168,10 @@ def run_command(command: Sequence[str], within_s: float, more: dict[str, str] | 
             timeout=within_s,
         )
     except subprocess.TimeoutExpired:
-        raise DianaError(f"{' '.join(command[:2])} did not end within {within_s:g} s") from None
+        raise Unreachable(f"{' '.join(command[:2])} did not end within {within_s:g} s") from None
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise DianaError(f"{' '.join(command[:2])}: {' '.join(last) or f'exit code {done.returncode}'}")
+        raise Unreachable(f"{' '.join(command[:2])}: {' '.join(last) or f'exit code {done.returncode}'}")
     return done.stdout
 
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, Unreachable, UsageError
 from diana.trial.ground import PORT, Machine
 from diana.trial.processes import Processes
 from diana.trial.walls import Walls
@@ -89,4 +89,4 @@ def _ip(*words: str) -> None:
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise DianaError(f"{' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        raise Unreachable(f"{' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}")

@@ -11,13 +11,15 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError
+from diana.model.identity import MACHINE
 from diana.model.ids import MAIN_MACHINE
 from diana.model.settings import Settings
 from diana.sim.chains import before
+from diana.sim.clock import Clock
 from diana.sim.fault_spec import FaultsSpec
 from diana.sim.scenario import Scenario, SiteSpec
 from diana.sim.swarm import drawn
-from diana.sim.workload import MERGE_RUN_S, Submission
+from diana.sim.workload import MERGE_RUN_S, Submission, Users
 
 MOST_MACHINES = 100
 """Node processes on one computer; each takes about 100 MB."""
@@ -62,12 +64,36 @@ def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
     machines = sum(1 + len(site.machines) + site.standby for site in scenario.sites)
     if machines > MOST_MACHINES:
         raise UsageError(f"{where}: {machines} machines: at most {MOST_MACHINES} real nodes; use diana simulate")
+    _check_names(scenario, where)
     jobs = sum(work.jobs * work.repeat for work in scenario.workload)
     if jobs > MOST_JOBS:
         raise UsageError(f"{where}: {jobs:,} jobs: at most {MOST_JOBS:,} on real nodes; use diana simulate")
     if all(site.dial_only for site in scenario.sites):
         raise UsageError(f"{where}: sites: nobody can dial any of them, so none can join; leave one dial_only out")
     return drawn(scenario, seed)
+
+
+def _check_names(scenario: Scenario, where: str) -> None:
+    """Of machines, which have a folder and perhaps a host each."""
+    taken = {site.name for site in scenario.sites}
+    for site in scenario.sites:
+        for machine in site.machines:
+            if not MACHINE.fullmatch(machine.name):
+                at = f"{where}: sites {site.name}: machines {machine.name!r}"
+                raise UsageError(f"{at}: real machines want lower-case letters, digits, inner hyphens")
+        for name in (*(machine.name for machine in site.machines), *(("standby",) if site.standby else ())):
+            called = f"{site.name}-{name}"
+            if called in taken:
+                raise UsageError(
+                    f"{where}: sites {site.name}: machines {name!r}: {called} is there already; rename one"
+                )
+            taken.add(called)
+
+
+def submissions(scenario: Scenario, seed: int) -> list[Submission]:
+    """What the simulator's users submit, chains put together, in the order written."""
+    users = Users(Clock(), scenario, seed, lambda site, event: None)
+    return list(users.in_order())
 
 
 def settings_of(scenario: Scenario, site: SiteSpec, factor: float) -> Settings:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from diana.errors import DianaError, Unreachable
+from diana.errors import Unreachable
 from diana.model.ids import SiteId
 from diana.sim.scenario import Scenario
 from diana.sim.topology import Topology
@@ -82,7 +82,7 @@ class Processes(Ground):
         if self._links is not None:
             self._links.close()
             if self._links.faults:
-                raise DianaError("; ".join(self._links.faults[:3]))
+                raise Unreachable("; ".join(self._links.faults[:3]))
 
     def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "diana.cli", *words]

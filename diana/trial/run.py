@@ -20,12 +20,11 @@ from diana.errors import UsageError
 from diana.sim import scenario as sc
 from diana.sim.main import table
 from diana.sim.report import Report
-from diana.sim.workload import submissions
 from diana.trial.account import Accountant, selected
 from diana.trial.conduct import Conductor
 from diana.trial.founding import Founding
 from diana.trial.ground import Ground
-from diana.trial.plan import playable
+from diana.trial.plan import playable, submissions
 
 GROUNDS = ("processes", "netns", "compose")
 TAIL_BYTES = 1 << 20
@@ -98,7 +97,7 @@ def _play(scenario: sc.Scenario, options: Options, tell: Callable[[str], None], 
     if scenario.seeds:
         ground.unlike.append("seeds: every site comes in through the first one, and hears of the others from it")
     began_s = time.monotonic()
-    some = list(submissions(scenario, options.seed))
+    some = submissions(scenario, options.seed)
     conductor: Conductor | None = None
     try:
         ground.open()

@@ -39,7 +39,20 @@ def test_a_wrong_one_is_one_line_and_the_others_are_checked_all_the_same(
     assert (bad["ok"], good["ok"]) == (False, True) and "workload w" in bad["error"] and good["jobs"] > 0
 
 
-@pytest.mark.parametrize("words", [["check"], ["schema", "x.toml"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check"],
+        ["schema", "x.toml"],
+        ["run"],
+        ["run", "a.toml", "b.toml"],
+        ["run", "none.toml"],
+        ["run", "a.toml", "--on", "moon"],
+        ["run", "a.toml", "--speed-up", "0"],
+        ["run", "a.toml", "--within", "soon"],
+        ["check", "a.toml", "--on", "netns"],
+    ],
+)
 def test_what_is_missing_or_too_much_is_said(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["scenario", *words]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -156,10 +156,10 @@ inputs = ["cooked"]
 [[workload]]
 name = "held"
 site = "a"
-jobs = 6
-work_s = 0.5
-hold_s = 0.0
-release_s = 4.0
+jobs = 90
+work_s = 1.0
+hold_s = 0.5
+release_s = 8.0
 [[workload]]
 name = "dropped"
 site = "b"
@@ -172,7 +172,7 @@ site = "a"
 jobs = 6
 forced = { b = 3, hidden = 3 }
 [expect]
-done = 24
+done = 108
 """
     code, report, said = run(text, folder)
     assert code == 0, f"{report}\n{said}"
@@ -180,12 +180,12 @@ done = 24
     assert {name: one["done"] for name, one in groups.items()} == {
         "reads": 8,
         "after": 4,
-        "held": 6,
+        "held": 90,
         "dropped": 0,
         "planned": 6,
     }
     assert groups["dropped"]["state"] == "cancelled" and groups["planned"]["sites"] == {"b": 3, "hidden": 3}
-    assert groups["held"]["makespan_s"] > 4.0
+    assert groups["held"]["makespan_s"] > 8.0
     assert left_behind(folder) == []
 
 
@@ -211,5 +211,5 @@ def test_a_speed_up_divides_times_and_the_report_is_in_the_scenarios_seconds(fol
     assert code == 0, said
     wanted = simulate(sc.parse(text), 0).groups["w"].makespan_s
     took = report["groups"]["w"]["makespan_s"]
-    assert report["speed_up"] == 60 and wanted * 0.9 < took < wanted * 3
-    assert time.monotonic() - began < 60
+    assert report["speed_up"] == 60 and wanted * 0.9 < took < wanted * 4
+    assert time.monotonic() - began < 100

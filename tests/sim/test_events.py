@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -119,3 +121,39 @@ def test_a_wrong_event_is_one_line(event: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         sc.parse(f"{GRID}\n[[events]]\n{event}\n", "x.toml")
     assert str(error.value).startswith(f"x.toml: {says}") and "\n" not in str(error.value)
+
+
+PAIR = """version = 1
+sites = [{ name = "a", slots = 2, standby = true, witness = "b" }, { name = "b", slots = 4 }, { name = "c", slots = 4 }]
+[[workload]]
+name = "w"
+site = "a"
+jobs = 30
+work_s = 3.0
+on_crash = "rerun"
+"""
+
+
+@pytest.mark.parametrize("event", ["kill", "stop"])
+def test_of_a_site_with_a_standby_the_machine_that_leads_is_struck_and_the_other_takes_over(event: str) -> None:
+    for_s = 40.0
+    scenario = sc.parse(f'{PAIR}[[events]]\nat_s = 3\nkind = "{event}"\nsites = ["a"]\nfor_s = {for_s}\n')
+    report = simulate(scenario, 0)
+    assert report.good(), report
+    assert report.sites["a"].boots == 2 and report.groups["w"].done == 30
+    # Nobody waited for the one that was away.
+    assert report.groups["w"].makespan_s < for_s
+
+
+def test_a_restart_of_a_pair_brings_back_the_half_that_was_killed() -> None:
+    events = '[[events]]\nat_s = 3\nkind = "kill"\nsites = ["a"]\n[[events]]\nat_s = 30\nkind = "restart"\n'
+    report = simulate(sc.parse(PAIR.replace("jobs = 30", "jobs = 120") + events), 0)
+    assert report.good(), "after the end both halves are in sync again"
+
+
+@pytest.mark.parametrize("name", ["agreement", "compose-rough", "compose-standby"])
+def test_scenarios_for_real_nodes_hold_in_the_simulator_too(name: str) -> None:
+    scenario = sc.load(Path(__file__).parents[2] / "scenarios" / f"{name}.toml")
+    for seed in range(5):
+        report = simulate(scenario, seed)
+        assert report.good(), (seed, report.unmet, report.violations)

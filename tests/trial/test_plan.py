@@ -17,8 +17,8 @@ from diana.jobfile import ParsedFile, parse_file
 from diana.model.ids import MAIN_MACHINE
 from diana.sim import scenario as sc
 from diana.sim.scenario import Scenario, WorkSpec
-from diana.sim.workload import Submission, submissions
-from diana.trial.plan import ATTEMPTS, job_file, playable, settings_of
+from diana.sim.workload import Submission
+from diana.trial.plan import ATTEMPTS, job_file, playable, settings_of, submissions
 
 GRID = """version = 1
 sites = [
@@ -148,6 +148,13 @@ def test_a_forced_plan_is_a_group_per_site_with_its_share_of_files_and_luck() ->
     assert shared == rows(job_file([planned], whole, 1.0)) and len(shared) == 10
 
 
+def test_every_group_of_a_drawn_workload_is_submitted() -> None:
+    drawn = 'name = "d"\nsite = "a"\njobs = 3\nrepeat = 20\nevery_s = 2.0\ngenerate = { arrivals = "poisson" }'
+    some = submissions(scenario(drawn, 'name = "r"\nsite = "b"\njobs = 1\nrepeat = 4\nevery_s = 1.0'), 1)
+    assert [one.entry for one in some[:20]] == ["d"] * 20 and len(some) == 24
+    assert len({one.name for one in some}) == 24 and len({one.submit_s for one in some[:20]}) == 20
+
+
 WORKS = st.builds(
     WorkSpec,
     name=st.just("w"),
@@ -192,6 +199,24 @@ def test_what_real_nodes_cannot_do_is_one_line(text: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         playable(sc.parse(f"{GRID}\n{text}\n"), 0, "x.toml")
     assert str(error.value).startswith(f"x.toml: {says}") and "\n" not in str(error.value)
+
+
+def test_a_machine_whose_name_no_node_may_have_is_one_line() -> None:
+    bad = sc.parse('version = 1\nsites = [{ name = "a", machines = [{ name = "../x" }] }]\n')
+    with pytest.raises(UsageError, match=r"sites a: machines '\.\./x': real machines want lower-case letters"):
+        playable(bad, 0, "x.toml")
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        '{ name = "a", machines = [{ name = "b" }] }, { name = "a-b" }',
+        '{ name = "a", standby = true, machines = [{ name = "standby" }] }',
+    ],
+)
+def test_two_machines_of_one_name_are_refused(sites: str) -> None:
+    with pytest.raises(UsageError, match="is there already; rename one"):
+        playable(sc.parse(f"version = 1\nsites = [{sites}]\n"), 0, "x.toml")
 
 
 def test_more_machines_than_fit_on_a_computer_are_refused() -> None:
