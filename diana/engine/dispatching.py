@@ -24,6 +24,9 @@ LOOK_PAST = 500
 def recount(core: Context) -> None:
     """Custodies whose waiting jobs changed stand in the queues with their new numbers; what came re-prioritises all
     now, with the numbers as they are, and not only when there is room."""
+    if not core.requeue:
+        core.queues.settle(core.now)
+        return
     for key in sorted(core.requeue):
         custody = core.state.custodies.get(key)
         if custody is None or not custody.runnable or recovery.stays(core, custody) or renewing.lapsed(core, custody):
@@ -53,11 +56,10 @@ def recount(core: Context) -> None:
         arrived = core.line.note(key, len(waiting), core.now)
         if arrived > 0:
             core.migration.rates.arrived(arrived, core.now)
-    some = max(core.requeue, default=None)
+    some = max(core.requeue)
     core.requeue.clear()
     core.queues.settle(core.now)
-    if some is not None:
-        forecast.learn(core, some)
+    forecast.learn(core, some)
 
 
 def _is_bound(core: Context, custody: Custody) -> bool:

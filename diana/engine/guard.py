@@ -46,7 +46,7 @@ class Guard:
         self.here: dict[GroupId, Breaker] = {}
         """Set by `put` alone."""
         self.stopped: set[GroupId] = set()
-        """Of these, the groups that get nothing here just now: few, where `here` has each group of the last minutes."""
+        """Of these, the groups that get nothing here just now: few, where `here` has all of the last minutes."""
         self.keys: dict[GroupId, dict[CustodyKey, tuple[int, int]]] = {}
         """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
         self.bases: dict[GroupId, int] = {}

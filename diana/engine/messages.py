@@ -47,7 +47,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     after_s: float
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     site: SiteId
     generation: int
     counter: int

@@ -302,6 +302,9 @@ class Site(Outlet):
             effects += made
             if self._handled is not None:
                 self._handled(self.site, engine)
+        if not effects:
+            self._arm()
+            return
         lines, facts, others = _sorted(effects)
         if not (lines or facts):
             self._let_out(others)

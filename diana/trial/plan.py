@@ -64,6 +64,12 @@ def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
     machines = sum(1 + len(site.machines) + site.standby for site in scenario.sites)
     if machines > MOST_MACHINES:
         raise UsageError(f"{where}: {machines} machines: at most {MOST_MACHINES} real nodes; use diana simulate")
+    for site in scenario.sites:
+        if site.lrm != "slots":
+            raise UsageError(f"{where}: sites {site.name}: lrm = {site.lrm!r}: there is none here; leave it out")
+    for work in scenario.workload:
+        if work.trace is not None:
+            raise UsageError(f"{where}: workload {work.name}: trace: users of logs have no account; use diana simulate")
     _check_names(scenario, where)
     jobs = sum(work.jobs * work.repeat for work in scenario.workload)
     if jobs > MOST_JOBS:

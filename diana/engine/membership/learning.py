@@ -56,19 +56,39 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
     newer: dict[SiteId, None] = {}
     refuted: dict[SiteId, None] = {}
     wanted: dict[SiteId, None] = {}
+    standing, home = core.members.standing, core.site
     for entry, age_s in zip(message.entries[:MOST_TOLD], message.ages_s, strict=False):
-        if entry.site == core.site:
+        site = entry.site
+        known = peers[site].summary if site in peers and site not in standing else None
+        if known is not None and known.generation == entry.generation and site != home:
+            # Most entries by far say what is known, or less.
+            if entry.counter < known.counter:
+                newer[site] = None
+                continue
+            if entry.counter == known.counter and not (known.unnamed and not entry.unnamed):
+                continue
+        if site == home:
             if entry.generation >= core.members.incarnation:
                 # This run never named another address.
                 twins.heard(core, core.site, core.members.address, entry.address[:MOST_TEXT])
             if (entry.generation, entry.counter) > (core.members.incarnation, core.summary_counter):
                 _told_of_self(core, entry.generation, entry.counter)
         elif not _entry(core, entry, age_s, wanted):
-            newer[entry.site] = None
+            newer[site] = None
     for rumour in message.rumours[:MOST_TOLD]:
         if _rumour(core, rumour):
             refuted[rumour.site] = None
     for row in message.digest[:MOST_TOLD]:
+        site = row.site
+        if row.state is State.ALIVE and site in peers and site not in standing and site != home:
+            peer = peers[site]
+            known = peer.summary
+            if known is not None and peer.state is State.ALIVE and known.generation == row.generation:
+                if row.counter < known.counter:
+                    newer[site] = None
+                elif row.counter > known.counter:
+                    wanted[site] = None
+                continue
         _compare(core, row, newer if row.state is State.ALIVE else refuted, wanted)
     newer.update((site, None) for site in message.asks[:MOST_TOLD] if site in peers)
     answer(core, sender, list(refuted), [site for site in newer if site not in refuted], list(wanted))
@@ -84,23 +104,23 @@ def answer(core: Context, sender: SiteId, refuted: list[SiteId], newer: list[Sit
     members, budget = core.members, core.state.settings.gossip_bytes
     entries: list[Summary] = []
     rumours: list[Rumour] = []
-    left = budget
+    left, peers, urgent = budget, core.view.peers, len(refuted)
     for at, site in enumerate((*refuted, *newer)):
-        if left <= 0 or (at >= len(refuted) and budget - left >= members.answer_bytes):
+        if left <= 0 or (at >= urgent and budget - left >= members.answer_bytes):
             break
-        peer = core.view.peers[site]
-        standing = core.members.standing.get(site)
+        standing = members.standing.get(site)
         if standing is not None:
             rumours.append(standing)
             left -= rumour_bytes(standing)
-        elif peer.summary is not None and site != sender:
-            entries.append(peer.summary)
-            left -= summary_bytes(peer.summary)
+        elif (told := peers[site].summary) is not None and site != sender:
+            entries.append(told)
+            left -= summary_bytes(told)
     members.answer_bytes -= budget - left
     if entries or rumours or wanted:
-        ages_s = tuple(age_s(core, one.site) for one in entries)
-        told = Gossip(entries=tuple(entries), ages_s=ages_s, rumours=tuple(rumours), asks=tuple(wanted[:64]))
-        core.send(sender, told)
+        now = core.now
+        ages_s = tuple([max(0.0, now - peers[one.site].last_heard_s) for one in entries])
+        said = Gossip(entries=tuple(entries), ages_s=ages_s, rumours=tuple(rumours), asks=tuple(wanted[:64]))
+        core.send(sender, said)
 
 
 def age_s(core: Context, site: SiteId) -> float:

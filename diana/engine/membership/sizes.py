@@ -13,6 +13,14 @@ _NONCE = 40
 
 
 def summary_bytes(told: Summary) -> int:
+    """Weighed once: an entry is told many times."""
+    kept = told.__dict__
+    if "weight_bytes" not in kept:
+        kept["weight_bytes"] = _weighed(told)
+    return int(kept["weight_bytes"])
+
+
+def _weighed(told: Summary) -> int:
     size = 64 + len(told.site) + len(told.address) + len(told.release) + sum(map(len, told.via)) + 3 * len(told.via)
     if told.datasets:
         size += sum(map(len, told.datasets)) + 3 * len(told.datasets)

@@ -217,14 +217,16 @@ def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
 
 def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
     """The next ones round the table."""
-    members, peers = core.members, core.view.peers
+    members, peers, order, home = core.members, core.view.peers, core.members.order, core.site
     out = []
-    for _ in range(min(rows, len(members.order))):
-        members.digest_at = (members.digest_at + 1) % len(members.order)
-        peer = peers[members.order[members.digest_at]]
-        at = suspicion.version(core, peer)
-        if at[1] >= 0:
-            out.append(Rumour(peer.site, *at, peer.state, core.site))
+    at, last = members.digest_at, len(order)
+    for _ in range(min(rows, last)):
+        at = (at + 1) % last
+        peer = peers[order[at]]
+        generation, counter = suspicion.version(core, peer)
+        if counter >= 0:
+            out.append(Rumour(peer.site, generation, counter, peer.state, home))
+    members.digest_at = at
     return tuple(out)
 
 
