@@ -228,6 +228,14 @@ class Engine:
                 assert_never(event)
         return self._done()
 
+    def look(self, event: ev.Ask, now: float) -> list[fx.Effect]:
+        """A read on whose occasion nothing else is done: for a driver that wants to know, not to drive."""
+        core = self.core
+        core.now = max(core.now, now)
+        reads.ask(core, event)
+        out, core.effects = core.effects, []
+        return out
+
     def _done(self) -> list[fx.Effect]:
         """What every event ends with: groups to price, groups that may be complete, room to fill."""
         core = self.core

@@ -391,7 +391,7 @@ class Site(Outlet):
         if self.engine is None:
             return None
         event = Ask(request=_READ, principal=_OPERATOR, what=what, group=group)
-        for effect in self.engine.handle(event, self.site_s()):
+        for effect in self.engine.look(event, self.site_s()):
             if isinstance(effect, fx.Reply) and effect.request == _READ:
                 return effect.body  # type: ignore[return-value]
         return None

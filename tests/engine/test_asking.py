@@ -39,3 +39,15 @@ def test_a_group_that_names_more_files_than_a_message_holds_is_placed_where_they
     assert [(m.part, len(m.refs)) for m in asked] == [(0, MAX_ASKED_REFS), (1, 500)]
     parts = alpha.engine.core.state.groups[GroupId("alpha-1")].subgroups.values()
     assert {part.site for part in parts} == {"beta"}
+
+
+def test_a_driver_that_looks_moves_nothing() -> None:
+    """What is due then is done with the next event, whose effects somebody carries out."""
+    site = Grid(alpha=2)["alpha"]
+    site.submit(spec(4, work_s=10.0), 4)
+    core = site.engine.core
+    core.to_check.add(GroupId("alpha-1"))
+    before = site.engine.snapshot()
+    effects = site.engine.look(ev.Ask(request=1, principal=OPERATOR, what="group", group=GroupId("alpha-1")), 5.0)
+    assert [type(effect) for effect in effects] == [fx.Reply]
+    assert core.to_check and site.engine.snapshot() == before
