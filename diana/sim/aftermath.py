@@ -79,11 +79,13 @@ class Aftermath:
                     life.again = life.again or (life.site in self.sites and life.outcome is not None)
         return None
 
-    def rests(self, view: GroupView) -> bool:
-        """Whether nothing more can come of a group by itself: all its jobs are over, held, or out of reach."""
+    def rests(self, view: GroupView, held_away: int = 0) -> bool:
+        """Whether nothing more can come of a group by itself: all its jobs are over, held, or out of reach.
+        `held_away`: jobs under their user's hold at other sites, of which the origin may not have heard."""
         # A site that was put back takes work until it is told that it fell; what it took is held with the rest.
         taken = any(share.site in self.sites and share.state == "unreachable" for share in view.shares)
         if view.group not in self.touched and not taken:
             return False
-        still = view.running + view.queued + view.staging + (0 if view.state == "held" else view.unplaced)
+        queued = max(0, view.queued - held_away)
+        still = view.running + queued + view.staging + (0 if view.state == "held" else view.unplaced)
         return view.final or not still

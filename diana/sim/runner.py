@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.model.ids import GroupId, SiteId, origin_of
+from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.views import Explanation, GroupView
 from diana.sim import bounds, swarm
 from diana.sim import report as rp
@@ -103,7 +103,7 @@ def _view(world: World, submission: Submission) -> GroupView | None:
 def _rests(world: World, view: GroupView) -> bool:
     """Whether nothing more can come of it since a database was put back, or of one that it waits for."""
     aftermath = world.checkers.aftermath
-    if aftermath.rests(view):
+    if aftermath.rests(view) or (aftermath.touched and aftermath.rests(view, _held_away(world, view.group))):
         return True
     if view.state != "waiting":
         return False
@@ -112,6 +112,17 @@ def _rests(world: World, view: GroupView) -> bool:
         name in aftermath.gone or (isinstance(one, GroupView) and one.state != "done" and _rests(world, one))
         for name, one in before.items()
     )
+
+
+def _held_away(world: World, group: GroupId) -> int:
+    """Progress is said once, and may be lost: only the sites themselves know surely."""
+    held = 0
+    for site in world.sites.values():
+        custodies = site.engine.core.state.custodies if site.engine is not None else {}
+        for custody in custodies.values():
+            if group_of(custody.subgroup) == group and custody.origin != site.site:
+                held += len(custody.pending & custody.held)
+    return held
 
 
 def _report(world: World) -> rp.Report:
