@@ -27,6 +27,7 @@ def recount(core: Context) -> None:
     if not core.requeue:
         core.queues.settle(core.now)
         return
+    core.workers.next_waits = False
     for key in sorted(core.requeue):
         custody = core.state.custodies.get(key)
         if custody is None or not custody.runnable or recovery.stays(core, custody) or renewing.lapsed(core, custody):
@@ -107,6 +108,7 @@ def _fill(core: Context) -> None:
             # What is next takes the next free slot: nothing behind it is claimed ahead of that.
             in_order = False
             if not workers.free_slots():
+                workers.next_waits = True
                 return
         looks -= kept is not None
         beside = kept.worker.name if kept is not None else ""

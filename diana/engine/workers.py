@@ -65,6 +65,8 @@ class Workers:
         self._slots = self._free = self._room = 0
         self._served: dict[str, None] = {}
         self.own = MAIN_MACHINE
+        self.next_waits = False
+        """What is next in the queue takes the next free slot, and nothing is given before there is one."""
         self.told_slots = -1
         """What the queues were last told."""
         for name, machine in state.machines.items():
@@ -85,6 +87,7 @@ class Workers:
 
     def configured(self) -> None:
         """The settings changed."""
+        self.next_waits = False
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
@@ -185,6 +188,8 @@ class Workers:
         """Whether any machine, but for the named one, is to be given jobs. Refilling in batches, not one by one, is
         what keeps the cost of a start low."""
         self._settle()
+        if self.next_waits and not self._free:
+            return False
         return self._room > (self._workers[beside].counted[2] if beside else 0)
 
     def round_over(self) -> None:
