@@ -24,6 +24,11 @@ def recover(state: SiteState, record: RecoveryRecord, home: SiteId) -> None:
             _reported(state, state.groups[group_of(record.subgroup)], record, home)
 
 
+def in_the_copy(state: SiteState, group: Group) -> bool:
+    """Whether this store had the group when it was put back last; others were submitted since."""
+    return bool(state.forgotten) and int(group.group.rpartition("-")[2]) < state.forgotten[-1][0]
+
+
 def _lift(state: SiteState, group: Group, home: SiteId) -> None:
     group.on_hold = ""
     for subgroup in group.subgroups.values():
@@ -83,8 +88,8 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     if group.spec.on_site_lost == "rerun":
         known.disowned = known.disowned | (record.open - mine)
     _obeys(known, record)
-    if group.open_of(mine):
-        # It may have been over in the copy.
+    if group.open_of(mine) and in_the_copy(state, group):
+        # It may have been over there.
         group.on_hold = group.on_hold or RESTORED
     known.finished += len(held)
     group.held.add_set(held)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import execution, handover, leases, recovery, results
+from diana.engine import execution, fold_recovery, handover, leases, recovery, results
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import GoOn
@@ -115,8 +115,7 @@ def not_told(core: Context) -> str:
 
 def in_doubt(core: Context, group: Group) -> str:
     """Who may have jobs of it; of a group submitted since the copy was made nobody that is not known."""
-    number, forgotten = int(group.group.rpartition("-")[2]), core.state.forgotten
-    return not_told(core) if forgotten and number < forgotten[-1][0] else ""
+    return not_told(core) if fold_recovery.in_the_copy(core.state, group) else ""
 
 
 def note(core: Context, group: Group) -> str:

@@ -105,6 +105,22 @@ def test_a_group_that_was_over_in_the_copy_and_was_tried_again_since_goes_on_at_
     assert set(grid.claims().values()) == {2}
 
 
+def test_a_group_submitted_since_the_restore_is_not_held_by_what_a_peer_tells_of_it() -> None:
+    grid, copy = origin_copied(records.CommitAcked)
+    alpha = put_origin_back(grid, copy)
+    grid.fate = lambda _, __, letter: "lose" if isinstance(letter[2], Holdings) else "deliver"
+    grid.heal("alpha")
+    alpha.submit(spec(3, work_s=1.0, sites=("beta",)), 3, request=2)
+    grid.pass_time(5.0)
+    grid.fate = None
+    grid.pass_time(30.0)
+    (fresh,) = [group for name, group in alpha.engine.core.state.groups.items() if name != "alpha-1"]
+    assert not fresh.on_hold
+    grid["beta"].end()
+    grid.pass_time(10.0)
+    assert len(fresh.done) == 3
+
+
 def test_a_closed_transfer_is_told_of_too() -> None:
     grid, copy = origin_copied(records.CommitAcked)
     grid["beta"].end()
