@@ -108,7 +108,11 @@ class Engine:
         core.allowed_urls = urls
         core.persist(
             records.Opened(
-                generation=core.state.generation + 1, boot_nonce=boot_nonce, db_uuid=db_uuid, restored=restored
+                generation=core.state.generation + 1,
+                boot_nonce=boot_nonce,
+                db_uuid=db_uuid,
+                restored=restored,
+                first_group=recovery.first_group(core, db_uuid) if restored else 0,
             )
         )
         self._settings(settings)

@@ -154,14 +154,14 @@ def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
 def _opened(state: SiteState, record: r.Opened) -> None:
     state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
     if record.restored:
-        _hold_everything(state, fold_recovery.RESTORED)
+        _hold_everything(state, fold_recovery.RESTORED, record.first_group or state.next_group + SKIPPED_GROUPS)
 
 
-def _hold_everything(state: SiteState, reason: str) -> None:
+def _hold_everything(state: SiteState, reason: str, first_group: int) -> None:
     """What is not over may have gone on since the backup: nothing of it is started or placed by itself."""
     # Ids given since the backup may stand at peers and in users' notes.
-    state.forgotten = (*state.forgotten, (state.next_group, state.next_group + SKIPPED_GROUPS))
-    state.next_group += SKIPPED_GROUPS
+    state.forgotten = (*state.forgotten, (state.next_group, first_group))
+    state.next_group = first_group
     state.recovering, state.reported = True, dict.fromkeys(state.peers, False)
     for custody in state.custodies.values():
         custody.on_hold = True

@@ -85,9 +85,10 @@ class Link:
 
     def loss(self) -> float:
         """Share of the pings of the records kept and since; negative: none was sent."""
-        pings = self._history.pings if self._history else []
-        sent = self._sent + sum(s for s, _ in pings)
-        lost = self._lost + sum(n for _, n in pings)
+        sent, lost = self._sent, self._lost
+        for one_sent, one_lost in self._history.pings if self._history else ():
+            sent += one_sent
+            lost += one_lost
         return lost / sent if sent else -1.0
 
     def take(self) -> LinkSamples | None:

@@ -33,8 +33,6 @@ class _OfTransfer(_Record, frozen=True, kw_only=True):
 
 
 class _OfGroup(_Record, frozen=True, kw_only=True):
-    """O."""
-
     group: GroupId
 
 
@@ -55,6 +53,8 @@ class Opened(_Record, frozen=True, kw_only=True):
     db_uuid: str
     restored: bool = False
     """The store is a restored backup: everything not terminal is held."""
+    first_group: int = 0
+    """Of such a store: the number of its next group. 0, as in older journals: `SKIPPED_GROUPS` on."""
 
 
 class SettingsChanged(_Record, frozen=True, kw_only=True):

@@ -12,15 +12,23 @@ from __future__ import annotations
 
 from diana.engine.context import Context
 from diana.engine.effects import Confirmed, StartAnew
+from diana.engine.fold import SKIPPED_GROUPS
 from diana.engine.messages import Hello
 from diana.engine.records import PeerSeen
 from diana.engine.recovery_messages import Met
 from diana.engine.state import Custody
 from diana.model.ids import GroupId, SiteId
+from diana.policy.membership import mark
 
 PATIENCE_S = 120.0
 """A site that cannot show that its journal is the newest waits so long with its own work for peers that are silent.
 They may be gone for good; an older copy is known by its mark, unless that went with it."""
+
+
+def first_group(core: Context, db_uuid: str) -> int:
+    """Where a store that was put back goes on numbering groups: beyond all that its lost ones can have given. One that
+    begins with nothing knows of none of these, so time tells them apart; a clock that was wrong, the new name."""
+    return max(core.state.next_group, int(core.now)) + SKIPPED_GROUPS + mark(db_uuid) % SKIPPED_GROUPS
 
 
 def begin(core: Context) -> None:

@@ -120,6 +120,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """So many of them are told of the other sites in each `summary_every_s`."""
     gossip_bytes: int = 4096
     """What each of those is told, at most, but for newcomers."""
+    known_sites: int = 20_000
+    """In a larger VO a site keeps a table of so many others, those near it on a ring of hashed names, and of those it
+    works with; it places work there."""
     keep_s: float = 30 * 86400.0
     """Finished groups expire after this; their outputs are never deleted unasked."""
     tombstone_s: float = 30 * 86400.0
@@ -165,6 +168,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("active_peers", 2, 1000),
             ("gossip_peers", 1, 100),
             ("gossip_bytes", 512, 2**20),
+            ("known_sites", 16, 20_000),
             ("keep_s", 0, 1e10),
             ("tombstone_s", 0, 1e10),
         )

@@ -99,6 +99,7 @@ _SETTINGS = {
     "active_peers": "Streams held to other sites, about; those it works with count extra.",
     "gossip_peers": "So many of them are told of the other sites each summary_every_s.",
     "gossip_bytes": "What each of those is told, at most, bytes.",
+    "known_sites": "Other sites in its table; in a larger VO those near it on a ring of hashed names, and partners.",
     "keep_s": "Finished groups are forgotten after this, seconds; outputs are never deleted unasked.",
     "tombstone_s": "How long old hand-overs are remembered so that they stay void, seconds.",
 }

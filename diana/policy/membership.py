@@ -74,6 +74,12 @@ def score(home: str, site: str) -> int:
     return crc32(f"{home}|{site}".encode())
 
 
+def ring_distance(one: str, other: str) -> int:
+    """How far two sites lie apart on the ring of hashed names, the short way round."""
+    apart = (mark(one) - mark(other)) & (_MASK >> 1)
+    return min(apart, (_MASK >> 1) + 1 - apart)
+
+
 def mark(site: str) -> int:
     """63 bits of a site; sets of sites are compared by the exclusive or of theirs."""
     return _mixed(crc32(site.encode()) | crc32(b"|" + site.encode()) << 32) >> 1

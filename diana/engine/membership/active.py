@@ -11,7 +11,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from diana.engine.effects import Contact, ForgetContact
-from diana.engine.membership import learning
+from diana.engine.membership import learning, neighbourhood
 from diana.model.contact import KnownAt
 from diana.model.ids import SiteId
 from diana.policy.membership import State, drawn, mark, score, tries
@@ -62,6 +62,7 @@ def consider(core: Context, site: SiteId) -> None:
 def look(core: Context) -> None:
     """At each turn: whom streams are held to now."""
     members = core.members
+    neighbourhood.look(core)
     again = members.turn % RETRY_TURNS == 0
     partners = core.parties.sites()
     if not (members.replan or again or partners - members.kept):
@@ -161,10 +162,5 @@ def _forget(core: Context) -> None:
         and not peers[site].up
     ]
     for site in sorted(gone)[:MOST_FORGOTTEN]:
-        del members.standing[site], peers[site]
         members.order.remove(site)
-        for table in (members.news, members.fresh, members.doubts, members.awaited, members.warned):
-            table.pop(site, None)
-        members.kept.discard(site)
-        core.roster.touch(site)
-        core.emit(ForgetContact(site))
+        neighbourhood.forget(core, site)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from diana.engine.effects import Contact
-from diana.engine.membership import active, suspicion, twins
+from diana.engine.membership import active, neighbourhood, suspicion, twins
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served, Version
 from diana.engine.messages import Gossip, Rumour, Summary
@@ -165,6 +165,8 @@ def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None])
     peers, now = core.view.peers, (told.generation, told.counter)
     peer = peers.get(told.site)
     if peer is None:
+        if not neighbourhood.admits(core, told.site):
+            return True
         if len(peers) >= MOST_KNOWN or not sane(told) or told.left:
             core.count("entries_refused")
             return True
@@ -289,7 +291,7 @@ def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict
         return
     peer = core.view.peers.get(row.site)
     if peer is None:
-        if row.state < State.LOST:
+        if row.state < State.LOST and neighbourhood.admits(core, row.site):
             wanted[row.site] = None
         return
     known, state = suspicion.version(core, peer), peer.state

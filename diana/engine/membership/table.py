@@ -62,6 +62,8 @@ class Members:
         """Turns that came late, less those that did not: 0 is well."""
         self.order: list[SiteId] = []
         """All sites in the order they became known; entries are told round it when nothing is more urgent."""
+        self.reach: int | None = None
+        """On the ring of `neighbourhood`: sites from so far on are not taken in; None: any are."""
         self.at = 0
         self.digest_at = 0
         self.fresh: dict[SiteId, None] = {}
