@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from math import ceil, log, log2, log10
 from typing import NamedTuple, TypeVar
 from zlib import crc32
@@ -76,8 +77,14 @@ def score(home: str, site: str) -> int:
 
 def ring_distance(one: str, other: str) -> int:
     """How far two sites lie apart on the ring of hashed names, the short way round."""
-    apart = (mark(one) - mark(other)) & (_MASK >> 1)
+    apart = (_place(one) - _place(other)) & (_MASK >> 1)
     return min(apart, (_MASK >> 1) + 1 - apart)
+
+
+@lru_cache(maxsize=1 << 15)
+def _place(site: str) -> int:
+    """On the ring; asked again and again of the same sites."""
+    return mark(site)
 
 
 def mark(site: str) -> int:
