@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 TimerKey = tuple[str, ...]
@@ -14,8 +15,11 @@ class Timers:
     def __init__(self) -> None:
         self._due: dict[TimerKey, float] = {}
         self._heap: list[tuple[float, TimerKey]] = []
+        self._popped: dict[TimerKey, None] = {}
+        """Due at once, and not handled yet."""
 
     def set(self, key: TimerKey, due_s: float) -> None:
+        self._popped.pop(key, None)
         self._due[key] = due_s
         heappush(self._heap, (due_s, key))
         if len(self._heap) > 64 + 4 * len(self._due):
@@ -24,6 +28,7 @@ class Timers:
 
     def cancel(self, key: TimerKey) -> None:
         self._due.pop(key, None)
+        self._popped.pop(key, None)
 
     def __contains__(self, key: TimerKey) -> bool:
         return key in self._due
@@ -34,11 +39,14 @@ class Timers:
             heappop(heap)
         return heap[0][0] if heap else None
 
-    def pop_due(self, now: float) -> list[TimerKey]:
-        """The keys due by `now`, earliest first, ties by key; they are gone."""
-        due: list[TimerKey] = []
+    def pop_due(self, now: float) -> Iterator[TimerKey]:
+        """The keys due by `now`, earliest first, ties by key; they are gone. What is cancelled or set again while those
+        before it are handled is left out: many are due at once after a node stood still."""
         while (at := self.earliest()) is not None and at <= now:
             key = heappop(self._heap)[1]
             del self._due[key]
-            due.append(key)
-        return due
+            self._popped[key] = None
+        while self._popped:
+            key = next(iter(self._popped))
+            del self._popped[key]
+            yield key

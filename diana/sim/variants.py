@@ -28,6 +28,8 @@ def under(scenario: Scenario, policy: PolicySpec, load: float = 1.0) -> Scenario
         sites=tuple(_without(site, policy.settings) for site in scenario.sites),
         workload=tuple(faster(work, load) for work in scenario.workload),
         swarm=replace(scenario.swarm, times_s=scenario.swarm.times_s / load),
+        # They meet the same work; how long they last is not the work's.
+        events=tuple(replace(event, at_s=event.at_s / load) for event in scenario.events),
         policies=(),
         compare=None,
     )

@@ -281,6 +281,29 @@ def test_cancelled_jobs_of_a_lost_site_are_cancelled_when_they_would_be_placed_a
     assert (len(group.cancelled), sites(grid)) == (3, {"gamma": 3})
 
 
+def test_an_order_is_never_said_in_two_ways_by_an_origin_that_stood_still() -> None:
+    """All its timers are due at once then; what is left of the part has no orders of its own any more."""
+    grid = at_beta()
+    grid["beta"].end(1)
+    grid.settle()
+    grid.part("beta")
+    lease_ends(grid)
+    grid.pass_time(grid["alpha"].engine.core.leases.waits[SiteId("beta")] - grid.now - 0.1)
+    grid["alpha"].cancel("alpha-1", IndexSet.span(4, 6))
+    grid.now += 60.0
+    grid["alpha"].handle(ev.Tick())
+    assert list(grid["alpha"].engine.core.state.disowned) == ["beta"]
+    grid["alpha"].restart()
+    grid.heal("beta")
+    grid.pass_time(5.0)
+    said: dict[tuple[str, int], set[tuple[IndexSet, IndexSet]]] = {}
+    for effect in grid["alpha"].trace:
+        if isinstance(effect, fx.Send) and isinstance(effect.message, ms.Control):
+            order = effect.message
+            said.setdefault((order.subgroup, order.control_seq), set()).add((order.cancel, order.recall))
+    assert len(said) >= 2 and all(len(ways) == 1 for ways in said.values()), said
+
+
 def test_a_user_has_jobs_of_an_unreachable_site_run_elsewhere_and_the_old_copies_end_there() -> None:
     grid = at_beta(lost="hold")
     grid.part("beta")

@@ -30,11 +30,24 @@ def test_timers_are_a_dictionary_of_deadlines(script: list[tuple[str, TimerKey, 
             model.pop(key, None)
         else:
             due = sorted((d, k) for k, d in model.items() if d <= at)
-            assert timers.pop_due(float(at)) == [k for _, k in due]
+            assert list(timers.pop_due(float(at))) == [k for _, k in due]
             for _, k in due:
                 del model[k]
         assert timers.earliest() == min(model.values(), default=None)
         assert all((k in timers) == (k in model) for k in [("commit", "a"), ("summary",)])
+
+
+def test_what_is_cancelled_or_moved_by_what_was_due_before_it_is_not_due_any_more() -> None:
+    timers = Timers()
+    for at, name in enumerate("abcd"):
+        timers.set(("commit", name), float(at))
+    seen = []
+    for key in timers.pop_due(9.0):
+        seen.append(key[1])
+        timers.cancel(("commit", "b"))
+        if key[1] == "a":
+            timers.set(("commit", "c"), 20.0)
+    assert seen == ["a", "d"] and timers.earliest() == 20.0
 
 
 def test_a_deadline_that_is_moved_for_ever_takes_no_memory() -> None:

@@ -179,6 +179,12 @@ def test_twice_the_load_halves_the_times_between_and_nothing_else() -> None:
     assert faster(drawn, 2.0).generate == sc.GenerateSpec(load=0.8, burst_gap_s=3.0)
 
 
+def test_what_happens_for_sure_meets_the_same_work_under_twice_the_load() -> None:
+    event = sc.EventSpec(at_s=40.0, kind="kill", sites=("a",), for_s=7.0)
+    one = under(replace(sc.parse(SMALL), events=(event,)), PolicySpec("p"), 2.0)
+    assert one.events == (replace(event, at_s=20.0),)
+
+
 def test_a_failing_run_names_its_policy_and_the_exit_code_is_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
