@@ -12,12 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from diana.adapters.staging.url_s3 import S3Store
 from diana.adapters.staging.url_stores import Upload
 from diana.engine.effects import Gather
 from diana.errors import Unreachable, UsageError
 from diana.model.data import Fetch
 from diana.model.indexset import IndexSet
-from diana.model.urls import link_name
+from diana.model.urls import check_url, link_name
 from tests.adapters.staging_grid import QUICK, TestSite, collect, facts_key, noise, write
 from tests.adapters.url_servers import S3, SftpServer, s3_environment, s3_server
 
@@ -129,6 +130,31 @@ async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite,
     await asyncio.wait_for(site.idle(), 20.0)
     assert s3.keys(bucket) == [] and not s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads")
     assert site.events.empty()
+
+
+async def test_an_upload_that_is_cancelled_before_the_store_answered_leaves_nothing_behind(
+    s3: S3, tmp_path: Path
+) -> None:
+    bucket, store = s3.bucket("unanswered"), S3Store(10.0)
+    path = tmp_path / "big"
+    path.write_bytes(noise(17 << 20))
+    asked, begun = store._files._call_s3, asyncio.Event()
+
+    async def late(method: str, *args: object, **more: object) -> object:
+        answer = await asked(method, *args, **more)
+        if method == "create_multipart_upload":
+            begun.set()
+            await asyncio.sleep(0.2)
+        return answer
+
+    store._files._call_s3 = late
+    writing = asyncio.create_task(store.write(check_url(f"s3://{bucket}/big"), Upload(path, 17 << 20, "0" * 64)))
+    await begun.wait()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert not s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads")
+    await store.close()
 
 
 async def test_an_output_that_changed_since_it_was_gathered_is_not_put_there(site: TestSite, s3: S3) -> None:

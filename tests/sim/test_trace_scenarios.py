@@ -41,7 +41,7 @@ def test_lcg_is_25_measured_sites_with_their_users_at_home() -> None:
     assert latency_s[frozenset(("lxgate13-cern-ch", "cmslcgce-fnal-gov"))] == pytest.approx(0.0523, abs=0.002)
 
 
-def test_ten_seeds_of_lcg_are_ten_windows_of_ten_thousand_jobs() -> None:
+def test_ten_seeds_of_lcg_are_ten_windows_of_five_thousand_jobs() -> None:
     scenario = loaded("lcg")
     (work,) = scenario.workload
     assert work.trace is not None
@@ -49,11 +49,11 @@ def test_ten_seeds_of_lcg_are_ten_windows_of_ten_thousand_jobs() -> None:
     accounts = [one.account for one in some]
     assert len({one.from_s for one in accounts}) == 10
     for one, account in zip(some, accounts, strict=True):
-        assert account.jobs == len(one.run_s) == 10_000 and account.load == 0.8
+        assert account.jobs == len(one.run_s) == 5_000 and account.load == 1.0
         assert account.jobs + sum(account.left_out.values()) == account.jobs_in_trace == 86_169
         assert account.left_out["zero_run"] == 2
         # Most jobs come in bursts of their users: a group is worth ten jobs and more.
-        assert account.groups < 2_000 and (one.run_s > 0).all()
+        assert account.groups < 1_000 and (one.run_s > 0).all()
 
 
 def test_datasets_of_lcg_are_called_synthetic() -> None:

@@ -85,7 +85,7 @@ class S3Store:
         """One part in memory at a time; what was begun and cannot be completed is taken away again."""
         call, key = self._files._call_s3, _key(url)
         part_bytes = max(_PART_BYTES, upload.size_bytes // _MOST_PARTS + 1)
-        began = {**key, "UploadId": (await call("create_multipart_upload", **key, **_noted(upload)))["UploadId"]}
+        began = {**key, "UploadId": await self._begin(url, upload)}
         try:
             parts: list[dict[str, Any]] = []
             with open(upload.path, "rb") as source:
@@ -97,6 +97,17 @@ class S3Store:
         except BaseException:
             with suppress(OSError, BotoCoreError):
                 await call("abort_multipart_upload", **began)
+            raise
+
+    async def _begin(self, url: Url, upload: Upload) -> str:
+        """The id of an upload in parts. Cancelled before the store answered, it waits for the id to take it away."""
+        call, key = self._files._call_s3, _key(url)
+        answer = asyncio.ensure_future(call("create_multipart_upload", **key, **_noted(upload)))
+        try:
+            return str((await asyncio.shield(answer))["UploadId"])
+        except asyncio.CancelledError:
+            with suppress(OSError, BotoCoreError):
+                await call("abort_multipart_upload", **key, UploadId=(await answer)["UploadId"])
             raise
 
     async def _head(self, url: Url) -> dict[str, Any]:
