@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine.renewing import lapsed
 from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.views import Explanation, GroupView
 from diana.sim import bounds, swarm
@@ -105,6 +106,8 @@ def _rests(world: World, view: GroupView) -> bool:
     aftermath = world.checkers.aftermath
     if aftermath.rests(view) or (aftermath.touched and aftermath.rests(view, _held_away(world, view.group))):
         return True
+    if view.group in aftermath.touched and _stands_still(world, view.group):
+        return True
     if view.state != "waiting":
         return False
     before = {name: world.sites[origin_of(name)].ask("group", name) for name in view.after}
@@ -123,6 +126,21 @@ def _held_away(world: World, group: GroupId) -> int:
             if group_of(custody.subgroup) == group and custody.origin != site.site:
                 held += len(custody.pending & custody.held)
     return held
+
+
+def _stands_still(world: World, group: GroupId) -> bool:
+    """Its origin holds it until its user's word, and what other sites have of it waits for that as well, where it runs
+    under a lease, which the database that was put back does not grant."""
+    origin = world.sites[origin_of(group)].engine
+    if origin is None or group not in origin.core.state.groups or not origin.core.state.groups[group].on_hold:
+        return False
+    engines = [site.engine for site in world.sites.values() if site.engine is not None]
+    return not any(
+        custody.running or (custody.startable() and not custody.on_hold and not lapsed(engine.core, custody))
+        for engine in engines
+        for custody in engine.core.state.custodies.values()
+        if group_of(custody.subgroup) == group
+    )
 
 
 def _report(world: World) -> rp.Report:
