@@ -116,6 +116,9 @@ def _take_from_others(state: SiteState, group: Group, mine: IndexSet, epoch: int
         if not over:
             continue
         other.indices = other.indices - over
+        if other.site != home and group.spec.on_site_lost == "rerun":
+            # Placed anew since the copy was made: its site may have them yet, and would start them.
+            other.disowned = other.disowned | over
         custody = state.custodies.get((part, other.epoch)) if other.site == home else None
         if custody is not None:
             waiting = over & custody.pending

@@ -198,16 +198,22 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             recalled=row.recalled,
         )
     )
+    _mark_placed_anew(core, group)
     part = group.subgroups.get(row.subgroup)
-    if group.spec.on_site_lost == "rerun" and part is not None and part.disowned and part.open_jobs():
-        why = f"{sender} has jobs of it that were placed anew since the copy of this site's database was made"
-        handover.mark_unreachable(core, group, part, why)
     if part is not None and group.open_of(part.indices & cancel):
         # Ordered before this site had heard under which number.
         _order(core, part, part.cancelling | cancel)
     results.cancel_unplaced(core, group, cancel)
     core.to_check.add(name)
     core.notify(name)
+
+
+def _mark_placed_anew(core: Context, group: Group) -> None:
+    """Whoever told first: what it has and a later part has as well does not start there again."""
+    for part in group.subgroups.values() if group.spec.on_site_lost == "rerun" else ():
+        if part.disowned and part.step is Step.COMMITTED and not part.unreachable and part.open_jobs():
+            why = f"{part.site} has jobs of it that were placed anew since the copy of this site's database was made"
+            handover.mark_unreachable(core, group, part, why)
 
 
 def _told(core: Context) -> None:
