@@ -174,11 +174,11 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
     if wrong or not named.issubset(everything):
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
         return
-    own = known.indices if known is not None else IndexSet()
     former = known or group.past.get(row.subgroup)
-    going = (row.open | row.revoked) - (former.disowned if former is not None else IndexSet())
-    # Tried again since the copy was made: what is known of an earlier attempt counts no more.
-    again = going - own - group.open_of(going - own) if going else going
+    # In a part that the copy does not have they were tried again since: what is known of an earlier attempt counts no
+    # more. A part it has only ever lost jobs, and what ended since they left it did so elsewhere.
+    going = row.open | row.revoked if former is None else IndexSet()
+    again = going - group.open_of(going) if going else going
     cancel = known.cancelling - row.cancelled if known is not None else IndexSet()
     if again:
         core.persist(JobsRetried(group=name, indices=again))

@@ -122,6 +122,28 @@ def test_a_group_submitted_since_the_restore_is_not_held_by_what_a_peer_tells_of
     assert len(fresh.done) == 3
 
 
+def test_what_ended_elsewhere_since_it_came_back_is_not_tried_again_by_a_report() -> None:
+    """The report names it as coming back still: that it is here was not acknowledged."""
+    grid, copy = origin_copied(records.CommitAcked)
+    alpha = put_origin_back(grid, copy)
+    grid.fate = lambda _, __, letter: "lose" if isinstance(letter[2], Holdings | ms.ResultAck) else "deliver"
+    grid.heal("alpha")
+    alpha.submit(spec(30, work_s=100.0, sites=("beta", "gamma")), 30, request=2)
+    (name,) = [name for name in alpha.engine.core.state.groups if name != "alpha-1"]
+    group = alpha.group(name)
+    assert len(group.subgroups) == 2
+    assert alpha.move(name, "gamma") is not None
+    grid.pass_time(5.0)
+    for _ in range(8):
+        grid["gamma"].end()
+        grid.pass_time(3.0)
+    done = len(group.done)
+    assert done > 15
+    grid.fate = None
+    grid.pass_time(60.0)
+    assert len(group.done) >= done and not alpha.records(records.JobsRetried)
+
+
 def test_a_closed_transfer_is_told_of_too() -> None:
     grid, copy = origin_copied(records.CommitAcked)
     grid["beta"].end()
