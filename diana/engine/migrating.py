@@ -157,7 +157,7 @@ def _sites_it_waits_at(core: Context, group: Group) -> set[SiteId]:
             waits = custody is not None and bool(custody.startable())
         else:
             told = core.progress.get(part)
-            waits = told is None or told.queued > told.claimed
+            waits = told is None or told.staging + told.queued > told.claimed
         if waits:
             found.add(subgroup.site)
     return found
