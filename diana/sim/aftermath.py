@@ -12,7 +12,6 @@ from diana.engine import records as r
 from diana.engine.lease_records import PartDisowned
 from diana.engine.recovery_records import HoldLifted
 from diana.engine.state import SiteState
-from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.views import GroupView
 from diana.sim.stories import GroupStory, Transfer, TransferStory
@@ -57,8 +56,9 @@ class Aftermath:
             case r.ResultAccepted():
                 name = group_of(record.subgroup)
                 for index in record.done:
-                    life = groups[name].lives.get(index)
-                    if life is None or life.outcome is not Outcome.DONE:
+                    # Another life of it may have begun since, which this journal does not know of.
+                    if (record.subgroup, record.epoch, index) not in groups[name].ran_well:
+                        life = groups[name].lives.get(index)
                         how = life.outcome if life else "nowhere"
                         return name, index, f"accepted as done, but it ended {how}"
             case r.JobsRetried():

@@ -436,11 +436,10 @@ class Checkers(Findings):
 
     def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
         self._caps.freed(site, worker, processors)
-        life = self._group(site, group_of(run.subgroup)).lives.get(run.index)
         if outcome is Outcome.LEASE_OVER:
             self._lease_over.add(run)
-        if life is not None and life.run == run and run not in self._given_up:
-            life.outcome = outcome
+        if run not in self._given_up:
+            self._group(site, group_of(run.subgroup)).ended(run, outcome)
 
     # --- full recount ----------------------------------------------------------------------------------
 

@@ -79,7 +79,18 @@ class TransferStory:
 
 
 class GroupStory:
-    __slots__ = ("accepted", "acknowledged", "attempts", "done", "epoch", "jobs", "lives", "unplaced", "unreachable")
+    __slots__ = (
+        "accepted",
+        "acknowledged",
+        "attempts",
+        "done",
+        "epoch",
+        "jobs",
+        "lives",
+        "ran_well",
+        "unplaced",
+        "unreachable",
+    )
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -88,7 +99,16 @@ class GroupStory:
         self.lives: dict[int, Life] = {}
         self.attempts: dict[int, int] = {}
         """The highest that ran of each job, wherever it did."""
+        self.ran_well: set[tuple[SubgroupId, int, int]] = set()
+        """(subgroup, epoch, index) of runs that ended DONE, whatever was started of the job since."""
         self.done = 0
         self.epoch = 0
         self.acknowledged = False
         self.unreachable = False
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        if outcome is Outcome.DONE:
+            self.ran_well.add((run.subgroup, run.epoch, run.index))
+        life = self.lives.get(run.index)
+        if life is not None and life.run == run:
+            life.outcome = outcome
