@@ -22,7 +22,7 @@ JOBS ?= 10000
 # Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 
-.PHONY: help setup demo test wide real test-netns test-compose image check bench torture proto lock clean
+.PHONY: help setup demo test wide real test-netns test-compose test-clusters image check bench torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -43,11 +43,11 @@ demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram
 	$(BIN)/diana demo $(DEMO)
 
 test: setup ## the rules, then single nodes and small grids, in under five minutes
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real tests $(PYTEST)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters tests $(PYTEST)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/e2e $(PYTEST)
 
 wide: setup ## the same rules under more seeds and cases
-	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real tests $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters tests $(PYTEST)
 
 real: setup ## sites, members and standbys as real processes, killed, stopped, cut off (root, iproute2 and iptables for some)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/real $(PYTEST)
@@ -59,6 +59,10 @@ test-netns: setup ## the scenarios of ROUGH on network namespaces (root; gets ip
 test-compose: setup ## the same scenarios on docker-compose (root; gets docker.io, docker-compose, debootstrap from apt, starts dockerd)
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
 	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
+
+test-clusters: setup ## one array over real clusters: Slurm (root; gets slurm-wlm, slurm-client, munge from apt)
+	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
+	$(BIN)/python -m pytest -s --timeout 580 tests/clusters $(PYTEST)
 
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)

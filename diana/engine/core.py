@@ -217,6 +217,8 @@ class Engine:
                 witness.asked(core, event)
             case ev.LinkMeasured():
                 links.on_measured(core, event)
+            case ev.LrmSized():
+                machines.on_sized(core, event)
             case ev.LrmReady():
                 machines.on_ready(core, event)
             case ev.LrmLost():

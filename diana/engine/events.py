@@ -284,6 +284,19 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """The most one job may want there; 0: as the settings say."""
     identity: str = ""
     """Of the machine's data directory; empty: this site keeps no count of them."""
+    ahead: int = -1
+    """Processors' worth of jobs it is given beyond its slots, of whatever length; -1: as the settings say."""
+
+
+class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker that is ready has more or fewer slots for this site than before, or is to be given more or less beyond
+    them. What it has keeps its place."""
+
+    worker: str
+    session: int
+    """Of its `LrmReady`."""
+    slots: int
+    ahead: int
 
 
 class LrmLost(msgspec.Struct, frozen=True):
@@ -373,6 +386,7 @@ Event = (
     | GoOn
     | LinkMeasured
     | LrmReady
+    | LrmSized
     | LrmLost
     | MachineRemoved
     | JobsEnded

@@ -13,7 +13,7 @@ import msgspec
 from diana.engine import datasets, execution, outputs, recovery, renewing
 from diana.engine.context import Context
 from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
-from diana.engine.events import LrmLost, LrmReady, MachineRemoved, Run
+from diana.engine.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run
 from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
 from diana.engine.state import Custody, CustodyKey, Machine
 from diana.engine.workers import EXPECTED_BACK_S, Worker
@@ -56,6 +56,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
         core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes, identity=identity))
     core.workers.ready(name, event.session, event.memory_bytes, core.now)
+    core.workers.sized(name, event.ahead)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
     found = _unheard_of(core, event.known)
@@ -77,6 +78,20 @@ def on_ready(core: Context, event: LrmReady) -> None:
 
 def _identity(machine: Machine | None) -> str:
     return machine.identity if machine is not None else ""
+
+
+def on_sized(core: Context, event: LrmSized) -> None:
+    """It is the same machine with the same jobs; only what it takes from now on differs."""
+    name, worker, known = event.worker, core.workers.find(event.worker), core.state.machines.get(event.worker)
+    if worker is None or worker.session != event.session or known is None or name == core.workers.own:
+        return
+    if known.slots != event.slots:
+        core.persist(
+            MachineKnown(machine=name, slots=event.slots, memory_bytes=known.memory_bytes, identity=known.identity)
+        )
+    core.workers.sized(name, event.ahead)
+    core.workers.next_waits = False
+    _told_queues(core)
 
 
 def on_lost(core: Context, event: LrmLost) -> None:

@@ -28,7 +28,7 @@ _Key = tuple[int, int, str]
 class Worker:
     """One machine. `session` is None while it is away."""
 
-    __slots__ = ("away_since_s", "counted", "filling", "key", "lane", "memory_bytes", "name", "session")
+    __slots__ = ("ahead", "away_since_s", "counted", "filling", "key", "lane", "memory_bytes", "name", "session")
 
     def __init__(self, lane: Lane, now: float) -> None:
         self.name = lane.name
@@ -37,6 +37,8 @@ class Worker:
         self.memory_bytes = 0
         self.away_since_s = now
         self.key: _Key | None = None
+        self.ahead = -1
+        """Processors' worth of jobs of any length it is given beyond its slots; -1: as the settings say."""
         self.counted = (0, 0, 0)
         """Slots, free slots, room: its part in the sums."""
         self.filling = False
@@ -64,6 +66,8 @@ class Workers:
         self._sizes: Counter[int] = Counter()
         self._slots = self._free = self._room = 0
         self._served: dict[str, None] = {}
+        self._deep: dict[str, None] = {}
+        """Workers that say themselves how much they are given ahead."""
         self.own = MAIN_MACHINE
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
@@ -96,6 +100,17 @@ class Workers:
         worker.session, worker.memory_bytes = session, memory_bytes
         self._away.pop(name, None)
         self._expect(worker, True)
+
+    def sized(self, name: str, ahead: int) -> None:
+        """The worker is to be given so much beyond its slots."""
+        worker = self._workers[name]
+        if ahead != worker.ahead:
+            worker.ahead = ahead
+            self._runs.touched[name] = None
+        if ahead >= 0:
+            self._deep[name] = None
+        else:
+            self._deep.pop(name, None)
 
     def lost(self, name: str, now: float) -> None:
         worker = self._worker(name, now)
@@ -188,7 +203,7 @@ class Workers:
         """Whether any machine, but for the named one, is to be given jobs. Refilling in batches, not one by one, is
         what keeps the cost of a start low."""
         self._settle()
-        if self.next_waits and not self._free:
+        if self.next_waits and not self._free and not any(self._workers[name].counted[2] for name in self._deep):
             return False
         return self._room > (self._workers[beside].counted[2] if beside else 0)
 
@@ -218,10 +233,13 @@ class Workers:
             if key is None:
                 break
             free, room, name = -key[0], -key[1], key[2]
-            fits = _fits(free, room, want)
+            here = self._asked_of(name, want)
+            fits = _fits(free, room, here)
             if not fits:
                 aside.append(key)
-                break
+                if not self._deep:
+                    break
+                continue
             cap = caps.get(name, jobs)
             if name == spared or not cap or not self.suits(self._workers[name], want):
                 aside.append(key)
@@ -234,13 +252,13 @@ class Workers:
             following = self._peek()
             if following is None or plenty:
                 # What is free there and what may wait, at once.
-                some = min(jobs, room if want.ahead else fits)
+                some = min(jobs, room // want.processors if here.ahead else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
                 self._workers[name].key = None
                 continue
             # Down to where the next is as free as this one is now: more at once, the same result as one by one.
-            ahead = _fits(-following[0], -following[1], want)
+            ahead = _fits(-following[0], -following[1], self._asked_of(following[2], want))
             some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
             given[name] = given.get(name, 0) + some
             jobs -= some
@@ -262,6 +280,9 @@ class Workers:
         self._runs.touched |= served
 
     # --- inside ----------------------------------------------------------------------------------------
+
+    def _asked_of(self, name: str, want: Want) -> Want:
+        return want._replace(ahead=True) if name in self._deep else want
 
     def _worker(self, name: str, now: float) -> Worker:
         worker = self._workers.get(name)
@@ -316,7 +337,7 @@ class Workers:
         free = lane.slots - lane.load
         if worker.session is None or not lane.slots:
             return lane.slots, max(0, free), 0
-        ahead = self._state.settings.ahead_of(lane.slots)
+        ahead = worker.ahead if worker.ahead >= 0 else self._state.settings.ahead_of(lane.slots)
         room = free + ahead
         worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
         return lane.slots, max(0, free), room if worker.filling else 0
@@ -324,4 +345,4 @@ class Workers:
 
 def _fits(free: int, room: int, want: Want) -> int:
     """How many of them are given at once."""
-    return room if want.ahead and free <= 0 else max(0, free) // want.processors
+    return (room if want.ahead and free <= 0 else max(0, free)) // want.processors

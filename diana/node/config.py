@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from diana import errors
+from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.staging.limits import StagingLimits
 from diana.model.identity import MACHINE
@@ -88,6 +89,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     staging: Staging = Staging()
     trust: Trust = Trust()
+    clusters: dict[str, ClusterSettings] = {}
+    """Name within the site -> a cluster whose batch system starts jobs of this site."""
 
     def owner_of(self, uid: int, account: str) -> str:
         """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
@@ -144,7 +147,9 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     staging = _staging(values.pop("staging", {}), name)
     trust = _trust(values.pop("trust", {}), name)
-    return SiteConfig(settings=_within_rate(settings, staging), staging=staging, trust=trust, **values)
+    clusters = _clusters(values.pop("clusters", {}), values, name)
+    settings = _within_rate(settings, staging)
+    return SiteConfig(settings=settings, staging=staging, trust=trust, clusters=clusters, **values)
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
@@ -167,6 +172,27 @@ def _staging(table: dict[str, Any], name: str) -> Staging:
     except ValueError as error:
         raise errors.UsageError(f"{name}:staging.{_range_line(str(error))}") from None
     return staging
+
+
+def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, ClusterSettings]:
+    found: dict[str, ClusterSettings] = {}
+    for cluster, table in tables.items():
+        where = f"{name}:clusters.{cluster}"
+        if not MACHINE.fullmatch(cluster) or cluster == values.get("machine", "main"):
+            raise errors.UsageError(
+                f"{where}: no name for a cluster; write a-z, 0-9 and inner hyphens, unlike a machine's"
+            )
+        if not isinstance(table, dict):
+            raise errors.UsageError(f"{where}: {_shown(table)} is not a table; write [clusters.{cluster}]")
+        try:
+            found[cluster] = ClusterSettings(**_checked(ClusterSettings, table, name, f"clusters.{cluster}."))
+        except ValueError as error:
+            raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
+    if found and values.get("run_as"):
+        raise errors.UsageError(
+            f"{name}:run_as: a batch system runs all jobs as the node's account; leave run_as or clusters out"
+        )
+    return found
 
 
 def _trust(table: dict[str, Any], name: str) -> Trust:
@@ -225,7 +251,8 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        wanted = dict[str, Any] if fields[key] in (Settings, Staging, Trust) else fields[key]
+        tables = (Settings, Staging, Trust, dict[str, ClusterSettings])
+        wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)
         except msgspec.ValidationError:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from diana.adapters.batch.settings import ClusterSettings
 from diana.model.settings import Settings
 from diana.node.config import SiteConfig
 
@@ -104,6 +105,21 @@ _SETTINGS = {
     "tombstone_s": "How long old hand-overs are remembered so that they stay void, seconds.",
 }
 
+_CLUSTER = {
+    "kind": "The batch system: slurm, or the name of a plug-in.",
+    "slots": "Processors this site's jobs may hold there at once; 0: all there are.",
+    "partition": "The partition or queue jobs are sent to; empty: the cluster's default.",
+    "account": "Whom the cluster charges; empty: its default for the node's account.",
+    "qos": "The quality of service jobs ask for; empty: the cluster's default.",
+    "config": "Of a cluster that is not this machine's own: the path SLURM_CONF names.",
+    "options": "Further options of the command that submits.",
+    "setup": "Shell lines before each job, such as module load NAME.",
+    "look_s": "Between two looks for ended jobs, seconds.",
+    "ask_s": "Between two questions to the batch system, seconds.",
+    "begin_s": "A job the batch system calls running and that has not begun for so long is submitted anew, seconds.",
+    "settle_s": "What a machine of the cluster wrote is seen by the node within so long, seconds.",
+}
+
 _HEAD = """\
 # A diana site. `diana node` reads this at start and at SIGHUP; a bad file changes nothing.
 # A line that starts with `#key = ` shows the default.
@@ -144,6 +160,9 @@ def config_text(config: SiteConfig) -> str:
         "[run_as]\n"
     )
     parts += [f"{_quoted(owner)} = {_quoted(account)}\n" for owner, account in sorted(config.run_as.items())]
+    for name, cluster in sorted(config.clusters.items()):
+        parts.append(f"# A cluster this site sends jobs to.\n[clusters.{name}]\n")
+        parts += _lines(_CLUSTER, cluster, ClusterSettings(), {"kind"})
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

@@ -5,10 +5,14 @@ they may read.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from diana.adapters.batch import kinds
+from diana.adapters.batch.cluster import ClusterLrm
+from diana.adapters.batch.system import BatchSystem
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.subgrid.lrm import SubGridLrm
@@ -89,7 +93,26 @@ class SubGrid:
             leaders=leaders,
             urls=config.staging.urls,
         )
+        self.clusters: dict[str, ClusterLrm] = {}
+        for name, settings in sorted(config.clusters.items()):
+            system = kinds.make(settings, f"{paths.config}:clusters.{name}")
+            self.lrm.add_cluster(name, partial(self._cluster, paths, config, name, system, clock, term()))
         self.service = SubGridService(self.lrm, of_this_site(config))
+
+    def _cluster(
+        self,
+        paths: DataDir,
+        config: SiteConfig,
+        name: str,
+        system: BatchSystem,
+        clock: Callable[[], float],
+        term: int,
+        emit: Emit,
+    ) -> ClusterLrm:
+        settings = config.clusters[name]
+        made = ClusterLrm(paths, config.site, name, settings, system, emit, clock, term=term, leader=config.machine)
+        self.clusters[name] = made
+        return made
 
     def _own_emit(self, emit: Emit) -> Emit:
         """Of this machine too the journal is to know which data directory has its name: another leads one day."""
@@ -113,6 +136,8 @@ class SubGrid:
         """The site's leader goes on in this one."""
         self.note_term(term)
         self.local.set_term(term)
+        for cluster in self.clusters.values():
+            cluster.set_term(term)
         self.lrm.greet_anew()
 
     def attach(self, server: Any) -> None:
@@ -120,8 +145,12 @@ class SubGrid:
 
     async def start(self) -> None:
         await self.local.connect()
+        for cluster in self.clusters.values():
+            await cluster.connect()
         self.service.start()
 
     async def stop(self) -> None:
         await self.service.stop()
+        for cluster in self.clusters.values():
+            await cluster.close()
         await self.local.close(stop_spawner=True)

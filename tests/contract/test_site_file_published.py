@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from diana.adapters.batch.settings import ClusterSettings
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -19,11 +20,13 @@ from diana.node.config_text import config_text
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "site-file.md"
 BASE = SiteConfig(site=SiteId("alpha"), vo="lab")
+WITH_CLUSTER = SiteConfig(site=SiteId("alpha"), vo="lab", clusters={"slurm": ClusterSettings()})
 SECTIONS: dict[str, msgspec.Struct] = {
     "The node": BASE,
     "[settings]": Settings(),
     "[staging]": Staging(),
     "[trust]": Trust(),
+    "[clusters.slurm]": ClusterSettings(),
 }
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
 
@@ -43,9 +46,16 @@ def _parsed(section: str, key: str, value: str) -> SiteConfig:
     return parse_config(f"{_HEAD}{section}\n{key} = {value}\n")
 
 
+def _within(config: SiteConfig, field: str) -> msgspec.Struct:
+    table, _, name = field.partition(".")
+    found = getattr(config, table)
+    return found[name] if name else found  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    inner = {"users", "run_as", "settings", "staging", "trust"} if section == "The node" else set()
+    tables = {"users", "run_as", "settings", "staging", "trust", "clusters"}
+    inner = tables if section == "The node" else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]
     assert set(written) == known and len(written) == len(known)
@@ -63,7 +73,7 @@ def test_the_defaults_of_the_reference_are_those_of_the_node(section: str) -> No
         assert value == (list(known) if isinstance(known, tuple) else known), key
 
 
-@pytest.mark.parametrize("section", ["[settings]", "[staging]", "[trust]"])
+@pytest.mark.parametrize("section", ["[settings]", "[staging]", "[trust]", "[clusters.slurm]"])
 def test_the_ranges_of_the_reference_are_those_that_are_checked(section: str) -> None:
     field = section.strip("[]")
     for key, _, wish, _ in _rows(section):
@@ -73,7 +83,7 @@ def test_the_ranges_of_the_reference_are_those_that_are_checked(section: str) ->
         low, high = map(_number, ends.groups())
         whole = isinstance(getattr(SECTIONS[section], key), int)
         for good in (low, high):
-            read = getattr(getattr(_parsed(section, key, repr(int(good) if whole else good)), field), key)
+            read = getattr(_within(_parsed(section, key, repr(int(good) if whole else good)), field), key)
             assert read == pytest.approx(good), key
         # Whole numbers stay whole: a float is too coarse for 2^60 + 1.
         for bad in (int(low) - 1, int(high) + 1) if whole else (low * 0.9 - 1e-12, high * 1.1):
@@ -92,7 +102,7 @@ def test_words_the_reference_offers_are_all_there_are() -> None:
 
 
 def test_every_meaning_is_the_comment_that_init_writes_into_the_file() -> None:
-    comments = {line.removeprefix("# ") for line in config_text(BASE).splitlines() if line.startswith("# ")}
+    comments = {line.removeprefix("# ") for line in config_text(WITH_CLUSTER).splitlines() if line.startswith("# ")}
     for section in SECTIONS:
         for key, _, _, meaning in _rows(section):
             assert meaning in comments, key

@@ -15,7 +15,7 @@ from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
 from diana.engine.effects import DropSubgroup, Kill, Lease, StageIn, Start
-from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
@@ -69,6 +69,7 @@ class SubGridLrm:
         self.leaders = leaders
         self._book = InputBook(data)
         self._links: dict[str, MemberLink] = {}
+        self._clusters: dict[str, LocalResourceManager] = {}
         self._numbers = 0
         self._closed = False
         self._sessions: dict[str, int] = {}
@@ -84,18 +85,24 @@ class SubGridLrm:
     def start(self, order: Start) -> None:
         if order.worker == self.machine:
             self._local.start(order)
+        elif cluster := self._clusters.get(order.worker):
+            cluster.start(order)
         elif link := self._links.get(order.worker):
             link.start(order)
 
     def lease(self, order: Lease) -> None:
         self._leases[order.origin] = order.until_s
         self._local.lease(order)
+        for cluster in self._clusters.values():
+            cluster.lease(order)
         for link in self._links.values():
             self.beat(link)
 
     def kill(self, order: Kill) -> None:
         if order.worker == self.machine:
             self._local.kill(order)
+        elif cluster := self._clusters.get(order.worker):
+            cluster.kill(order)
         elif link := self._links.get(order.worker):
             link.kill(order)
 
@@ -111,6 +118,25 @@ class SubGridLrm:
             # One that is away tells them again when it is back.
             if link := self._links.get(machine):
                 link.forget(some)
+            elif cluster := self._clusters.get(machine):
+                cluster.forget(tuple(some))
+
+    # --- clusters ----------------------------------------------------------------------------------------
+
+    def add_cluster(self, name: str, make: Callable[[Emit], LocalResourceManager]) -> None:
+        """A worker of the site whose jobs a batch system starts; `make` gets where it tells its events."""
+
+        def telling(event: Event) -> None:
+            match event:
+                case LrmReady(known=runs):
+                    self._told_by.update(dict.fromkeys(runs, name))
+                case JobsEnded():
+                    self._told_by.update(dict.fromkeys(_runs_of(event), name))
+                case _:
+                    pass
+            self.emit(event)
+
+        self._clusters[name] = make(telling)
 
     # --- what the site's data are doing ------------------------------------------------------------------
 
@@ -159,6 +185,8 @@ class SubGridLrm:
             return "this node stops"
         if hello.machine == self.machine:
             return f"machine {hello.machine} is the one that leads; join it under another name"
+        if hello.machine in self._clusters:
+            return f"machine {hello.machine} has the name of a cluster of the site; join it under another name"
         if hello.term > self.term():
             return f"it obeys term {hello.term}, this machine leads term {self.term()}: somebody else leads the site"
         link = self._links.get(hello.machine)
@@ -203,11 +231,7 @@ class SubGridLrm:
 
     def on_ended(self, link: MemberLink, ended: JobsEnded) -> None:
         """Their outputs and logs are durable here."""
-        runs = [
-            Run(ended.subgroup, ended.epoch, index, attempt)
-            for index, attempt in zip(ended.facts.indices, ended.facts.attempts, strict=True)
-        ]
-        self._told_by.update(dict.fromkeys(runs, link.machine))
+        self._told_by.update(dict.fromkeys(_runs_of(ended), link.machine))
         self.emit(ended)
 
     def detach(self, link: MemberLink | None) -> None:
@@ -266,3 +290,8 @@ class SubGridLrm:
             link.end()
         self._links.clear()
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _runs_of(ended: JobsEnded) -> list[Run]:
+    facts = ended.facts
+    return [Run(ended.subgroup, ended.epoch, i, a) for i, a in zip(facts.indices, facts.attempts, strict=True)]

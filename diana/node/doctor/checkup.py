@@ -11,7 +11,7 @@ from pathlib import Path
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.node.config import SiteConfig, load_config
-from diana.node.doctor import files, machine, trust
+from diana.node.doctor import clusters, files, machine, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, in_thread, run_all
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
@@ -60,6 +60,10 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("spawner", lambda: machine.spawner(paths, held), kernel),
         blocking("limits", lambda: machine.limits(config, held), kernel),
         blocking("port", lambda: machine.listening(config, held), kernel),
+        *(
+            blocking(name, partial(clusters.answers, name, settings, str(paths.config)), "its batch system hangs")
+            for name, settings in sorted(config.clusters.items())
+        ),
     ]
 
 

@@ -1,0 +1,356 @@
+"""The node's side of a cluster: a worker of the site like its machines, whose jobs a batch system starts.
+
+Everything that blocks happens in one thread, in turns: orders that came are prepared and written down together, one
+look takes in what ended, what is to be submitted leaves in one order per subgroup, and now and then one question tells
+what waits. So a turn costs the batch system the same, however many jobs there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+from msgspec.structs import astuple
+
+from diana.adapters.batch.book import Book, Told
+from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.feeding import Feeding
+from diana.adapters.batch.orders import Orders, together
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import BatchSystem, Capacity, Refused, Unreachable
+from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.plans import Plans
+from diana.adapters.lrm.prepare import Preparer, Unready
+from diana.adapters.lrm.reports import failed_facts
+from diana.adapters.lrm.runas.accounts import Accounts
+from diana.adapters.lrm.spawner.identity import boot_s, wall_s
+from diana.adapters.subgrid.delivery import LogSegments
+from diana.adapters.tasks import end, keep_up
+from diana.engine.effects import Kill, Lease, Start
+from diana.engine.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
+from diana.errors import DianaError, StoreFailed
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.layout import DataDir
+from diana.ports import Emit
+
+_log = logging.getLogger("diana.batch")
+_FIRST_WAIT_S = 5.0
+_PATIENCE_S = 30.0
+"""A batch system that does not answer for so long is given no more."""
+_REFUSED_FIRST_S, _REFUSED_MOST_S = 60.0, 3600.0
+"""It is tried anew after having refused what any job needs."""
+_CUT_EVERY_S = 30.0
+_GATHER_S = 0.05
+"""Orders of one moment leave together also when the first of them woke us."""
+
+T = TypeVar("T")
+
+
+class ClusterLrm:
+    """`ports.LocalResourceManager` for one cluster. Build it and call it in one running loop.
+
+    `clock` gives site time in seconds; `term` that of the leader it obeys. Emits LrmReady once the batch system has
+    answered, LrmLost when it stopped answering, LrmSized when it has more or fewer slots for us.
+    """
+
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        name: str,
+        settings: ClusterSettings,
+        system: BatchSystem,
+        emit: Emit,
+        clock: Callable[[], float],
+        *,
+        term: int = 0,
+        leader: str = "main",
+    ) -> None:
+        self._data = data = DataDir(data.root.resolve())
+        self.name = name
+        self._site = site
+        self._settings = settings
+        self._system = system
+        self._emit = emit
+        self._clock = clock
+        self._term = term
+        nobody = Accounts({})
+        self._orders = Orders(Plans(data), Preparer(data, site, nobody), name)
+        segments = LogSegments(data.logs_root, name, leader=leader)
+        self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
+        self._feeding = Feeding(settings.look_s)
+        self._book: Book | None = None
+        self._session = 0
+        self._ready = False
+        self._capacity: Capacity | None = None
+        self._trouble = ""
+        self._sized: tuple[int, int] = (0, 0)
+        self._silent_since_s = 0.0
+        self._refused_until_s = self._refused_for_s = 0.0
+        self._asked_s = self._cut_s = 0.0
+        self._known: set[Run] = set()
+        self._starts: list[Start] = []
+        self._kills: list[Kill] = []
+        self._leases: dict[SiteId, float] = {}
+        self._forgets: list[Run] = []
+        self._failed: dict[Run, Unready] = {}
+        """Could not be prepared, so never given; kept until forgotten."""
+        self._thread = ThreadPoolExecutor(1, f"cluster-{name}")
+        self._wake = asyncio.Event()
+        self._greeted = asyncio.Event()
+        """It was ready once, or cannot be."""
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        """LrmReady is emitted on return, unless the batch system takes longer than a moment; then it follows."""
+        self._keeper = keep_up(self._keep_up, f"cluster {self.name}")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_WAIT_S):
+                await self._greeted.wait()
+
+    async def close(self) -> None:
+        """What runs there runs on, and what was ordered before is given to it at the next start."""
+        await end(self._keeper)
+        if self._book is not None and self._ready:
+            with suppress(DianaError, OSError):
+                await self._settle_orders(self._book)
+        # After what the thread is at.
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close_book)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def set_term(self, term: int) -> None:
+        """Another leader leads: nothing ordered under an older one is given any more."""
+        if term != self._term:
+            self._term = term
+            self._lose("")
+            self._wake.set()
+
+    # --- orders ----------------------------------------------------------------------------------------
+
+    def start(self, order: Start) -> None:
+        if order.session != self._session or order.term != self._term or not self._ready:
+            return
+        self._starts.append(order)
+        self._wake.set()
+
+    def kill(self, order: Kill) -> None:
+        self._kills.append(order)
+        self._wake.set()
+
+    def lease(self, order: Lease) -> None:
+        self._leases[order.origin] = order.until_s
+        self._wake.set()
+
+    def forget(self, runs: tuple[Run, ...]) -> None:
+        self._forgets += runs
+        self._wake.set()
+
+    # --- turns -----------------------------------------------------------------------------------------
+
+    async def _keep_up(self) -> None:
+        if self._book is None:
+            self._book = await self._in_thread(self._open_book)
+        while True:
+            began_s = boot_s()
+            try:
+                await self._turn(self._book)
+            except Unreachable as silence:
+                self._silent(str(silence))
+            except Refused as refusal:
+                await self._refused(self._book, str(refusal))
+            except (OSError, StoreFailed) as fault:
+                self._lose(f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault))
+            await self._rest(self._book, began_s)
+
+    async def _rest(self, book: Book, began_s: float) -> None:
+        """Until the next look, so that orders that come together leave together; with nothing there, until an order."""
+        until_s = began_s + self._settings.look_s
+        if not book.held() and self._ready:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.ask_s):
+                    await self._wake.wait()
+            until_s = boot_s() + min(_GATHER_S, self._settings.look_s)
+        await asyncio.sleep(max(0.0, until_s - boot_s()))
+        self._wake.clear()
+
+    async def _turn(self, book: Book) -> None:
+        now_s = boot_s()
+        if not self._ready and now_s >= self._refused_until_s:
+            self._capacity = await self._in_thread(self._system.capacity)
+            self._trouble, self._silent_since_s = "", 0.0
+            self._greet(book)
+        asking = now_s >= self._asked_s + self._settings.ask_s
+        await self._take_in(book, asking=asking)
+        if asking and self._ready and now_s >= self._refused_until_s:
+            self._capacity = await self._in_thread(self._system.capacity)
+            self._silent_since_s = 0.0
+        if now_s >= self._cut_s + _CUT_EVERY_S:
+            self._cut_s = now_s
+            await self._in_thread(book.cut_logs)
+        self._size()
+
+    async def _take_in(self, book: Book, *, asking: bool) -> None:
+        """Orders in, ends out."""
+        await self._settle_orders(book)
+        told = await self._in_thread(book.look)
+        self._tell(told)
+        self._feeding.ended(sum(len(facts.indices) for _, _, facts in told), boot_s())
+        await self._submit(book)
+        if asking or self._kills:
+            self._asked_s = boot_s()
+            self._tell(await self._in_thread(book.ask))
+
+    async def _settle_orders(self, book: Book) -> None:
+        forgets, self._forgets = self._forgets, []
+        if forgets:
+            for run in forgets:
+                self._known.discard(run)
+                self._failed.pop(run, None)
+            await self._in_thread(lambda: book.forget(forgets))
+        leases, self._leases = self._leases, {}
+        for origin, until_s in leases.items():
+            await self._in_thread(lambda o=origin, u=until_s: book.lease(o, wall_s() + u - self._clock()))  # type: ignore[misc]
+        starts, self._starts = self._starts, []
+        for order in together(starts):
+            await self._give(book, order)
+        kills, self._kills = self._kills, []
+        for kill in kills:
+            self._tell(await self._in_thread(lambda k=kill: book.kill(k.subgroup, k.epoch, k.indices)))  # type: ignore[misc]
+        if kills:
+            # What ran is looked at sooner.
+            self._asked_s = min(self._asked_s, boot_s() - self._settings.ask_s + 1.0)
+
+    async def _give(self, book: Book, start: Start) -> None:
+        attempts = dict(start.attempts)
+        fresh = [
+            index
+            for index in start.indices
+            if Run(start.subgroup, start.epoch, index, attempts.get(index, 1)) not in self._known
+        ]
+        if not fresh:
+            return
+        self._known.update(Run(start.subgroup, start.epoch, index, attempts.get(index, 1)) for index in fresh)
+        orders, unready = await self._in_thread(lambda: self._orders.of(start, fresh, self._capacity))
+        # Known, but of an older session by now: the engine may have given it to others.
+        if start.session != self._session or start.term != self._term:
+            return
+        for order in orders:
+            await self._in_thread(lambda o=order: book.give(o))  # type: ignore[misc]
+        if unready:
+            for each in unready:
+                self._failed[Run(start.subgroup, start.epoch, each.index, each.attempt)] = each
+            facts = failed_facts(self._site, unready, self._clock())
+            self._emit(JobsEnded(subgroup=start.subgroup, epoch=start.epoch, facts=facts))
+
+    async def _submit(self, book: Book) -> None:
+        began_s, before = boot_s(), book.submissions
+        if began_s < self._refused_until_s:
+            return
+        refused = await self._in_thread(lambda: list(book.submit()))
+        if arrays := book.submissions - before:
+            self._feeding.submitted((boot_s() - began_s) / arrays)
+            self._refused_for_s = 0.0
+        for order, why in refused:
+            self._tell(await self._in_thread(lambda o=order, w=why: book.refuse(o, w)))  # type: ignore[misc]
+
+    # --- told to the engine ----------------------------------------------------------------------------
+
+    def _greet(self, book: Book) -> None:
+        self._session += 1
+        self._ready = True
+        self._greeted.set()
+        self._starts.clear()
+        self._known = book.known() | self._failed.keys()
+        self._sized = self._size_now()
+        self._emit(
+            LrmReady(
+                worker=self.name,
+                session=self._session,
+                slots=self._sized[0],
+                ahead=self._sized[1],
+                known=tuple(sorted(self._known, key=astuple)),
+                memory_bytes=self._capacity.memory_bytes if self._capacity else 0,
+                identity=book.identity,
+            )
+        )
+        self._tell(book.told())
+        if self._failed:
+            self._tell_failed()
+
+    def _tell_failed(self) -> None:
+        by_part: dict[tuple[SubgroupId, int], list[Unready]] = {}
+        for run, each in self._failed.items():
+            by_part.setdefault((run.subgroup, run.epoch), []).append(each)
+        for (subgroup, epoch), some in by_part.items():
+            facts = failed_facts(self._site, some, self._clock())
+            self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
+
+    def _tell(self, told: Iterable[Told]) -> None:
+        for subgroup, epoch, facts in told:
+            if self._ready:
+                self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
+
+    def _size_now(self) -> tuple[int, int]:
+        """(slots, jobs beyond them), as far as others leave them to us."""
+        has = self._capacity
+        if has is None or boot_s() < self._refused_until_s:
+            return 0, 0
+        slots = has.slots - has.others
+        if self._settings.slots:
+            slots = min(slots, self._settings.slots)
+        # A cluster that others fill still gives us our turn.
+        slots = max(slots, 1 if has.slots else 0)
+        ahead = self._feeding.depth(slots)
+        if has.most_jobs:
+            slots = min(slots, has.most_jobs)
+            ahead = min(ahead, has.most_jobs - slots)
+        return slots, ahead
+
+    def _size(self) -> None:
+        if self._ready and (size := self._size_now()) != self._sized:
+            self._sized = size
+            self._emit(LrmSized(worker=self.name, session=self._session, slots=size[0], ahead=size[1]))
+
+    def _silent(self, why: str) -> None:
+        """It may be over in a moment; what is to be submitted waits."""
+        now_s = boot_s()
+        self._silent_since_s = self._silent_since_s or now_s
+        self._trouble = self._trouble or f"it does not answer: {why}"
+        if now_s - self._silent_since_s >= _PATIENCE_S:
+            self._lose(f"it does not answer: {why}")
+
+    async def _refused(self, book: Book, why: str) -> None:
+        """What every job needs is refused. What it was given and never submitted may go elsewhere, and it gets no more
+        before it is tried again: nobody is helped by asking all the time."""
+        self._refused_for_s = min(max(_REFUSED_FIRST_S, 2 * self._refused_for_s), _REFUSED_MOST_S)
+        self._refused_until_s = boot_s() + self._refused_for_s
+        was_ready = self._ready
+        self._lose(why)
+        if was_ready:
+            await self._in_thread(book.take_back)
+            self._greet(book)
+
+    def _lose(self, why: str) -> None:
+        if why and why != self._trouble:
+            _log.warning("cluster %s: %s", self.name, why)
+        self._trouble = why
+        self._greeted.set()
+        if self._ready:
+            self._ready = False
+            self._emit(LrmLost(self.name))
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    def _open_book(self) -> Book:
+        return Book(self._data, self._site, self.name, self._settings, self._system, self._ending)
+
+    def _close_book(self) -> None:
+        if self._book is not None:
+            self._book.close()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)

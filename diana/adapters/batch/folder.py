@@ -1,0 +1,134 @@
+"""An array's folder, which the node and the cluster's machines share: gates, ends, logs.
+
+`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.adapters.batch.script import END_OF_FILE
+
+NODE = "node"
+"""Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
+CANCELLED, GIVEN_UP = "cancelled", "given-up"
+
+
+class End(NamedTuple):
+    """What a task's script told. Times are the file system's, seconds since 1970."""
+
+    exit_code: int
+    flag: str
+    """`n`: no such command, `w`: no working folder, `l`: the lease was over; `-`: the command's own end."""
+    started_s: float
+    ended_s: float
+    cpu_s: float
+    machine: str
+
+
+class Begun(NamedTuple):
+    """What stands in a gate. `why`: the node made it, so that the task never begins; empty: the task did."""
+
+    why: str
+    job: str
+    machine: str
+    at_s: float
+
+
+class ArrayFolder:
+    """Methods block. OSError where the disk refuses."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.script = root / "script"
+        self._runs, self._ends, self._logs = root / "run", root / "end", root / "out"
+
+    def make(self, script: str, cases: str) -> None:
+        """What is there already is of the same order and stays."""
+        for folder in (self._runs, self._ends, self._logs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if cases:
+            (self.root / "cases").write_text(cases)
+        self.script.write_text(script)
+        self.script.chmod(0o700)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def close_gate(self, task: int, why: str) -> bool:
+        """Whether the node has the run now: it has not begun and never will. It may have had it before, for another
+        reason."""
+        try:
+            fd = os.open(self._runs / str(task), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            found = self.begun(task)
+            return found is not None and bool(found.why)
+        try:
+            os.write(fd, f"{NODE} {why}\n".encode())
+        finally:
+            os.close(fd)
+        return True
+
+    def begun(self, task: int) -> Begun | None:
+        try:
+            with (self._runs / str(task)).open("rb") as file:
+                words, at_s = file.read(500), os.fstat(file.fileno()).st_mtime
+        except FileNotFoundError:
+            return None
+        job, _, machine = words.decode(errors="replace").strip().partition(" ")
+        return Begun(machine if job == NODE else "", job, machine, at_s)
+
+    def ended(self) -> list[int]:
+        """Tasks that have told an end, or are about to."""
+        return sorted(int(name) for name in os.listdir(self._ends) if name.isdecimal())
+
+    def end(self, task: int) -> End | None:
+        """None: there is none, or it is not whole yet."""
+        try:
+            with (self._ends / str(task)).open("rb") as file:
+                text, ended_s = file.read(500).decode(errors="replace"), os.fstat(file.fileno()).st_mtime
+        except FileNotFoundError:
+            return None
+        lines = text.split("\n")
+        if len(lines) < 5 or lines[3] != END_OF_FILE:
+            return None
+        code, _, flag = lines[0].partition(" ")
+        begun = self.begun(task)
+        return End(
+            int(code) if code.isdecimal() else 255,
+            flag,
+            min(begun.at_s, ended_s) if begun else ended_s,
+            ended_s,
+            _cpu_s(lines[2]),
+            begun.machine if begun else "",
+        )
+
+    def log(self, task: int) -> Path:
+        return self._logs / str(task)
+
+    def logs(self) -> list[tuple[Path, int]]:
+        """Paths and sizes in bytes."""
+        with os.scandir(self._logs) as entries:
+            return [(Path(entry.path), entry.stat().st_size) for entry in entries]
+
+    def clear(self, tasks: Iterable[int]) -> None:
+        """Ends and logs that are safe elsewhere. Gates stay: a task may yet be started again."""
+        for task in tasks:
+            (self._ends / str(task)).unlink(missing_ok=True)
+            self.log(task).unlink(missing_ok=True)
+
+
+def _cpu_s(text: str) -> float:
+    """Of `0m1.250s 0m0.030s`, as the shell's `times` writes it."""
+    total = 0.0
+    for part in text.split():
+        minutes, _, seconds = part.removesuffix("s").partition("m")
+        try:
+            total += 60.0 * int(minutes) + float(seconds)
+        except ValueError:
+            return 0.0
+    return total

@@ -1,0 +1,145 @@
+"""What a cluster was given, and what was told of it, until the engine says forget: durable before the batch system
+hears of it, and before the engine does. One row per array and per batch of ends, never one per job.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.errors import StoreFailed, StoreNewer
+from diana.model.facts import Facts
+from diana.model.indexset import IndexSet
+
+SCHEMA = 1
+_TABLES = """
+CREATE TABLE arrays (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    token TEXT NOT NULL,
+    jobs TEXT NOT NULL DEFAULT '',
+    ended BLOB NOT NULL,
+    work BLOB NOT NULL
+);
+CREATE TABLE told (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    subgroup TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    facts BLOB NOT NULL
+);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+_order = msgspec.msgpack.Decoder(Order)
+_facts = msgspec.msgpack.Decoder(Facts)
+_set = msgspec.msgpack.Decoder(IndexSet)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class GivenArray(NamedTuple):
+    """`token`: no other array has it, whatever became of this file; `jobs`: ids the batch system gave it, the newest
+    last; `ended`: tasks whose end is among `told`, or was."""
+
+    number: int
+    token: str
+    jobs: tuple[str, ...]
+    ended: IndexSet
+    order: Order
+
+
+class ToldEnds(NamedTuple):
+    number: int
+    subgroup: str
+    epoch: int
+    facts: Facts
+
+
+class Ledger:
+    """Methods block; one caller at a time. Errors: `errors.StoreFailed`, `errors.StoreNewer`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL").fetchone()
+            self._db.execute("PRAGMA synchronous=FULL")
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA:
+                raise StoreNewer(f"{path}: of a later diana (schema {version}, this one knows {SCHEMA}); run that one")
+            if not version:
+                self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
+        except sqlite3.Error as fault:
+            raise StoreFailed(f"{path}: {fault}") from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def arrays(self) -> list[GivenArray]:
+        rows = self._all("SELECT number, token, jobs, ended, work FROM arrays ORDER BY number")
+        return [
+            GivenArray(number, token, tuple(jobs.split()), _set.decode(ended), _order.decode(work))
+            for number, token, jobs, ended, work in rows
+        ]
+
+    def told(self) -> list[ToldEnds]:
+        rows = self._all("SELECT number, subgroup, epoch, facts FROM told ORDER BY number")
+        return [ToldEnds(number, subgroup, epoch, _facts.decode(facts)) for number, subgroup, epoch, facts in rows]
+
+    def term(self) -> int:
+        """The highest any leader has shown."""
+        rows = self._all("SELECT value FROM meta WHERE name = 'term'")
+        return int(rows[0][0]) if rows else 0
+
+    def note_term(self, term: int) -> None:
+        self._write([("INSERT OR REPLACE INTO meta VALUES ('term', ?)", (str(term),))])
+
+    def give(self, token: str, order: Order) -> int:
+        """The number of a new array."""
+        row = (token, _encode(IndexSet()), _encode(order))
+        return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
+
+    def submitted(self, number: int, jobs: Iterable[str]) -> None:
+        self._write([("UPDATE arrays SET jobs = ? WHERE number = ?", (" ".join(jobs), number))])
+
+    def ended(self, number: int, ended: IndexSet, subgroup: str, epoch: int, facts: Facts) -> int:
+        """`ended`: all of the array's tasks that are; `facts`: of those new among them. The number of these facts."""
+        return self._write(
+            [
+                ("UPDATE arrays SET ended = ? WHERE number = ?", (_encode(ended), number)),
+                ("INSERT INTO told (subgroup, epoch, facts) VALUES (?, ?, ?)", (subgroup, epoch, _encode(facts))),
+            ]
+        )
+
+    def forget(self, arrays: Iterable[int], told: Iterable[int]) -> None:
+        self._write(
+            [
+                *(("DELETE FROM arrays WHERE number = ?", (number,)) for number in arrays),
+                *(("DELETE FROM told WHERE number = ?", (number,)) for number in told),
+            ]
+        )
+
+    def _all(self, sql: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(sql).fetchall()
+        except sqlite3.Error as fault:
+            raise StoreFailed(f"{self._path}: {fault}") from None
+
+    def _write(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> int:
+        """One transaction; the rowid of the last insert."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                last = 0
+                for sql, values in statements:
+                    last = self._db.execute(sql, values).lastrowid or 0
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as fault:
+            raise StoreFailed(f"{self._path}: {fault}") from None
+        return last

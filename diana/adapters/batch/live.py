@@ -1,0 +1,183 @@
+"""An array as the node follows it, and what is to be concluded from what the batch system shows of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from diana.adapters.batch.folder import CANCELLED, Begun, End
+from diana.adapters.batch.system import Seen, Stage
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.model.facts import Outcome
+from diana.model.indexset import IndexSet
+
+MOST_TRIES = 3
+"""An array whose tasks are over without having begun is submitted so often."""
+
+
+class Verdict(Enum):
+    """Of a task the batch system shows no more, though it told no end."""
+
+    WAIT = 1
+    """Its end may be on its way."""
+    AGAIN = 2
+    """It never began: submit it anew."""
+    OVER = 3
+
+
+class LiveArray:
+    """`open`: tasks whose end is not known. Task k is the run of `order.indices[k]`."""
+
+    __slots__ = (
+        "begun",
+        "cancelled",
+        "doubt",
+        "ended",
+        "jobs",
+        "late",
+        "missing",
+        "never",
+        "number",
+        "open",
+        "order",
+        "running",
+        "said",
+        "submitted_s",
+        "to_cancel",
+        "to_submit",
+        "token",
+        "tries",
+        "waiting",
+        "why",
+    )
+
+    def __init__(
+        self, number: int, token: str, order: Order, jobs: Iterable[str] = (), ended: IndexSet | None = None
+    ) -> None:
+        self.number = number
+        self.token = token
+        self.order = order
+        self.jobs = list(jobs)
+        """Ids the batch system gave it."""
+        self.ended = set(ended or ())
+        self.open = set(range(len(order.indices))) - self.ended
+        self.waiting: IndexSet = IndexSet()
+        """Tasks the batch system has not started, as far as it showed."""
+        self.running: IndexSet = IndexSet()
+        """Tasks it says it has started."""
+        self.begun: set[int] = set()
+        """Of these, those whose gate was seen."""
+        self.late: dict[int, float] = {}
+        """Those whose gate was not, and since when."""
+        self.to_submit: set[int] = set()
+        self.doubt = False
+        """Whether it was submitted cannot be told before the batch system shows what it has."""
+        self.cancelled: set[int] = set()
+        self.to_cancel: set[int] = set()
+        """Of these, what the batch system is still to be told."""
+        self.missing: dict[int, float] = {}
+        """Tasks it shows no more, and since when."""
+        self.never = IndexSet()
+        """Tasks that wait for what will not be."""
+        self.submitted_s = 0.0
+        self.tries = 0
+        self.why = ""
+        """What it last said of why they wait."""
+        self.said: dict[int, str] = {}
+        """What it said of how open tasks ended."""
+
+    def attempt(self, task: int) -> int:
+        return self.order.attempts[task] if self.order.attempts else 1
+
+    def tasks_of(self, indices: IndexSet) -> list[int]:
+        """Those of the open tasks that run one of these."""
+        return [task for task in sorted(self.open) if self.order.indices[task] in indices]
+
+    def over(self, tasks: Iterable[int]) -> None:
+        for task in tasks:
+            self.open.discard(task)
+            self.ended.add(task)
+            self.missing.pop(task, None)
+            self.late.pop(task, None)
+            self.begun.discard(task)
+            self.said.pop(task, None)
+            self.to_cancel.discard(task)
+            self.to_submit.discard(task)
+
+    def shown(self, seen: list[Seen], asked_s: float, now_s: float) -> None:
+        """`seen`: of this array, in a listing asked for at `asked_s`."""
+        alive = IndexSet.union(each.tasks for each in seen if each.stage is not Stage.OVER)
+        self.waiting = IndexSet.union(each.tasks for each in seen if each.stage is Stage.WAITING)
+        self.running = IndexSet.union(each.tasks for each in seen if each.stage is Stage.RUNNING)
+        self.never = IndexSet.union(each.tasks for each in seen if each.never)
+        self.why = next((each.why for each in seen if each.stage is Stage.WAITING and each.why), "")
+        for each in seen:
+            if each.job not in self.jobs:
+                # Taken after all, though nobody could say so.
+                self.jobs.append(each.job)
+                self.to_submit -= set(each.tasks)
+            if each.stage is Stage.OVER and each.why:
+                self.said.update((task, each.why) for task in each.tasks if task in self.open)
+        if self.doubt:
+            self.doubt = False
+            return
+        if self.submitted_s >= asked_s:
+            return
+        gone = [task for task in self.open - self.to_submit if task not in alive]
+        self.missing = {task: self.missing.get(task, now_s) for task in gone}
+
+
+def conclude(begun: Begun | None, cancelled: bool, missing_s: float, settle_s: float, tries: int) -> Verdict:
+    """Of a task that the batch system has shown no more for so long."""
+    if begun is not None and begun.why:
+        return Verdict.OVER
+    if cancelled:
+        return Verdict.OVER
+    if missing_s < settle_s:
+        return Verdict.WAIT
+    return Verdict.AGAIN if begun is None and tries < MOST_TRIES else Verdict.OVER
+
+
+def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
+    """How an attempt ended whose script told it; with an error where it is none of the command's own."""
+    if end.flag == "l":
+        return Outcome.LEASE_OVER, ""
+    if end.flag == "w":
+        return Outcome.NOT_STARTED, (
+            f"its working folder is not on {end.machine}; keep the node's data directory on a file system that the "
+            "cluster's machines share"
+        )
+    if end.flag == "n":
+        return Outcome.NOT_STARTED, f"the command was not found on {end.machine}; install it there or give its path"
+    if end.exit_code == 0:
+        return Outcome.DONE, ""
+    if cancelled:
+        return Outcome.CANCELLED, ""
+    ran_s = end.ended_s - end.started_s
+    if order.time_limit_s and end.exit_code in (124, 137) and ran_s >= order.time_limit_s:
+        return Outcome.TIMED_OUT, ""
+    return Outcome.FAILED, ""
+
+
+_KILLED_BY_LIMIT = {"TIMEOUT": Outcome.TIMED_OUT, "DEADLINE": Outcome.TIMED_OUT, "OUT_OF_MEMORY": Outcome.FAILED}
+_MACHINE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "LAUNCH_FAILED")
+
+
+def outcome_without_end(begun: Begun | None, cancelled: bool, why: str, kind: str) -> tuple[Outcome, str]:
+    """How an attempt ended that told nothing; `why`: what the batch system says of it."""
+    if cancelled or (begun is not None and begun.why == CANCELLED):
+        return Outcome.CANCELLED, ""
+    said = f" ({why})" if why else ""
+    if begun is None or begun.why:
+        return Outcome.NOT_STARTED, (
+            f"{kind} ended it {MOST_TRIES} times before it began{said}; see that the cluster's machines have the "
+            "node's data directory, and the cluster's log"
+        )
+    word = why.split()[0].rstrip("+") if why.split() else ""
+    if word in _KILLED_BY_LIMIT:
+        return _KILLED_BY_LIMIT[word], f"{kind} ended it on {begun.machine}: {why}"
+    if word in _MACHINE_LOST:
+        return Outcome.INTERRUPTED, f"{kind} lost it on {begun.machine}: {why}"
+    return Outcome.UNKNOWN, (
+        f"it began on {begun.machine} and told no end{said}; look at its log, then rerun or give up the job"
+    )

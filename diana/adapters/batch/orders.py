@@ -1,0 +1,82 @@
+"""From what the engine orders to what becomes an array each."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from diana.adapters.batch.script import varies
+from diana.adapters.batch.system import Capacity
+from diana.adapters.lrm.plans import Plans
+from diana.adapters.lrm.prepare import Preparer, Unready
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.engine.effects import Start
+from diana.model.ids import SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.spec import GroupSpec
+
+_VARYING_TASKS = 1000
+"""Of an array whose runs have text of their own: each task reads all of it."""
+
+
+class Orders:
+    def __init__(self, plans: Plans, preparer: Preparer, cluster: str) -> None:
+        self._plans = plans
+        self._preparer = preparer
+        self._cluster = cluster
+
+    def of(self, start: Start, indices: list[int], has: Capacity | None) -> tuple[list[Order], list[Unready]]:
+        """Orders for arrays of at most as many tasks as they may have, and runs that cannot start. Blocks."""
+        most = has.most_tasks if has is not None else _VARYING_TASKS
+        attempts = dict(start.attempts)
+        try:
+            if why := self._too_much(start, has):
+                raise ValueError(why)
+            renderer = self._plans.renderer(start)
+            if not self._plans.needs_disk(start):
+                name = (start.subgroup, start.epoch)
+                whole = renderer.order(*name, indices, attempts, directory=start.directory, lease=start.lease)
+                if not varies(whole):
+                    return [_part(whole, at, most) for at in range(0, len(indices), most)], []
+        except (ValueError, LookupError) as fault:
+            return [], self._preparer.refuse(start, indices, str(fault)).unready
+        orders: list[Order] = []
+        unready: list[Unready] = []
+        most = min(most, _VARYING_TASKS)
+        for at in range(0, len(indices), most):
+            prepared = self._preparer.prepare(start, renderer, indices[at : at + most])
+            orders += [prepared.order] if prepared.order is not None else []
+            unready += prepared.unready
+        return orders, unready
+
+    def _too_much(self, start: Start, has: Capacity | None) -> str:
+        """What no machine there has; empty: nothing. Some batch systems would let it wait for ever."""
+        wants = start.spec.resources
+        if has is None:
+            return ""
+        where = f"on cluster {self._cluster}"
+        if 0 < has.widest < wants.processors:
+            return f"{where} a job has at most {has.widest} processors, it wants {wants.processors}"
+        if 0 < has.memory_bytes < wants.memory_bytes:
+            return f"{where} a job has at most {has.memory_bytes >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+        if 0 < has.time_limit_s < wants.time_limit_s:
+            return f"{where} a job has at most {has.time_limit_s:g} s, its time limit is {wants.time_limit_s:g} s"
+        return ""
+
+
+def together(starts: list[Start]) -> list[Start]:
+    """Orders for the same subgroup as one."""
+    found: dict[tuple[SubgroupId, int, str, str, GroupSpec], Start] = {}
+    for start in starts:
+        key = (start.subgroup, start.epoch, start.directory, start.lease, start.spec)
+        before = found.get(key)
+        if before is None:
+            found[key] = start
+        else:
+            indices = IndexSet.union((before.indices, start.indices))
+            found[key] = replace(start, indices=indices, attempts=(*before.attempts, *start.attempts))
+    return list(found.values())
+
+
+def _part(whole: Order, at: int, most: int) -> Order:
+    """Some of an order whose runs differ by their index alone."""
+    return replace(whole, indices=whole.indices[at : at + most], attempts=whole.attempts[at : at + most])

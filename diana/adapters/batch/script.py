@@ -1,0 +1,180 @@
+"""The script each task of an array runs: plain POSIX shell, so that a cluster's machines need nothing of diana.
+
+Before anything else it makes the run's gate, a file that can be made once. Who finds it there does nothing: a task the
+batch system starts again, an array that was submitted twice because nobody could tell whether it had been taken, a run
+the node took back meanwhile. Its last act is the file that tells the end; times are those files' own, so that a task
+costs no process but the job's.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from diana.adapters.lrm.spawner.processes import MARKER
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.model.indexset import IndexSet
+
+GRACE_S = 5
+"""Between TERM and KILL, as on the site's own machines."""
+LEASE_LOOK_S = 2
+END_OF_FILE = "."
+"""Last line of an end: what lacks it is still being written."""
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """Environment variables by which a batch system tells a task who it is."""
+
+    task: str
+    """Its number, counted from `first`."""
+    first: int
+    job: str
+    """Id of its array."""
+    machine: str
+    """Where it runs."""
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs find on this cluster besides what their group asks for."""
+
+    site: str
+    cluster: str
+    dialect: Dialect
+    setup: tuple[str, ...] = ()
+    """Shell lines of the operator's, before each job."""
+
+
+def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) -> str:
+    """Task k runs `order.indices[k]`. `folder` is the array's, `jobs_folder` holds the jobs' own directories by
+    index."""
+    said = around.dialect
+    lines = [
+        "#!/bin/sh",
+        f"# diana: {order.subgroup} at site {around.site}",
+        f"D={_word(folder)}",
+        f"k=$((${said.task} - {said.first}))",
+        "set -C",
+        f'{{ echo "${said.job} ${said.machine}" > "$D/run/$k"; }} 2>/dev/null || exit 0',
+        "set +C",
+        f'told() {{ {{ echo "$1 $2"; times; echo {END_OF_FILE}; }} > "$D/end/$k"; exit "$1"; }}',
+        *_index(order.indices),
+        *_attempt(order),
+        *_environment(order, around),
+        f"set -- {_words(order.argv)}",
+        *(['. "$D/cases"'] if varies(order) else []),
+        *around.setup,
+        *_folder(order, jobs_folder),
+        *_run(order, folder),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def varies(order: Order) -> bool:
+    """Whether runs differ by more than their index, so that `cases` says how."""
+    return bool(order.argvs or order.environments or order.stdouts or order.stderrs)
+
+
+def cases(order: Order) -> str:
+    """What is particular to each run, read by its script."""
+    lines = ["case $i in"]
+    for at, index in enumerate(order.indices):
+        part = [f"set -- {_words(order.argvs[at])}"] if order.argvs else []
+        if order.environments:
+            part += [_export(name, value) for name, value in order.environments[at] if not name.startswith("DIANA_")]
+        if order.stdouts:
+            part.append(f"out={_word(order.stdouts[at])}")
+        if order.stderrs:
+            part.append(f"err={_word(order.stderrs[at])}")
+        lines.append(f"{index}) {'; '.join(part)};;")
+    return "\n".join([*lines, "esac"]) + "\n"
+
+
+def _index(indices: Sequence[int]) -> Iterable[str]:
+    """Runs of neighbours, so that the text grows with their number and not with that of the tasks."""
+    task = 0
+    ranges = list(IndexSet.of(indices).ranges())
+    assert [i for start, stop in ranges for i in range(start, stop)] == list(indices)
+    for start, stop in ranges:
+        task += stop - start
+        yield f"{'if' if start == ranges[0][0] else 'elif'} [ $k -lt {task} ]; then i=$((k + {stop - task}))"
+    yield "else exit 1; fi"
+
+
+def _attempt(order: Order) -> Iterable[str]:
+    yield "a=1"
+    again = [(index, attempt) for index, attempt in zip(order.indices, order.attempts, strict=False) if attempt != 1]
+    if again:
+        yield "case $i in"
+        yield from (f"{index}) a={attempt};;" for index, attempt in again)
+        yield "esac"
+
+
+def _environment(order: Order, around: Surroundings) -> Iterable[str]:
+    """Ours come last: a spec cannot forge them."""
+    yield from (_export(name, value) for name, value in order.environment if not name.startswith("DIANA_"))
+    for name, value in (
+        ("GROUP", order.group),
+        ("SITE", around.site),
+        ("MACHINE", around.cluster),
+        ("EPOCH", str(order.epoch)),
+        ("PROCESSORS", str(order.processors)),
+    ):
+        yield _export(f"DIANA_{name}", value)
+    yield f"export DIANA_INDEX=$i DIANA_JOB={_word(order.group)}.$i DIANA_ATTEMPT=$a DIANA_SLOT=$k"
+    yield f"export {MARKER.decode()}{_word(f'{order.subgroup}:{order.epoch}')}:$i:$a"
+
+
+def _folder(order: Order, jobs_folder: str) -> Iterable[str]:
+    """Where it runs; a scratch directory goes with it."""
+    yield 'gone=""'
+    if order.directory:
+        yield f"w={_word(order.directory)}"
+    elif order.own_directory:
+        yield f"w={_word(jobs_folder)}/$i"
+    else:
+        yield 'w=${TMPDIR:-/tmp}/diana-$$-$k; gone=$w; mkdir -m 700 "$w"; export TMPDIR="$w"'
+    yield 'cd "$w" || told 127 w'
+
+
+def _run(order: Order, folder: str) -> Iterable[str]:
+    yield 'L="$D/out/$k"'
+    if order.stdouts or order.stderrs:
+        yield 'for f in "$out" "$err"; do case $f in */*) mkdir -p "${f%/*}";; esac; done'
+    streams = '</dev/null >>"${out:-$L}" 2>>"${err:-$L}"'
+    limit = f"timeout -k {GRACE_S} {order.time_limit_s:g} " if order.time_limit_s else ""
+    if order.lease:
+        yield from _leased(limit, streams, f"{folder}/../lease.{order.lease}")
+    else:
+        # `exec`, for a command that is called like one of the shell's own is none.
+        yield f'(exec {limit}"$@") {streams}'
+        yield "c=$?"
+    yield 'case $c in 126|127) command -v -- "$1" >/dev/null || n=n;; esac'
+    yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
+    yield 'told "$c" "${n:--}"'
+
+
+def _leased(limit: str, streams: str, lease: str) -> Iterable[str]:
+    """It runs in a session of its own, so that all of it can be ended from here, whatever became of the node."""
+    over = f'[ "$(date +%s)" -ge "$(cat {_word(lease)} 2>/dev/null || echo 0)" ]'
+    yield f"over() {{ {over}; }}"
+    yield "over && told 0 l"
+    yield f'setsid {limit}"$@" {streams} &'
+    yield "p=$!"
+    ends = f"kill -TERM -$p; sleep {GRACE_S}; kill -KILL -$p"
+    yield f'(while sleep {LEASE_LOOK_S}; do over && {{ : > "$D/run/$k.over"; {ends}; exit; }}; done) 2>/dev/null &'
+    yield "q=$!; wait $p; c=$?; kill $q"
+    yield '[ ! -e "$D/run/$k.over" ] || n=l'
+
+
+def _export(name: str, value: str) -> str:
+    return f"export {name}={_word(value)}"
+
+
+def _words(argv: Sequence[str]) -> str:
+    return " ".join(map(_word, argv))
+
+
+def _word(text: str) -> str:
+    return shlex.quote(text)

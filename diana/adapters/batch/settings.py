@@ -1,0 +1,53 @@
+"""A table of `[clusters]` in `site.toml`."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """ValueError names the key, its value and what it may be."""
+
+    kind: str = "slurm"
+    """Of the batch system: slurm, gridengine, or the name of a plug-in."""
+    slots: int = 0
+    """Processors this site's jobs may hold there at once; 0: all there are."""
+    partition: str = ""
+    """The partition or queue jobs are sent to; empty: the cluster's default."""
+    account: str = ""
+    """Whom the cluster charges; empty: its default for the node's account."""
+    qos: str = ""
+    config: str = ""
+    """Of a cluster that is not the machine's own: the path SLURM_CONF names."""
+    options: tuple[str, ...] = ()
+    """Further options of the command that submits."""
+    setup: tuple[str, ...] = ()
+    """Shell lines before each job."""
+    look_s: float = 1.0
+    """Between two looks for ended jobs, seconds."""
+    ask_s: float = 15.0
+    """Between two questions to the batch system, seconds."""
+    begin_s: float = 300.0
+    """A job that the batch system calls running and that has not begun for so long is submitted anew."""
+    settle_s: float = 30.0
+    """What a cluster's machine wrote is seen by the node within so long, seconds."""
+
+    def __post_init__(self) -> None:
+        for key, least, most in (("slots", 0, 10_000_000),):
+            value = getattr(self, key)
+            if not least <= value <= most:
+                raise ValueError(f"{key} = {value}: want {least} to {most}")
+        for key, low, high in (
+            ("look_s", 0.05, 600.0),
+            ("ask_s", 0.2, 3600.0),
+            ("begin_s", 1.0, 86400.0),
+            ("settle_s", 0.0, 3600.0),
+        ):
+            value = getattr(self, key)
+            if not low <= value <= high:
+                raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+        for key in ("options", "setup", "partition", "account", "qos", "config"):
+            value = getattr(self, key)
+            for line in value if isinstance(value, tuple) else (value,):
+                if "\n" in line or "\0" in line:
+                    raise ValueError(f"{key} = {line!r}: want one line")

@@ -1,0 +1,149 @@
+"""Slurm, by its commands, as a plain user of a login node (SPEC U7)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from diana.adapters.batch import slurm_text as read
+from diana.adapters.batch.commands import Commands
+from diana.adapters.batch.script import Dialect
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.model.indexset import IndexSet
+
+_TRANSIENT = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection timed out",
+    "Zero Bytes were transmitted",
+    "Slurm backup controller in standby mode",
+    "Unexpected message received",
+    "Communication connection failure",
+    "Transport endpoint",
+    "Resource temporarily unavailable",
+    "error: If munged is up",
+    "Munge encode failed",
+    "Protocol authentication error",
+    "not reachable",
+)
+"""What may be otherwise in a minute."""
+_FULL = ("Job violates accounting/QOS policy", "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit", "cannot accept")
+"""Slurm takes no more jobs of ours now."""
+_EVERY = (
+    "Invalid account",
+    "invalid partition",
+    "Invalid partition",
+    "Invalid qos",
+    "Access/permission denied",
+    "not permitted to use this partition",
+    "unrecognized option",
+)
+"""What no job of ours gets past, with these settings."""
+_GONE = ("Invalid job id", "already completed", "Job/step already completing or completed")
+_MOST_CANCELLED = 200
+"""Ranges of tasks in one call: a command line has a length."""
+_FIRST_VERSION = (17, 11)
+
+
+class Slurm:
+    """`system.BatchSystem`. `jobcomp` is read as a second source where Slurm keeps no accounts; empty: where its
+    configuration says."""
+
+    kind = "slurm"
+    dialect = Dialect(task="SLURM_ARRAY_TASK_ID", first=0, job="SLURM_ARRAY_JOB_ID", machine="SLURMD_NODENAME")
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        # Long lists of tasks are cut short otherwise.
+        environment = {"SLURM_BITSTR_LEN": "0"}
+        if settings.config:
+            environment["SLURM_CONF"] = settings.config
+        self.commands = Commands(environment)
+        self._partition = ["-p", settings.partition] if settings.partition else []
+        self._holding = 0
+        self._config = ""
+        self._no_sacct = False
+
+    def capacity(self) -> Capacity:
+        if not self._config:
+            self._config = self._run("scontrol", "show", "config")
+        has = read.capacity(
+            self._run("sinfo", "-h", "-o", read.SINFO_FORMAT, *self._partition), self._config, self._holding
+        )
+        self._check_version(has.version)
+        if self._settings.partition and not has.slots and not has.widest:
+            self._run("scontrol", "show", "partition", self._settings.partition)
+        return has
+
+    def _check_version(self, version: str) -> None:
+        numbers = re.match(r"(\d+)\.(\d+)", version)
+        if numbers and (int(numbers[1]), int(numbers[2])) < _FIRST_VERSION:
+            wanted = ".".join(map(str, _FIRST_VERSION))
+            raise Refused(f"Slurm {version} is too old; diana speaks to {wanted} and later")
+
+    def submit(self, array: Array) -> str:
+        argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
+        argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
+        argv += [f"--array={array.tasks}", "--ntasks=1", "--nodes=1", f"--cpus-per-task={array.processors}"]
+        argv += [f"--chdir={Path(array.script).parent}", *self._partition]
+        if array.memory_bytes:
+            argv.append(f"--mem={-(-array.memory_bytes // 2**20)}M")
+        if array.time_limit_s:
+            argv.append(f"--time={read.clock(array.time_limit_s)}")
+        if array.gpus:
+            argv.append(f"--gres=gpu:{array.gpus}")
+        for option, value in (("account", self._settings.account), ("qos", self._settings.qos)):
+            if value:
+                argv.append(f"--{option}={value}")
+        try:
+            said = self._run(*argv, *self._settings.options, array.script, transient=(*_TRANSIENT, *_FULL))
+        except Refused as refusal:
+            raise Refused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
+        job = said.strip().partition(";")[0]
+        if not job.isdecimal():
+            raise Unreachable(f"sbatch says {said.strip()!r}")
+        return job
+
+    def listing(self) -> list[Seen]:
+        found, self._holding = read.listing(
+            self._run("squeue", "-h", "--me", "-t", "all", "-o", read.SQUEUE_FORMAT, *self._partition)
+        )
+        return found
+
+    def past(self, jobs: list[str]) -> list[Seen]:
+        if not self._no_sacct:
+            try:
+                return read.past(self._run("sacct", "-n", "-P", "-X", "-j", ",".join(jobs), "-o", read.SACCT_FORMAT))
+            except Refused:
+                # It keeps no accounts: that does not change while it runs.
+                self._no_sacct = True
+        path = self._completion_file()
+        if path is None:
+            raise Unreachable("Slurm keeps neither accounts nor a file of completed jobs that can be read")
+        try:
+            return read.completed(path.read_text(errors="replace"), jobs)
+        except OSError as fault:
+            raise Unreachable(f"{path}: {fault.strerror}") from None
+
+    def _completion_file(self) -> Path | None:
+        kind = re.search(r"^JobCompType\s*=\s*jobcomp/filetxt", self._config, re.MULTILINE)
+        place = re.search(r"^JobCompLoc\s*=\s*(\S+)", self._config, re.MULTILINE)
+        return Path(place[1]) if kind and place else None
+
+    def cancel(self, job: str, tasks: IndexSet) -> None:
+        ranges = list(tasks.ranges())
+        for at in range(0, len(ranges), _MOST_CANCELLED):
+            some = ",".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in ranges[at : at + _MOST_CANCELLED])
+            self._cancelled(f"{job}_[{some}]")
+
+    def _cancelled(self, what: str) -> None:
+        try:
+            self._run("scancel", "--quiet", what)
+        except Refused as refusal:
+            if not any(each in str(refusal) for each in _GONE):
+                raise
+
+    def _run(self, *argv: str, transient: tuple[str, ...] = _TRANSIENT) -> str:
+        return self.commands.run(argv, transient)

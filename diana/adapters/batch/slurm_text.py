@@ -1,0 +1,180 @@
+"""What Slurm's commands print, read. Pure; anything that is not as expected is `Unreachable`, with the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from diana.adapters.batch.system import Capacity, Seen, Stage, Unreachable
+from diana.model.indexset import IndexSet
+
+NAME_PREFIX = "diana."
+"""Before the token, as the name of a job."""
+
+SINFO_FORMAT = "%C|%c|%m|%l|%G|%T"
+"""Processors by state, and of one machine; MiB of one; longest time; GPUs; state."""
+SQUEUE_FORMAT = "%F|%K|%T|%j|%C|%r"
+"""Array id, its tasks, state, name, processors, why it waits."""
+SACCT_FORMAT = "JobID,State%30"
+
+_WAITING = frozenset(
+    {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT", "CONFIGURING"}
+)
+_RUNNING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
+_DOWN = ("down", "drain", "fail", "maint", "unknown", "power", "reboot", "planned_down", "no_respond", "future")
+_NEVER = frozenset(
+    {
+        "AccountNotAllowed",
+        "BadConstraints",
+        "InvalidAccount",
+        "InvalidQOS",
+        "PartitionConfig",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSNotAllowed",
+    }
+)
+"""Reasons that no time mends."""
+_UNLIMITED = ("infinite", "UNLIMITED", "n/a", "NOT_SET")
+
+
+def stage_of(state: str) -> Stage:
+    """Anything that is none of the states above is an end."""
+    word = state.split()[0].rstrip("+") if state.split() else ""
+    if not word.replace("_", "").isalpha():
+        raise Unreachable(f"Slurm shows the state {state!r}")
+    return Stage.WAITING if word in _WAITING else Stage.RUNNING if word in _RUNNING else Stage.OVER
+
+
+def capacity(sinfo: str, config: str, ours: int) -> Capacity:
+    """Of `sinfo -h -o SINFO_FORMAT` and `scontrol show config`; `ours`: processors our own jobs hold."""
+    known = dict(re.findall(r"^(\w+)\s*=\s*(\S+)", config, re.MULTILINE))
+    slots = used = widest = memory = gpus = 0
+    longest_s: list[float] = []
+    for line in sinfo.splitlines():
+        try:
+            by_state, each, mib, longest, gres, state = line.split("|")
+            allocated, idle, _, _ = map(int, by_state.split("/"))
+            wide, size = int(each.rstrip("+")), int(mib.rstrip("+"))
+        except ValueError:
+            raise Unreachable(f"sinfo says {line!r}") from None
+        longest_s.append(seconds(longest))
+        if state.rstrip("*~#!%$@^-").lower().startswith(_DOWN):
+            # What runs there still ends.
+            slots, used = slots + allocated, used + allocated
+            continue
+        slots, used = slots + allocated + idle, used + allocated
+        # 1 MiB is what Slurm says where nobody told it.
+        widest, memory = max(widest, wide), max(memory, size << 20 if size > 1 else 0)
+        gpus = max(gpus, _gpus(gres))
+    limit_s = max(longest_s, default=0.0)
+    return Capacity(
+        version=known.get("SLURM_VERSION", ""),
+        slots=slots,
+        others=max(0, used - ours),
+        memory_bytes=memory,
+        widest=widest,
+        gpus=gpus,
+        # A task's number must stay below it.
+        most_tasks=max(1, int(known.get("MaxArraySize", "1001")) - 1),
+        most_jobs=int(known.get("MaxJobCount", "0")),
+        time_limit_s=0.0 if 0.0 in longest_s else limit_s,
+    )
+
+
+def _gpus(gres: str) -> int:
+    """`gpu:4`, `gpu:a100:4(S:0-1)`, among others."""
+    return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", gres))
+
+
+def seconds(text: str) -> float:
+    """`30`, `30:00`, `2:30:00`, `7-00:00:00`, `infinite` (0)."""
+    if text in _UNLIMITED:
+        return 0.0
+    days, _, clock = text.rpartition("-")
+    try:
+        parts = [int(part) for part in clock.split(":")]
+        whole = int(days) if days else 0
+    except ValueError:
+        raise Unreachable(f"Slurm says {text!r} for a time") from None
+    if days:
+        # D-HH, D-HH:MM or D-HH:MM:SS
+        parts += [0] * (3 - len(parts))
+    elif len(parts) == 1:
+        parts = [0, parts[0], 0]
+    elif len(parts) == 2:
+        parts = [0, *parts]
+    hours, minutes, rest = parts
+    return whole * 86400.0 + hours * 3600.0 + minutes * 60.0 + rest
+
+
+def clock(limit_s: float) -> str:
+    """For `--time`, never shorter: whole minutes and one for what happens around the command."""
+    minutes = int(-(-limit_s // 60)) + 1
+    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
+
+
+def tasks(text: str) -> IndexSet:
+    """`7`, `0-99`, `0-9,20`, `0-99%8`, `1-9:2`; empty for a job that is no array."""
+    if text in ("", "N/A", "None"):
+        return IndexSet()
+    out: list[IndexSet] = []
+    for part in text.partition("%")[0].split(","):
+        span, _, step = part.partition(":")
+        first, dash, last = span.partition("-")
+        try:
+            start, stop = int(first), int(last if dash else first) + 1
+            out.append(IndexSet.of(range(start, stop, int(step))) if step else IndexSet.span(start, stop))
+        except ValueError:
+            raise Unreachable(f"Slurm shows the tasks {text!r}") from None
+    return IndexSet.union(out)
+
+
+def listing(squeue: str) -> tuple[list[Seen], int]:
+    """Ours of `squeue -h -t all -o SQUEUE_FORMAT`, and how many processors they hold now."""
+    found: list[Seen] = []
+    holding = 0
+    for line in squeue.splitlines():
+        try:
+            job, which, state, name, processors, why = line.split("|", 5)
+            width = int(processors)
+        except ValueError:
+            raise Unreachable(f"squeue says {line!r}") from None
+        if not name.startswith(NAME_PREFIX):
+            continue
+        stage, some = stage_of(state), tasks(which)
+        if stage is Stage.RUNNING:
+            holding += width * len(some)
+        said = why if stage is Stage.WAITING else state
+        never = stage is Stage.WAITING and why in _NEVER
+        found.append(Seen(job, name.removeprefix(NAME_PREFIX), some, stage, "" if said == "None" else said, never))
+    return found, holding
+
+
+_PAST_JOB = re.compile(r"(\d+)_(?:\[(.*)\]|(\d+))$")
+
+
+def past(sacct: str) -> list[Seen]:
+    """Of `sacct -n -P -X -o SACCT_FORMAT`."""
+    found = []
+    for line in sacct.splitlines():
+        name, _, state = line.partition("|")
+        match = _PAST_JOB.match(name)
+        if match:
+            found.append(Seen(match[1], "", tasks(match[2] or match[3]), stage_of(state), state.strip()))
+    return found
+
+
+_COMPLETED_JOB = re.compile(r"\bJobId=(\d+)\b.*\bJobState=(\S+)")
+_ARRAY = re.compile(r"\bArrayJobId=(\d+)\b.*\bArrayTaskId=(\d+)\b")
+
+
+def completed(text: str, jobs: Iterable[str]) -> list[Seen]:
+    """Of the file `jobcomp/filetxt` writes. Not every release tells of arrays there: those lines are left out."""
+    wanted = set(jobs)
+    found = []
+    for line in text.splitlines():
+        state, array = _COMPLETED_JOB.search(line), _ARRAY.search(line)
+        if state and array and array[1] in wanted:
+            found.append(Seen(array[1], "", tasks(array[2]), stage_of(state[2]), state[2]))
+    return found

@@ -1,0 +1,111 @@
+"""What a batch system must do for a site, and the values that go to and fro (SPEC U7).
+
+Methods block and run in a thread of the cluster's own, one at a time. They raise `Refused` for what will not be taken
+however often it is tried, in the batch system's own words, and `Unreachable` when it cannot be told whether an order
+was taken.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+
+from diana.adapters.batch.script import Dialect
+from diana.errors import DianaError
+from diana.model.indexset import IndexSet
+
+
+class Refused(DianaError):
+    """The batch system says no. Its own words, on one line. `every`: whatever the jobs, as things stand."""
+
+    def __init__(self, words: str, *, every: bool = False) -> None:
+        super().__init__(words)
+        self.every = every
+
+
+class Unreachable(DianaError):
+    """The batch system does not answer, or not so that it could be understood."""
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster has for this site's account, at one moment."""
+
+    version: str
+    slots: int
+    """Processors of machines that are up."""
+    others: int = 0
+    """Of these, in use by jobs that are not ours."""
+    memory_bytes: int = 0
+    """Of the largest machine; 0: not known."""
+    widest: int = 0
+    """Processors of the largest machine; 0: not known."""
+    gpus: int = 0
+    """Of the machine with most of them."""
+    most_tasks: int = 1000
+    """Of one array."""
+    most_jobs: int = 0
+    """Tasks the account may have waiting and running at once; 0: no limit is known."""
+    time_limit_s: float = 0.0
+    """0: none."""
+
+
+class Array(msgspec.Struct, frozen=True, kw_only=True):
+    """An order for a number of tasks, told apart by a number from 0 on."""
+
+    token: str
+    """Names this order and no other; the batch system shows it again in `listing` and `find`."""
+    script: str
+    """Path of what each task runs."""
+    tasks: IndexSet
+    processors: int
+    memory_bytes: int = 0
+    time_limit_s: float = 0.0
+    gpus: int = 0
+
+
+class Stage(Enum):
+    WAITING = "waits"
+    RUNNING = "runs"
+    OVER = "over"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Tasks of one array in one stage."""
+
+    job: str
+    """The batch system's id of the array."""
+    token: str
+    """Empty where the batch system does not say it again."""
+    tasks: IndexSet
+    stage: Stage
+    why: str = ""
+    """Why they wait, or how they ended, in the batch system's words."""
+    never: bool = False
+    """They wait for what will not be."""
+
+
+class BatchSystem(Protocol):
+    kind: str
+    """As the site file names it."""
+    dialect: Dialect
+
+    def capacity(self) -> Capacity: ...
+
+    def submit(self, array: Array) -> str:
+        """The array's id."""
+        ...
+
+    def listing(self) -> list[Seen]:
+        """All this account has waiting and running, and what ended lately where that is told. One call."""
+        ...
+
+    def past(self, jobs: list[str]) -> list[Seen]:
+        """What is known of tasks that are over, from the batch system's own history; those it does not know are left
+        out. Unreachable where it keeps none."""
+        ...
+
+    def cancel(self, job: str, tasks: IndexSet) -> None:
+        """What is over already is no error."""
+        ...

@@ -1,0 +1,28 @@
+"""Whether a cluster's batch system answers this account, and what it has for it."""
+
+from __future__ import annotations
+
+from diana.adapters.batch import kinds
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Refused, Unreachable
+from diana.errors import UsageError
+from diana.model.words import counted
+from diana.node.doctor.bounded import Results, fail, ok, warn
+
+
+def answers(name: str, settings: ClusterSettings, where: str) -> Results:
+    """`where`: the site file, for the error line."""
+    try:
+        has = kinds.make(settings, f"{where}:clusters.{name}").capacity()
+    except UsageError as error:
+        found, _, mend = str(error).rpartition("; ")
+        return [fail(name, found, mend)]
+    except Refused as refusal:
+        return [fail(name, f"{settings.kind} refuses: {refusal}", f"mend [clusters.{name}] in {where}, or the cluster")]
+    except Unreachable as silence:
+        mend = "see that its controller runs and that this machine may speak to it; jobs there run on meanwhile"
+        return [fail(name, f"{settings.kind} does not answer: {silence}", mend)]
+    found = f"{settings.kind} {has.version}, {counted(has.slots, 'processor')} up, {has.others} used by others"
+    if not has.slots:
+        return [warn(name, found, "wait, or see why its machines are down or drained")]
+    return [ok(name, found)]

@@ -1,0 +1,68 @@
+"""What every LocalResourceManager promises the engine and a cluster keeps as well; imported by the suites of each kind.
+Left out is what concerns slots, which on a cluster are the batch system's, and the death of a spawner."""
+
+from __future__ import annotations
+
+from diana.model.facts import Outcome
+from diana.model.spec import GroupSpec, Outputs, Resources
+from tests.contract.lrm_builders import shell
+from tests.contract.test_lrm_conformance import (
+    Site,
+    test_a_restarted_node_finds_its_jobs_running,
+    test_a_run_ordered_twice_is_started_once,
+    test_a_time_limit_ends_a_job,
+    test_all_jobs_run_and_each_end_is_told_once_when_it_is_forgotten_at_once,
+    test_an_end_is_told_again_after_a_restart_until_it_is_forgotten,
+    test_cancelled_jobs_say_so_whether_they_ran_or_waited,
+    test_the_exit_code_is_told,
+)
+
+__all__ = [
+    "test_a_command_called_like_one_of_the_shells_own_is_no_command",
+    "test_a_job_wider_than_any_machine_is_refused",
+    "test_a_restarted_node_finds_its_jobs_running",
+    "test_a_run_ordered_twice_is_started_once",
+    "test_a_time_limit_ends_a_job",
+    "test_all_jobs_run_and_each_end_is_told_once_when_it_is_forgotten_at_once",
+    "test_an_end_is_told_again_after_a_restart_until_it_is_forgotten",
+    "test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are",
+    "test_cancelled_jobs_say_so_whether_they_ran_or_waited",
+    "test_outputs_are_collected_and_a_missing_one_fails_the_job",
+    "test_the_exit_code_is_told",
+]
+
+
+async def test_a_job_wider_than_any_machine_is_refused(site: Site) -> None:
+    at = await site(slots=2)
+    at.start(shell("true", resources=Resources(processors=9)), 0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.NOT_STARTED
+    assert "on cluster cluster a job has at most" in end.error
+
+
+async def test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are(site: Site) -> None:
+    at = await site()
+    hard = """it's "hard" $HOME `id` \\ {{x}} * é"""
+    argv = ("/bin/sh", "-c", 'printf "%s|%s|%s" "$1" "$2" "$WORD"', "sh", hard, "n={n}")
+    environment = (("DIANA_INDEX", "forged"), ("WORD", "a'b {n}"))
+    at.start(GroupSpec(argv=argv, environment=environment, sweep=shell("").sweep), 3, 7)
+    ends = {end.run.index: end for end in await at.ended(2)}
+    told = hard.replace("{{", "{").replace("}}", "}")
+    assert {i: at.log(end) for i, end in ends.items()} == {i: f"{told}|n={i}|a'b {i}" for i in (3, 7)}
+
+
+async def test_a_command_called_like_one_of_the_shells_own_is_no_command(site: Site) -> None:
+    at = await site()
+    at.start(GroupSpec(argv=("exit", "0")), 0)
+    (end,) = await at.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.FAILED, 127)
+
+
+async def test_outputs_are_collected_and_a_missing_one_fails_the_job(site: Site) -> None:
+    at = await site()
+    spec = shell("[ $DIANA_INDEX = 1 ] || echo $DIANA_INDEX > out.txt", outputs=Outputs(collect=("out.txt",)))
+    at.start(spec, 0, 1)
+    await at.ended(2)
+    ends = at.by_index()
+    assert (ends[0].outcome, ends[1].outcome) == (Outcome.DONE, Outcome.STAGING_FAILED)
+    assert "output out.txt is missing" in ends[1].error

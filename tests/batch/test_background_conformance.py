@@ -1,0 +1,111 @@
+"""A cluster over a batch system of plain processes, which is a plug-in: the example's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from diana.adapters.batch import script
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Refused
+from diana.engine.effects import Lease, Start
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from tests.batch.cluster_builders import ClusterSite
+from tests.batch.conforming import *  # noqa: F403
+from tests.batch.plugin import installed
+from tests.contract.lrm_builders import SUBGROUP, shell
+from tests.contract.test_lrm_conformance import Site
+
+ORIGIN = SiteId("beta")
+
+
+@pytest.fixture(autouse=True)
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with installed(tmp_path_factory.mktemp("plugin")):
+        yield
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    made: list[ClusterSite] = []
+
+    async def make(slots: int = 2) -> ClusterSite:
+        place = str(tmp_path / f"background-{len(made)}")
+        settings = ClusterSettings(kind="background", config=place, slots=slots, look_s=0.1, ask_s=0.3, settle_s=0.5)
+        made.append(ClusterSite(tmp_path / str(len(made)), settings))
+        await made[-1].up()
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.down()
+
+
+async def leased(at: ClusterSite, until_s: float) -> Outcome:
+    """How a job of half a minute ended that runs under a lease which stands for so long."""
+    if until_s:
+        at.lrm.lease(Lease(origin=ORIGIN, until_s=time.monotonic() + until_s))
+    at.lrm.start(
+        Start(
+            worker="cluster",
+            session=at.ready().session,
+            subgroup=SUBGROUP,
+            epoch=1,
+            owner="u@vo",
+            spec=shell("sleep 30"),
+            indices=IndexSet.of([0]),
+            lease=ORIGIN,
+        )
+    )
+    (end,) = await at.ended(1, 20.0)
+    return end.outcome
+
+
+async def test_a_job_without_a_lease_does_not_start(site: Site) -> None:
+    assert await leased(await site(), 0.0) is Outcome.LEASE_OVER
+
+
+async def test_a_job_ends_with_its_lease_though_the_node_is_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "LEASE_LOOK_S", 0.2)
+    at = await site()
+    began_s = time.monotonic()
+    assert await leased(at, 2.0) is Outcome.LEASE_OVER
+    assert 1.0 < time.monotonic() - began_s < 12.0
+
+
+async def test_a_job_that_ends_before_its_lease_is_done(site: Site) -> None:
+    at = await site()
+    at.lrm.lease(Lease(origin=ORIGIN, until_s=time.monotonic() + 60.0))
+    session = at.ready().session
+    order = Start(
+        worker="cluster",
+        session=session,
+        subgroup=SUBGROUP,
+        epoch=1,
+        owner="u@vo",
+        spec=shell("exit 4"),
+        indices=IndexSet.of([0]),
+        lease=ORIGIN,
+    )
+    at.lrm.start(order)
+    (end,) = await at.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.FAILED, 4)
+
+
+async def test_what_any_job_is_refused_goes_back_to_the_site(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = await site()
+
+    def refuse(*_: object) -> str:
+        raise Refused("no such account", every=True)
+
+    monkeypatch.setattr(type(at.lrm._system), "submit", refuse)
+    at.start(shell("true"), 0, 1)
+    await at.until(lambda: at.readies() == 2)
+    assert (at.ready().slots, at.ready().known, at.losses()) == (0, (), 1)
+    assert not at.ends()

@@ -1,0 +1,246 @@
+"""Whatever a batch system, its machines and the node do, by seeds: every run is executed once at most, and every run
+comes to an end that is told, DONE only where it was executed to its end."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.batch.book import Book
+from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.script import Dialect
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Stage, Unreachable
+from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.adapters.subgrid.delivery import LogSegments
+from diana.engine.events import Run
+from diana.model.facts import Outcome
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
+from tests.e2e.conftest import SEED
+
+ALPHA, PART = SiteId("alpha"), SubgroupId("alpha-1/0")
+SETTLE_S = 0.0
+KINDS = (
+    "taken unheard",
+    "not taken",
+    "silent listing",
+    "requeue",
+    "machine lost",
+    "never begins",
+    "cancelled there",
+    "hidden",
+)
+
+
+class Rough:
+    """A batch system that does what its script says, in steps, and everything a user fears."""
+
+    kind = "rough"
+    dialect = Dialect(task="K", first=0, job="J", machine="M")
+
+    def __init__(self, rng: random.Random, faults: dict[str, float]) -> None:
+        self.rng, self.faults = rng, faults
+        self.tasks: dict[tuple[str, int], tuple[str, Path, Stage]] = {}
+        self.numbers = 0
+        self.executed: Counter[tuple[Path, int]] = Counter()
+        self.finished: set[tuple[Path, int]] = set()
+        self.struck: Counter[str] = Counter()
+
+    def strikes(self, fault: str) -> bool:
+        if self.rng.random() >= self.faults.get(fault, 0.0):
+            return False
+        self.struck[fault] += 1
+        return True
+
+    def capacity(self) -> Capacity:
+        return Capacity(version="1", slots=4)
+
+    def submit(self, array: Array) -> str:
+        if self.strikes("not taken"):
+            raise Unreachable("no answer")
+        self.numbers += 1
+        job, folder = str(self.numbers), Path(array.script).parent
+        for task in array.tasks:
+            self.tasks[job, task] = (array.token, folder, Stage.WAITING)
+        if self.strikes("taken unheard"):
+            raise Unreachable("no answer")
+        return job
+
+    def listing(self) -> list[Seen]:
+        if self.strikes("silent listing"):
+            raise Unreachable("no answer")
+        # A controller that came back without its memory shows nothing of what it will find again.
+        hidden = {job for job, _ in self.tasks if self.strikes("hidden")}
+        every = [(job, k, *shown) for (job, k), shown in self.tasks.items() if job not in hidden]
+        return [Seen(job, token, IndexSet.of([k]), stage) for job, k, token, _, stage in every]
+
+    def past(self, jobs: list[str]) -> list[Seen]:
+        raise Unreachable("keeps none")
+
+    def cancel(self, job: str, tasks: IndexSet) -> None:
+        for task in tasks:
+            if self.tasks.pop((job, task), None) is not None and self.rng.random() < 0.1:
+                raise Refused("said no, but did it")
+
+    def step(self) -> None:
+        """One thing happens to one task."""
+        if not self.tasks:
+            return
+        name = self.rng.choice(sorted(self.tasks))
+        token, folder, stage = self.tasks[name]
+        task = name[1]
+        if stage is Stage.WAITING:
+            if self.strikes("never begins") or self.strikes("cancelled there"):
+                del self.tasks[name]
+            elif self.begins(folder, task, name[0]):
+                self.tasks[name] = (token, folder, Stage.RUNNING)
+            else:
+                del self.tasks[name]
+        elif self.strikes("requeue"):
+            # What ran is killed, and the task starts again some day.
+            self.tasks[name] = (token, folder, Stage.WAITING)
+        else:
+            del self.tasks[name]
+            if not self.strikes("machine lost"):
+                self.finished.add((folder, task))
+                # Given up meanwhile, its folder may be gone.
+                with suppress(FileNotFoundError):
+                    (folder / "out" / str(task)).write_text(f"{task}\n")
+                    (folder / "end" / str(task)).write_text("0 -\n0m0.0s 0m0.0s\n0m0.1s 0m0.0s\n.\n")
+
+    def begins(self, folder: Path, task: int, job: str) -> bool:
+        try:
+            fd = os.open(folder / "run" / str(task), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except (FileExistsError, FileNotFoundError):
+            # Begun before, or of an array that is forgotten.
+            return False
+        os.write(fd, f"{job} machine\n".encode())
+        os.close(fd)
+        self.executed[folder, task] += 1
+        return True
+
+
+def order(indices: list[int]) -> Order:
+    text = {name: "" for name in ("directory", "account", "lease")}
+    empty: dict[str, list[object]] = {
+        name: [] for name in ("attempts", "argvs", "environment", "environments", "stdouts", "stderrs", "collects")
+    }
+    return Order(
+        subgroup=PART,
+        epoch=1,
+        group="alpha-1",
+        processors=1,
+        time_limit_s=0.0,
+        memory_bytes=0,
+        log_limit_bytes=1000,
+        own_directory=False,
+        indices=indices,
+        argv=["true"],
+        **text,
+        **empty,
+    )  # type: ignore[arg-type]
+
+
+def opened(data: DataDir, system: Rough) -> Book:
+    ending = Ending(
+        ALPHA, "c", LogSegments(data.logs_root, "c"), Collector(data, ALPHA, lambda *_: None), time.monotonic
+    )
+    return Book(data, ALPHA, "c", ClusterSettings(kind="rough", settle_s=SETTLE_S), system, ending)
+
+
+def search(root: Path, seed: int) -> Rough:
+    rng = random.Random(seed)
+    system = Rough(rng, {kind: rng.choice((0.0, 0.0, 0.1, 0.4)) for kind in KINDS})
+    crash, forget = rng.choice((0.0, 0.05, 0.2)), rng.random()
+    data = DataDir(root)
+    book = opened(data, system)
+    outcomes: dict[int, Outcome] = {}
+    given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
+    jobs = rng.randint(5, 30)
+    for turn in range(4000):
+        if turn > 1000:
+            system.faults, crash = {}, 0.0
+        for _ in range(rng.randint(0, 6)):
+            system.step()
+        told = []
+        try:
+            match rng.choice(("give", "submit", "look", "ask", "kill")):
+                case "give" if given < jobs:
+                    some = list(range(given, min(jobs, given + rng.randint(1, 8))))
+                    given = some[-1] + 1
+                    book.give(order(some))
+                    last = book.ledger.arrays()[-1]
+                    indices[last.token] = last.order.indices
+                case "submit":
+                    list(book.submit())
+                case "look":
+                    told = book.look()
+                case "ask":
+                    told = book.ask()
+                case "kill" if given and rng.random() < 0.1:
+                    index = rng.randrange(given)
+                    cancelled.add(index)
+                    told = book.kill(PART, 1, IndexSet.of([index]))
+        except (Unreachable, Refused):
+            pass
+        if rng.random() < crash:
+            # What was told in this turn is told again.
+            book.close()
+            book = opened(data, system)
+            told = book.told()
+        for _, _, facts in told:
+            for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
+                assert outcomes.setdefault(index, Outcome(outcome)) == outcome, (
+                    f"seed {seed}: {index} ended in two ways"
+                )
+            if rng.random() < forget:
+                book.forget(
+                    Run(PART, 1, index, attempt) for index, attempt in zip(facts.indices, facts.attempts, strict=True)
+                )
+        if given == jobs and len(outcomes) == jobs:
+            break
+    assert len(outcomes) == jobs, f"seed {seed}: {jobs - len(outcomes)} of {jobs} came to no end"
+    for _ in range(200):
+        system.step()
+    assert max(system.executed.values(), default=1) == 1, f"seed {seed}: executed twice"
+    never = {i for i, how in outcomes.items() if how in (Outcome.NOT_STARTED, Outcome.CANCELLED)}
+    began = {indices[folder.name][task] for folder, task in system.executed}
+    assert not never & began - cancelled, f"seed {seed}: {never & began} ran though they were told not to have begun"
+    done = Counter(outcomes.values())[Outcome.DONE]
+    assert done <= len(system.finished), f"seed {seed}: done without having run"
+    hurt = {Outcome.UNKNOWN, Outcome.NOT_STARTED, Outcome.CANCELLED}
+    forgiving = ("machine lost", "requeue", "never begins", "hidden")
+    if not sum(system.struck[kind] for kind in forgiving) and not cancelled:
+        assert not hurt & set(outcomes.values()) or system.struck["cancelled there"], f"seed {seed}: {outcomes}"
+    assert {i for i, how in outcomes.items() if how is Outcome.CANCELLED} <= cancelled
+    book.close()
+    return system
+
+
+def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
+    struck: Counter[str] = Counter()
+    for seed in seeds:
+        struck.update(search(root / str(seed), seed).struck)
+    return struck
+
+
+def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) -> None:
+    struck = searched(tmp_path, (*range(20), *range(SEED, SEED + 5)))
+    assert all(struck[kind] for kind in KINDS), struck
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("first", [0, 1])
+def test_so_it_is_under_many_seeds(first: int, tmp_path: Path) -> None:
+    struck = searched(tmp_path, range(SEED + 1000 + 60 * first, SEED + 1060 + 60 * first))
+    assert all(struck[kind] > 5 for kind in KINDS), struck

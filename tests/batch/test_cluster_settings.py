@@ -1,0 +1,63 @@
+"""What a site file may say of clusters, and how it is told what it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.batch import kinds
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.slurm import Slurm
+from diana.errors import UsageError
+from diana.node.config import parse_config
+from diana.node.config_text import config_text
+from tests.batch.plugin import installed
+
+HEAD = 'site = "alpha"\nvo = "lab"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("clusters = 4", "site.toml:clusters: 4 is not a table; write it under a [heading]"),
+        ("[clusters]\na = 4", "site.toml:clusters.a: 4 is not a table; write [clusters.a]"),
+        (
+            "[clusters.A]",
+            "site.toml:clusters.A: no name for a cluster; write a-z, 0-9 and inner hyphens, unlike a machine's",
+        ),
+        (
+            "[clusters.main]",
+            "site.toml:clusters.main: no name for a cluster; write a-z, 0-9 and inner hyphens, unlike a machine's",
+        ),
+        ("[clusters.a]\nslot = 4", "site.toml:clusters.a.slot: unknown key; did you mean clusters.a.slots?"),
+        ("[clusters.a]\nslots = -1", "site.toml:clusters.a.slots: -1 is out of range; want 0 to 10000000"),
+        ("[clusters.a]\nlook_s = 0.0", "site.toml:clusters.a.look_s: 0.0 is out of range; want 0.05 to 600"),
+        ('[clusters.a]\nsetup = ["a\\nb"]', "site.toml:clusters.a.setup: 'a\\nb' is out of range; want one line"),
+        (
+            '[clusters.a]\n[run_as]\n"*" = "nobody"',
+            "site.toml:run_as: a batch system runs all jobs as the node's account; leave run_as or clusters out",
+        ),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_line(text: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_config(HEAD + text)
+    assert str(caught.value) == line
+
+
+def test_a_site_file_with_clusters_is_written_as_it_is_read() -> None:
+    text = HEAD + '[clusters.a]\npartition = "x"\nsetup = ["module load gcc"]\n[clusters.b]\nslots = 8\n'
+    config = parse_config(text)
+    assert parse_config(config_text(config)) == config
+    assert config.clusters["a"].setup == ("module load gcc",)
+
+
+def test_a_batch_system_is_one_of_dianas_or_a_plug_ins(tmp_path: Path) -> None:
+    where = "site.toml:clusters.a"
+    assert isinstance(kinds.make(ClusterSettings(), where), Slurm)
+    with pytest.raises(UsageError, match=r"clusters\.a\.kind: 'background' is no batch system; known are slurm$"):
+        kinds.make(ClusterSettings(kind="background"), where)
+    with installed(tmp_path):
+        made = kinds.make(ClusterSettings(kind="background", config=str(tmp_path / "b"), slots=3), where)
+    assert made.capacity().slots == 3

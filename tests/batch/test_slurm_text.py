@@ -1,0 +1,104 @@
+"""What Slurm prints, read: as real ones printed it, and nonsense refused with the line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diana.adapters.batch import slurm_text as read
+from diana.adapters.batch.system import Seen, Stage, Unreachable
+from diana.model.indexset import IndexSet
+
+CONFIG = """\
+Configuration data as of 2026-11-22T20:20:27
+MaxArraySize            = 1001
+MaxJobCount             = 20000
+SLURM_VERSION           = 22.05.8
+"""
+SINFO = """\
+3/5/0/8|8|64000|infinite|(null)|mixed
+0/0/16/16|16|128000|infinite|gpu:a100:4(S:0-1)|down*
+4/12/0/16|16|128000|infinite|gpu:a100:2,gpu:v100:1|mixed
+2/6/0/8|8|64000|infinite|(null)|draining@
+"""
+
+
+def test_a_cluster_has_what_is_up_less_what_others_use() -> None:
+    has = read.capacity(SINFO, CONFIG, ours=4)
+    assert (has.slots, has.others, has.widest, has.gpus) == (8 + 16 + 2, 3 + 4 + 2 - 4, 16, 3)
+    assert (has.memory_bytes, has.most_tasks, has.version, has.time_limit_s) == (128000 << 20, 1000, "22.05.8", 0.0)
+
+
+def test_the_longest_time_of_several_partitions_counts() -> None:
+    sinfo = "0/8/0/8|8|1|2:00|(null)|idle\n0/8/0/8|8|1|1-00:00:00|(null)|idle\n"
+    assert read.capacity(sinfo, CONFIG, 0).time_limit_s == 86400.0
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted_s"),
+    [("30", 1800), ("30:15", 1815), ("2:30:00", 9000), ("7-00:00:00", 604800), ("1-12", 129600), ("infinite", 0)],
+)
+def test_a_time_is_read_as_slurm_means_it(text: str, wanted_s: float) -> None:
+    assert read.seconds(text) == wanted_s
+
+
+@given(st.floats(0.1, 1e7))
+def test_a_limit_given_to_slurm_is_never_shorter_than_the_jobs(limit_s: float) -> None:
+    assert limit_s <= read.seconds(read.clock(limit_s)) <= limit_s + 120
+
+
+@given(st.sets(st.integers(0, 2000), min_size=1))
+def test_tasks_are_read_as_they_are_written(indices: set[int]) -> None:
+    some = IndexSet.of(indices)
+    assert read.tasks(str(some)) == some
+    assert read.tasks(f"{some}%8") == some
+
+
+def test_tasks_may_have_a_step() -> None:
+    assert read.tasks("1-9:4,12") == IndexSet.of([1, 5, 9, 12])
+
+
+LISTING = """\
+388|3-4|RUNNING|diana.abc.1|2|None
+388|5-99%8|PENDING|diana.abc.1|2|Resources
+388|1|TIMEOUT|diana.abc.1|2|None
+400|0-9|PENDING|diana.abc.2|1|PartitionTimeLimit
+401|N/A|RUNNING|wrap|1|None
+"""
+
+
+def test_of_a_listing_ours_are_taken_by_stage() -> None:
+    found, holding = read.listing(LISTING)
+    assert found == [
+        Seen("388", "abc.1", IndexSet.parse("3-4"), Stage.RUNNING, "RUNNING"),
+        Seen("388", "abc.1", IndexSet.parse("5-99"), Stage.WAITING, "Resources"),
+        Seen("388", "abc.1", IndexSet.parse("1"), Stage.OVER, "TIMEOUT"),
+        Seen("400", "abc.2", IndexSet.parse("0-9"), Stage.WAITING, "PartitionTimeLimit", never=True),
+    ]
+    assert holding == 4
+
+
+def test_history_tells_how_tasks_ended_and_not_of_their_steps() -> None:
+    sacct = "388_1|TIMEOUT\n388_1.batch|CANCELLED\n388_[5-7]|CANCELLED by 0\n401|COMPLETED\n"
+    assert read.past(sacct) == [
+        Seen("388", "", IndexSet.of([1]), Stage.OVER, "TIMEOUT"),
+        Seen("388", "", IndexSet.parse("5-7"), Stage.OVER, "CANCELLED by 0"),
+    ]
+
+
+def test_a_file_of_completed_jobs_is_a_second_source() -> None:
+    line = "JobId=402 ArrayJobId=388 ArrayTaskId=10 UserId=root(0) JobState=NODE_FAIL Partition=main"
+    assert read.completed(f"JobId=1 JobState=COMPLETED\n{line}\n", ["388"]) == [
+        Seen("388", "", IndexSet.of([10]), Stage.OVER, "NODE_FAIL")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["garbage", "1|2|3|4|x|None", "388|3-x|RUNNING|diana.a.1|1|None", "1|2|???|diana.a|1|"]
+)
+def test_a_listing_that_is_none_is_no_answer(line: str) -> None:
+    with pytest.raises(Unreachable):
+        read.listing(line)
+    with pytest.raises(Unreachable):
+        read.capacity(line, CONFIG, 0)

@@ -1,0 +1,62 @@
+"""Real clusters, each one for all tests. What is missing on the machine fails: `make test-clusters` installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from diana.adapters.batch.settings import ClusterSettings
+from diana.node.config import load_config
+from diana.node.config_text import write_config
+from tests.clusters import slurm_site
+from tests.clusters.slurm_site import SlurmSite
+from tests.e2e.conftest import SEED, chance, grid, starts
+from tests.e2e.grid import Grid, Site
+
+__all__ = ["chance", "grid", "starts"]
+
+Clustered = Callable[..., Site]
+
+
+def pytest_report_header() -> str:
+    return f"clusters: DIANA_SEED={SEED}"
+
+
+def _up(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[SlurmSite]:
+    assert not slurm_site.missing(), f"install slurm-wlm, slurm-client and munge: no {slurm_site.missing()[0]} here"
+    made = SlurmSite(tmp_path_factory.mktemp(f"slurm-{name}"), name, cpus=8)
+    made.up()
+    yield made
+    made.down()
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSite]:
+    yield from _up(tmp_path_factory, "a")
+
+
+@pytest.fixture(scope="session")
+def other_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSite]:
+    yield from _up(tmp_path_factory, "b")
+
+
+@pytest.fixture
+def clustered(grid: Grid) -> Clustered:
+    """Adds a site without slots of its own, before a Slurm cluster."""
+
+    def add(name: str, cluster: SlurmSite, **more: object) -> Site:
+        site = grid.add(name, 0)
+        config = load_config(site.paths.config)
+        settings = ClusterSettings(
+            kind="slurm", config=str(cluster.config), look_s=0.5, ask_s=2.0, begin_s=15.0, settle_s=3.0
+        )
+        settings = msgspec.structs.replace(settings, **more)
+        write_config(
+            site.paths.config,
+            msgspec.structs.replace(config, clusters={f"slurm-{cluster.name}": settings}, root_jobs=True),
+        )
+        return site
+
+    return add

@@ -1,0 +1,149 @@
+"""One real Slurm cluster on loopback, without systemd; several may run side by side. Needs root, and the packages
+slurm-wlm, slurm-client and munge."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
+
+_CONF = """\
+ClusterName={name}
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmdPort={node_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket={root}/run/munge.socket
+StateSaveLocation={root}/state
+SlurmdSpoolDir={root}/spool
+SlurmctldPidFile={root}/slurmctld.pid
+SlurmdPidFile={root}/slurmd.pid
+SlurmctldLogFile={root}/log/slurmctld.log
+SlurmdLogFile={root}/log/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+JobCompType=jobcomp/filetxt
+JobCompLoc={root}/log/jobcomp.txt
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+ReturnToService=2
+KillWait=5
+MaxArraySize={most_tasks}
+MaxJobCount=20000
+SlurmdParameters=config_overrides
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,default_queue_depth=1000,bf_interval=1
+NodeName={name}-n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cpus} State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=short Nodes=ALL MaxTime=00:02:00 State=UP
+"""
+
+
+def missing() -> list[str]:
+    """Programs of Slurm that this machine lacks."""
+    return [program for program in PROGRAMS if shutil.which(program, path=_path()) is None]
+
+
+def _path() -> str:
+    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class SlurmSite:
+    def __init__(self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001) -> None:
+        self.root, self.name = root, name
+        self.config = root / "slurm.conf"
+        self._environment = {**os.environ, "PATH": _path(), "SLURM_CONF": str(self.config)}
+        for folder in ("state", "spool", "log", "run"):
+            (root / folder).mkdir(parents=True)
+        # Its daemon runs as another account, and wants every folder above its socket passable.
+        for folder in (root, *root.parents):
+            with suppress(PermissionError):
+                folder.chmod(folder.stat().st_mode | 0o011)
+        key = root / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        (root / "run").chmod(0o755)
+        for path in (key, root / "run"):
+            shutil.chown(path, "munge", "munge")
+        host = subprocess.run(["hostname", "-s"], capture_output=True, text=True, check=True).stdout.strip()
+        self.config.write_text(
+            _CONF.format(
+                name=name,
+                host=host,
+                root=root,
+                port=_free_port(),
+                node_port=_free_port(),
+                cpus=cpus,
+                most_tasks=most_tasks,
+            )
+        )
+
+    def up(self) -> None:
+        run = self.root / "run"
+        self.run(
+            *("setpriv", "--reuid", "munge", "--regid", "munge", "--clear-groups", "munged", "--force"),
+            f"--key-file={self.root / 'munge.key'}",
+            f"--socket={run / 'munge.socket'}",
+            *(f"--{kind}-file={run / f'munged.{kind}'}" for kind in ("pid", "log", "seed")),
+        )
+        self.start_controller()
+        self.run("slurmd", "-f", str(self.config), "-N", f"{self.name}-n1")
+        self.until_idle()
+
+    def start_controller(self) -> None:
+        self.run("slurmctld", "-f", str(self.config))
+
+    def kill_controller(self) -> None:
+        pid = int((self.root / "slurmctld.pid").read_text())
+        os.kill(pid, 9)
+        by_s = time.monotonic() + 10
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < by_s:
+            time.sleep(0.02)
+
+    def mend(self) -> None:
+        """What an operator does after a controller came back with an old state: it drains machines whose jobs it does
+        not remember, and holds what it could not start."""
+        self.run("scontrol", "update", f"nodename={self.name}-n1", "state=resume", check=False)
+        held = self.run("squeue", "-h", "-t", "PD", "-r", "-o", "%F_%K|%r", check=False)
+        for line in held.splitlines():
+            job, _, why = line.partition("|")
+            if "JobHeldUser" in why or "JobHeldAdmin" in why:
+                self.run("scontrol", "release", job, check=False)
+
+    def until_idle(self, within_s: float = 30.0) -> None:
+        by_s = time.monotonic() + within_s
+        while True:
+            state = self.run("sinfo", "-h", "-o", "%T", "-p", "main", check=False).strip()
+            if state in ("idle", "mixed", "allocated"):
+                return
+            assert time.monotonic() < by_s, f"Slurm {self.name} is not up: {state}"
+            time.sleep(0.1)
+
+    def down(self) -> None:
+        self.run("scancel", "-u", "root", check=False)
+        time.sleep(0.2)
+        for name in ("slurmd.pid", "slurmctld.pid", "run/munged.pid"):
+            with suppress(OSError, ValueError):
+                os.kill(int((self.root / name).read_text()), 15)
+
+    def run(self, *argv: str, check: bool = True) -> str:
+        done = subprocess.run(argv, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 or not check, f"{argv[0]}: {done.stderr}"
+        return done.stdout
