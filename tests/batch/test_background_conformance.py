@@ -109,3 +109,21 @@ async def test_what_any_job_is_refused_goes_back_to_the_site(site: Site, monkeyp
     await at.until(lambda: at.readies() == 2)
     assert (at.ready().slots, at.ready().known, at.losses()) == (0, (), 1)
     assert not at.ends()
+
+
+async def test_the_operators_lines_come_before_each_job_and_a_scratch_directory_goes_after_it(tmp_path: Path) -> None:
+    settings = ClusterSettings(
+        kind="background",
+        config=str(tmp_path / "b"),
+        slots=1,
+        look_s=0.1,
+        setup=("GREETING='hello you'; export GREETING",),
+    )
+    at = ClusterSite(tmp_path / "site", settings)
+    await at.up()
+    at.start(shell('echo "$GREETING, $PWD"; touch left; [ "$PWD" = "$TMPDIR" ]'), 0)
+    (end,) = await at.ended(1)
+    told, _, scratch = at.log(end).strip().partition(", ")
+    assert (end.outcome, told) == (Outcome.DONE, "hello you")
+    assert not Path(scratch).exists()
+    await at.down()

@@ -23,7 +23,8 @@ class End(NamedTuple):
 
     exit_code: int
     flag: str
-    """`n`: no such command, `w`: no working folder, `l`: the lease was over; `-`: the command's own end."""
+    """`n`: no such command, `w`: no working folder, `s`: no scratch directory, `l`: the lease was over; `-`: the
+    command's own end."""
     started_s: float
     ended_s: float
     cpu_s: float

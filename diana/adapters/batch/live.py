@@ -147,6 +147,8 @@ def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
             f"its working folder is not on {end.machine}; keep the node's data directory on a file system that the "
             "cluster's machines share"
         )
+    if end.flag == "s":
+        return Outcome.NOT_STARTED, f"no scratch directory could be made on {end.machine}; see TMPDIR and /tmp there"
     if end.flag == "n":
         return Outcome.NOT_STARTED, f"the command was not found on {end.machine}; install it there or give its path"
     if end.exit_code == 0:

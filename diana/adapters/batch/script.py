@@ -62,9 +62,9 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) ->
         *_index(order.indices),
         *_attempt(order),
         *_environment(order, around),
+        *around.setup,
         f"set -- {_words(order.argv)}",
         *(['. "$D/cases"'] if varies(order) else []),
-        *around.setup,
         *_folder(order, jobs_folder),
         *_run(order, folder),
     ]
@@ -134,7 +134,7 @@ def _folder(order: Order, jobs_folder: str) -> Iterable[str]:
     elif order.own_directory:
         yield f"w={_word(jobs_folder)}/$i"
     else:
-        yield 'w=${TMPDIR:-/tmp}/diana-$$-$k; gone=$w; mkdir -m 700 "$w"; export TMPDIR="$w"'
+        yield 'w=${TMPDIR:-/tmp}/diana-$$-$k; gone=$w; mkdir -m 700 "$w" || told 127 s; export TMPDIR="$w"'
     yield 'cd "$w" || told 127 w'
 
 
