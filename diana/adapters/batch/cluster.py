@@ -196,9 +196,14 @@ class ClusterLrm:
     async def _take_in(self, book: Book, *, asking: bool) -> None:
         """Orders in, ends out."""
         await self._settle_orders(book)
+        if not book.held():
+            self._feeding.idle()
         told = await self._in_thread(book.look)
         self._tell(told)
-        self._feeding.ended(sum(len(facts.indices) for _, _, facts in told), boot_s())
+        ran_s = [
+            end_s - start_s for *_, facts in told for start_s, end_s in zip(facts.started_s, facts.ended_s, strict=True)
+        ]
+        self._feeding.ended(ran_s, boot_s())
         await self._submit(book)
         if asking or self._kills:
             self._asked_s = boot_s()

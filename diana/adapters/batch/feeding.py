@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 OWN_PAUSE_S = 1.5
 """A batch system takes so long, about, to start what waits once something ended."""
-_REMEMBERED_S = 20.0
+_REMEMBERED_S = 10.0
 _MARGIN = 2.0
+_LEAST_S = 0.001
 
 
 class Feeding:
@@ -17,27 +19,40 @@ class Feeding:
     def __init__(self, look_s: float) -> None:
         self._look_s = look_s
         self._submit_s = 0.0
-        self._rate = 0.0
-        self._at_s = 0.0
+        self._jobs = self._weight = 0.0
+        """Ends and seconds, the older the less they count: their quotient is how many end a second."""
+        self._run_s = -1.0
+        """Mean of those that ended lately."""
+        self._at_s = -1.0
         self._ended = 0
 
     def submitted(self, took_s: float) -> None:
         """One order was handed to the batch system."""
         self._submit_s = took_s if not self._submit_s else 0.8 * self._submit_s + 0.2 * took_s
 
-    def ended(self, jobs: int, now_s: float) -> None:
-        """So many ended since the last call."""
-        gap_s = now_s - self._at_s if self._at_s else 0.0
-        self._at_s = now_s
-        self._ended += jobs
+    def idle(self) -> None:
+        """It had nothing of ours: such time says nothing about how fast it is."""
+        self._at_s = -1.0
+
+    def ended(self, run_s: Sequence[float], now_s: float) -> None:
+        """So many ended since the last call, having run for so long each."""
+        gap_s, self._at_s = now_s - self._at_s if self._at_s >= 0.0 else 0.0, now_s
+        self._ended += len(run_s)
         if gap_s > 0.0:
             keep = math.exp(-gap_s / _REMEMBERED_S)
-            self._rate = keep * self._rate + (1.0 - keep) * (jobs / gap_s)
+            self._jobs = keep * self._jobs + len(run_s)
+            self._weight = keep * self._weight + gap_s
+        if run_s:
+            mean_s, fresh = sum(run_s) / len(run_s), min(0.5, len(run_s) / 100)
+            self._run_s = mean_s if self._run_s < 0.0 else (1.0 - fresh) * self._run_s + fresh * mean_s
 
     def depth(self, slots: int) -> int:
         """Processors' worth of jobs."""
         if self._ended < slots:
             return slots
+        # All slots together end so many a second; what was seen bounds it where jobs run for no time at all.
+        seen = self._jobs / self._weight if self._weight else 0.0
+        rate = min(slots / max(self._run_s, _LEAST_S), 2 * seen + slots / self._look_s)
         # What ends is seen after a look, its successor leaves at the next, and starts when the batch system gets to it.
         latency_s = 2 * self._look_s + self._submit_s + OWN_PAUSE_S
-        return max(1, math.ceil(_MARGIN * self._rate * latency_s))
+        return max(1, math.ceil(_MARGIN * rate * latency_s))
