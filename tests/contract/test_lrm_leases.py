@@ -41,6 +41,8 @@ async def site(tmp_path: Path) -> AsyncIterator[RealSite]:
 async def member(tmp_path: Path) -> AsyncIterator[SubGridSite]:
     site = SubGridSite(tmp_path / "data")
     await site.up()
+    # A member's clock is read from its first word of its load; before that no lease is told to it.
+    await site.until(lambda: all(link.load_sent_s >= 0 for link in site.lrm.inner._links.values()))
     yield site
     await site.down()
 
