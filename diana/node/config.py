@@ -188,6 +188,8 @@ def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict
             found[cluster] = ClusterSettings(**_checked(ClusterSettings, table, name, f"clusters.{cluster}."))
         except ValueError as error:
             raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
+    if found and values.get("role") == "member":
+        raise errors.UsageError(f"{name}:clusters: a member has none; write them at the machine that leads its site")
     if found and values.get("run_as"):
         raise errors.UsageError(
             f"{name}:run_as: a batch system runs all jobs as the node's account; leave run_as or clusters out"

@@ -35,6 +35,10 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
         ("[clusters.a]\nlook_s = 0.0", "site.toml:clusters.a.look_s: 0.0 is out of range; want 0.05 to 600"),
         ('[clusters.a]\nsetup = ["a\\nb"]', "site.toml:clusters.a.setup: 'a\\nb' is out of range; want one line"),
         (
+            'role = "member"\nroot = ["h:1"]\nmachine = "m"\n[clusters.a]',
+            "site.toml:clusters: a member has none; write them at the machine that leads its site",
+        ),
+        (
             '[clusters.a]\n[run_as]\n"*" = "nobody"',
             "site.toml:run_as: a batch system runs all jobs as the node's account; leave run_as or clusters out",
         ),
