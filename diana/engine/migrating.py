@@ -46,9 +46,8 @@ def decide(core: Context, draft: Draft) -> None:
     asked = [c for c in field.candidates if c.site in export.among or c.site == export.site]
     single, every = _priced(core, draft, manifest, asked)
     migrant = _migrant(core, draft, export, asked, single, every)
+    peers = [_peer(core, draft, c) for c in asked if c.site != export.site]
     settings = core.state.settings
-    siblings = _sites_it_waits_at(core, group) if settings.migration == "default" else set()
-    peers = [_peer(c, c.site in siblings) for c in asked if c.site != export.site]
     plan = migration.plan(
         [migrant],
         peers,
@@ -146,28 +145,9 @@ def _quote(
     )
 
 
-def _sites_it_waits_at(core: Context, group: Group) -> set[SiteId]:
-    """Jobs that moved there would pass others of their own group: those end later by what these gain."""
-    found = set()
-    for part, subgroup in group.subgroups.items():
-        if subgroup.site in found or not subgroup.open_jobs():
-            continue
-        if subgroup.site == core.site:
-            custody = core.state.custodies.get((part, subgroup.epoch))
-            waits = custody is not None and bool(custody.startable())
-        else:
-            told = core.progress.get(part)
-            waits = told is None or told.staging + told.queued > told.claimed
-        if waits:
-            found.add(subgroup.site)
-    return found
-
-
-def _peer(there: Candidate, siblings_wait: bool) -> Peer:
+def _peer(core: Context, draft: Draft, there: Candidate) -> Peer:
     free = round((1.0 - there.busy_fraction) * there.slots)
     refused = there.rejected or ("" if there.alive else "does not answer")
-    if siblings_wait:
-        refused = refused or "others of the group wait there, whom they would pass"
     return Peer(there.site, there.queued_jobs, max(0, free), there.age_s, refused=refused)
 
 

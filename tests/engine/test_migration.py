@@ -124,23 +124,6 @@ def test_paper_mode_offers_q4_only() -> None:
     assert list(placed(grid)) == ["beta"]
 
 
-def test_jobs_do_not_pass_others_of_their_group_that_wait_elsewhere() -> None:
-    """Until those are started there: then what waits on is through earlier, and nobody later."""
-    grid = Grid(alpha=1, beta=1, gamma=4)
-    grid["alpha"].submit(spec(60, work_s=LONG_S, not_sites=("alpha",)), 60)
-    waiting = len(placed(grid)["gamma"]) - 4
-    assert waiting > 8 and len(placed(grid)["beta"]) > 4
-    for _ in range(waiting // 4):
-        grid.pass_time(10.0)
-        assert not grid["alpha"].records(r.JobsMoved)
-        grid["gamma"].end()
-        grid.settle()
-    grid.pass_time(20.0)
-    moved = grid["alpha"].records(r.JobsMoved)
-    assert moved and "beta is congested" in moved[0].why
-    claims_once(grid, 60)
-
-
 def test_work_moves_home_when_home_is_free() -> None:
     grid = Grid(alpha=4, beta=1)
     alpha = grid["alpha"]
