@@ -21,6 +21,7 @@ JOBS ?= 10000
 
 # Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
+CLUSTER_TESTS ?= not wide
 
 .PHONY: help setup demo test wide real test-netns test-compose test-clusters image check bench torture proto lock clean
 
@@ -60,9 +61,9 @@ test-compose: setup ## the same scenarios on docker-compose (root; gets docker.i
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
 	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
 
-test-clusters: setup ## one array over real clusters: Slurm (root; gets slurm-wlm, slurm-client, munge from apt)
+test-clusters: setup ## one array over real clusters: Slurm (root; gets slurm-wlm, slurm-client, munge from apt); rough: CLUSTER_TESTS=wide
 	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
-	$(BIN)/python -m pytest -s --timeout 580 tests/clusters $(PYTEST)
+	$(BIN)/python -m pytest -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
 
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)

@@ -6,6 +6,8 @@ import random
 import time
 from collections import Counter
 
+import pytest
+
 from tests.clusters.conftest import Clustered
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Starts, outcomes, until
@@ -29,6 +31,7 @@ def wait_for(starts: Starts, slurm: SlurmSite, count: int) -> None:
     until(enough, f"{count} starts", 300.0, 1.0)
 
 
+@pytest.mark.wide
 def test_a_thousand_jobs_survive_the_death_of_controller_and_node_holds_and_requeues(
     grid: Grid, starts: Starts, clustered: Clustered, slurm: SlurmSite, chance: random.Random
 ) -> None:

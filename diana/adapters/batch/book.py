@@ -292,21 +292,27 @@ class Book:
         return told
 
     def _hurry(self, array: LiveArray) -> None:
-        """Tasks that run, the batch system says, and do not begin: a controller that lost its memory may think so for
-        ever. As long as their gates are open they can be submitted anew."""
+        """Tasks that run, the batch system says, and did not begin, or ended long ago: a controller that lost its
+        memory may think so for ever. The former are submitted anew, their gates are open; the others' places are freed.
+        """
         folder, now_s = self._folder(array), boot_s()
         unseen = [task for task in array.running if task in array.open and task not in array.begun]
-        open_ = [task for task in unseen if folder.begun(task) is None]
-        array.begun |= set(unseen) - set(open_)
-        array.late = {task: array.late.get(task, now_s) for task in open_ if task not in array.to_submit}
-        over = [task for task, since_s in array.late.items() if now_s - since_s >= self._settings.begin_s]
-        if not over or array.tries >= live.MOST_TRIES:
+        open_ = {task for task in unseen if folder.begun(task) is None}
+        array.begun |= set(unseen) - open_
+        over = {task for task in array.running if task in array.ended}
+        array.late = {task: array.late.get(task, now_s) for task in open_ - array.to_submit | over}
+        # Each time it is waited longer: a machine may take its time to boot.
+        patience_s = self._settings.begin_s * 2 ** max(0, array.tries - 1)
+        late = {task for task, since_s in array.late.items() if now_s - since_s >= patience_s}
+        if not late:
             return
-        _log.warning("%s: %d tasks of %s run without beginning", self._root.name, len(over), array.order.subgroup)
+        _log.warning(
+            "%s: %d tasks of %s do not run, though it says so", self._root.name, len(late), array.order.subgroup
+        )
         for job in array.jobs:
-            self._system.cancel(job, IndexSet.of(over))
-        array.to_submit |= set(over)
-        for task in over:
+            self._system.cancel(job, IndexSet.of(late))
+        array.to_submit |= late & open_
+        for task in late:
             del array.late[task]
 
     def _ask_history(self, lost: list[tuple[LiveArray, list[int]]]) -> None:
