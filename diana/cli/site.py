@@ -26,6 +26,9 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         "--vo-from", metavar="DIR", type=Path, help="join the VO made in this data directory instead of making one"
     )
     parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    parser.add_argument(
+        "--cluster", metavar="KIND", help="slurm or gridengine starts its jobs; --slots N is then what runs here beside"
+    )
     parser.add_argument("--listen", metavar="HOST:PORT", help="what the node binds (default: 127.0.0.1:7400)")
     parser.add_argument(
         "--peer", action="append", default=[], metavar="HOST:PORT", help="another site; may be repeated"
@@ -43,7 +46,7 @@ def _init(args: argparse.Namespace) -> int:
         raise UsageError("init: wants a site's name, or --user NAME; see diana init --help")
     if args.site and args.out:
         raise UsageError("init: --out is for a user's credential; name a site's directory with --data")
-    for option in ("vo", "vo_from", "slots", "listen", "peer") if args.user else ():
+    for option in ("vo", "vo_from", "slots", "cluster", "listen", "peer") if args.user else ():
         if getattr(args, option) not in (None, []):
             raise UsageError(f"init: --{option.replace('_', '-')} is for a site; leave it out with --user")
     return _init_site(args) if args.site else _init_user(args)
@@ -54,7 +57,7 @@ def _init_site(args: argparse.Namespace) -> int:
     from diana.node.setup import init_site
 
     data = data_of(args)
-    config = init_site(data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer)
+    config = init_site(data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer, args.cluster)
     if args.json:
         output.print_json({"site": config.site, "vo": config.vo, "listen": config.listen, "data": str(data)})
         return 0
@@ -62,6 +65,8 @@ def _init_site(args: argparse.Namespace) -> int:
     print(f"site {config.site} of {config.vo} made in {data}, {slots}, at {config.listen}")
     if is_loopback(config.listen):
         print("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
+    if args.cluster:
+        print(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
     print(f"start its node with: diana node --data {data}")
     return 0
 

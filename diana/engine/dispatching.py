@@ -93,7 +93,8 @@ def _fill(core: Context) -> None:
     for entry, jobs in core.queues.order(core.now):
         custody = core.state.custodies[entry.key]
         quick = settings.claims_ahead(entry.run_s)
-        want = Want(entry.processors, custody.spec.resources.memory_bytes, entry.processors == 1 and quick and in_order)
+        need = custody.spec.resources
+        want = Want(entry.processors, need.memory_bytes, entry.processors == 1 and quick and in_order, need.gpus)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)

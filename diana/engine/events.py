@@ -282,6 +282,10 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[Run, ...]
     memory_bytes: int = 0
     """The most one job may want there; 0: as the settings say."""
+    gpus: int = 0
+    """The most one job may want there."""
+    all_gpus: int = 0
+    """Of all its machines together, where it stands for several."""
     identity: str = ""
     """Of the machine's data directory; empty: this site keeps no count of them."""
     ahead: int = -1

@@ -31,7 +31,7 @@ NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
 
 
 def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
-    """For `asked.jobs` jobs that run `run_s` each, wanting no more processors than a machine here has.
+    """For `asked.jobs` jobs that run `run_s` each, of which some machine here can run one.
 
     Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
@@ -40,7 +40,7 @@ def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE if asked.raised else 0.0)
     slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
-    lanes = core.workers.lanes(asked.processors)
+    lanes = core.workers.lanes(asked.processors, asked.gpus)
     # Processors left over beside the last lane serve nobody of this group.
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)

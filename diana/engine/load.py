@@ -168,14 +168,18 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if asked.processors > widest:
         why = f"has {widest} of the {asked.processors} processors a job needs"
         found.append(Obstacle(why, f"processors <= {widest}"))
-    if asked.gpus:
-        found.append(Obstacle(f"hands out no GPUs, a job needs {asked.gpus}", "gpus = 0"))
+    if asked.gpus > (gpus := core.workers.gpus()):
+        had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
+        found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
     if memory_bytes and asked.memory_bytes > memory_bytes:
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
-    if not found and asked.memory_bytes and not core.workers.suits_any(Want(asked.processors, asked.memory_bytes)):
-        both = f"{asked.processors} processors and {_gib(asked.memory_bytes)} of memory"
-        found.append(Obstacle(f"has no machine with {both}, which a job needs", ""))
+    want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus)
+    if not found and (asked.memory_bytes or asked.gpus) and not core.workers.suits_any(want):
+        wanted = [counted(asked.processors, "processor")]
+        wanted += [f"{_gib(asked.memory_bytes)} of memory"] if asked.memory_bytes else []
+        wanted += [counted(asked.gpus, "GPU")] if asked.gpus else []
+        found.append(Obstacle(f"has no machine with {' and '.join(wanted)}, which a job needs", ""))
     if for_peer and not settings.accept_remote:
         found.append(Obstacle("takes no work from other sites", ""))
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]

@@ -69,7 +69,7 @@ def ended(
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
             core.timers.set(("guard", name), out[machine])
     need = custody.spec.resources
-    want = Want(need.processors, need.memory_bytes)
+    want = Want(need.processors, need.memory_bytes, gpus=need.gpus)
     if all(worker.name in out for worker in core.workers.present() if core.workers.suits(worker, want)):
         # None does better: it is the site, or the work.
         out.clear()

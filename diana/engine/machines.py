@@ -52,10 +52,10 @@ def on_ready(core: Context, event: LrmReady) -> None:
     name = event.worker
     before = core.state.machines.get(name)
     identity = event.identity or (before.identity if before is not None else "")
-    known = Machine(event.slots, event.memory_bytes, identity=identity)
+    known = Machine(event.slots, event.memory_bytes, (event.gpus, event.all_gpus), identity=identity)
     if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
-        core.persist(MachineKnown(machine=name, slots=event.slots, memory_bytes=event.memory_bytes, identity=identity))
-    core.workers.ready(name, event.session, event.memory_bytes, core.now)
+        core.persist(_record(name, known))
+    core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
@@ -76,6 +76,16 @@ def on_ready(core: Context, event: LrmReady) -> None:
     _told_queues(core)
 
 
+def _record(name: str, machine: Machine) -> MachineKnown:
+    return MachineKnown(
+        machine=name,
+        slots=machine.slots,
+        memory_bytes=machine.memory_bytes,
+        gpus=machine.gpus,
+        identity=machine.identity,
+    )
+
+
 def _identity(machine: Machine | None) -> str:
     return machine.identity if machine is not None else ""
 
@@ -86,9 +96,7 @@ def on_sized(core: Context, event: LrmSized) -> None:
     if worker is None or worker.session != event.session or known is None or name == core.workers.own:
         return
     if known.slots != event.slots:
-        core.persist(
-            MachineKnown(machine=name, slots=event.slots, memory_bytes=known.memory_bytes, identity=known.identity)
-        )
+        core.persist(_record(name, msgspec.structs.replace(known, slots=event.slots)))
     core.workers.sized(name, event.ahead)
     core.workers.next_waits = False
     _told_queues(core)

@@ -36,7 +36,7 @@ def quote(
     # What was promised to others is as good as taken.
     free_slots = max(0, load.free_slots(core) - core.migration.rooms.total(core.now))
     run = learned(core, asked)
-    sane = core.workers.widest() >= asked.processors >= 1 and asked.jobs >= 1
+    sane = min(asked.processors, asked.jobs, asked.gpus + 1) >= 1 and core.workers.lanes(asked.processors, asked.gpus)
     wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
     return Quote(
         quote=asked.quote,

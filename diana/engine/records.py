@@ -289,13 +289,13 @@ class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
 
 
 class MachineKnown(_Record, frozen=True, kw_only=True):
-    """D: a machine of this site is ready, for the first time or otherwise than before."""
+    """D: a machine (`state.Machine`) of this site is ready, for the first time or otherwise than before."""
 
     machine: str
     slots: int
     memory_bytes: int = 0
+    gpus: tuple[int, int] = (0, 0)
     identity: str = ""
-    """Of its data directory: another one under the same name is another machine."""
 
 
 class MachineGone(_Record, frozen=True, kw_only=True):

@@ -358,6 +358,8 @@ class Machine(msgspec.Struct, frozen=True):
 
     slots: int
     memory_bytes: int = 0
+    gpus: tuple[int, int] = (0, 0)
+    """(what one job may want, all there are)."""
     gone: bool = False
     """Given up by an operator, and not back since."""
     identity: str = ""

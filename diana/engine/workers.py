@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from diana.engine.given import GivenRuns, Lane
-from diana.engine.state import SiteState
+from diana.engine.state import Machine, SiteState
 from diana.model.ids import MAIN_MACHINE
 
 EXPECTED_BACK_S = 60.0
@@ -28,13 +28,26 @@ _Key = tuple[int, int, str]
 class Worker:
     """One machine. `session` is None while it is away."""
 
-    __slots__ = ("ahead", "away_since_s", "counted", "filling", "key", "lane", "memory_bytes", "name", "session")
+    __slots__ = (
+        "ahead",
+        "away_since_s",
+        "counted",
+        "filling",
+        "gpus",
+        "key",
+        "lane",
+        "memory_bytes",
+        "name",
+        "session",
+    )
 
     def __init__(self, lane: Lane, now: float) -> None:
         self.name = lane.name
         self.lane = lane
         self.session: int | None = None
         self.memory_bytes = 0
+        self.gpus = (0, 0)
+        """(what one job may want, all there are)."""
         self.away_since_s = now
         self.key: _Key | None = None
         self.ahead = -1
@@ -44,6 +57,9 @@ class Worker:
         self.filling = False
         """It was short of jobs, and is given as many as it may have until the round is over."""
 
+    def is_like(self, machine: Machine) -> None:
+        self.memory_bytes, self.gpus = machine.memory_bytes, machine.gpus
+
 
 class Want(NamedTuple):
     """What one job asks of its machine."""
@@ -52,6 +68,7 @@ class Want(NamedTuple):
     memory_bytes: int
     ahead: bool = False
     """It may wait there for a slot."""
+    gpus: int = 0
 
 
 class Workers:
@@ -76,7 +93,10 @@ class Workers:
         for name, machine in state.machines.items():
             runs.configure(0 if machine.gone else machine.slots, name)
         for name in runs.lanes:
-            self._worker(name, now).memory_bytes = state.machines[name].memory_bytes if name in state.machines else 0
+            if name in state.machines:
+                self._worker(name, now).is_like(state.machines[name])
+            else:
+                self._worker(name, now)
 
     # --- what happens to machines ----------------------------------------------------------------------
 
@@ -95,9 +115,10 @@ class Workers:
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
-    def ready(self, name: str, session: int, memory_bytes: int, now: float) -> None:
+    def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
         worker = self._worker(name, now)
-        worker.session, worker.memory_bytes = session, memory_bytes
+        worker.session = session
+        worker.is_like(machine)
         self._away.pop(name, None)
         self._expect(worker, True)
 
@@ -161,9 +182,12 @@ class Workers:
         self._settle()
         return max(self._sizes, default=0)
 
-    def lanes(self, processors: int) -> int:
+    def lanes(self, processors: int, gpus: int = 0) -> int:
         """How many jobs of this width run at once, if there is nothing else."""
         self._settle()
+        if gpus:
+            some = [worker for worker in self._workers.values() if worker.gpus[0] >= gpus]
+            return sum(min(worker.counted[0] // processors, worker.gpus[1] // gpus) for worker in some)
         return sum(count * (size // processors) for size, count in self._sizes.items())
 
     def memory_bytes(self) -> int:
@@ -178,6 +202,10 @@ class Workers:
                 most = max(most, limit)
         return most or default
 
+    def gpus(self) -> int:
+        """The most one job can have."""
+        return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
+
     def absent(self) -> list[Worker]:
         """Machines away that hold jobs, by name."""
         return [self._away[name] for name in sorted(self._away) if self._away[name].lane.load]
@@ -187,7 +215,8 @@ class Workers:
         limit = self._state.settings.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
-        return worker.lane.slots >= want.processors and not 0 < limit < want.memory_bytes
+        enough = worker.lane.slots >= want.processors and worker.gpus[0] >= want.gpus
+        return enough and not 0 < limit < want.memory_bytes
 
     def suits_any(self, want: Want) -> bool:
         """Whether such a job can run on some machine that is here or soon will be."""

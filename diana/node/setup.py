@@ -16,6 +16,8 @@ from pathlib import Path
 
 from diana import errors
 from diana.adapters import certificates
+from diana.adapters.batch import kinds
+from diana.adapters.batch.settings import ClusterSettings
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
@@ -35,11 +37,13 @@ def init_site(
     slots: int | None = None,
     listen: str | None = None,
     peers: Sequence[str] = (),
+    cluster: str | None = None,
 ) -> SiteConfig:
     """Make a site's data directory: a VO of its own, or a member of the one made in the data directory `vo_from`.
 
-    `slots` None: the processors this process may use. `UsageError` for anything wrong, also a directory that is
-    initialised already; then nothing has been made.
+    `slots` None: the processors this process may use, or none with a `cluster`: the batch system of this kind starts
+    the site's jobs. `UsageError` for anything wrong, also a directory that is initialised already; then nothing has
+    been made.
     """
     paths = DataDir(data)
     try:
@@ -50,6 +54,9 @@ def init_site(
     vo_name = _vo_name(site, vo, vo_from)
     listen = listen or DEFAULT_LISTEN
     _refuse_clashes(site, listen, vo_from, peers)
+    clusters = _clusters(cluster)
+    if clusters and slots is None:
+        slots = 0
     config = SiteConfig(
         site=site_id(site),
         vo=vo_name,
@@ -58,12 +65,21 @@ def init_site(
         operators=(own_account(),),
         root_jobs=os.getuid() == 0,
         settings=own_settings(slots),
+        clusters=clusters,
     )
     # The same checks as at start, so that what is written can be read.
     config = parse_config(config_text(config), "init")
     with making(data):
         _write_site(paths, config, vo_from)
     return config
+
+
+def _clusters(kind: str | None) -> dict[str, ClusterSettings]:
+    if kind is None:
+        return {}
+    if kind not in kinds.known():
+        raise errors.UsageError(f"--cluster {kind}: no batch system; known are {', '.join(kinds.known())}")
+    return {kind: ClusterSettings(kind=kind)}
 
 
 @contextmanager

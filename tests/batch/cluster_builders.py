@@ -8,16 +8,15 @@ from pathlib import Path
 from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.kinds import make
 from diana.adapters.batch.settings import ClusterSettings
-from diana.engine.effects import Kill, Start
-from diana.engine.events import Event, LrmReady
-from diana.model.indexset import IndexSet
+from diana.engine.events import Event
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec
-from tests.contract.lrm_builders import ALPHA, SUBGROUP, RealSite
+from tests.contract.lrm_builders import ALPHA, RealSite
 
 
 class ClusterSite(RealSite):
     """Its slots are limited to what a test asks for."""
+
+    worker = "cluster"
 
     def __init__(self, root: Path, settings: ClusterSettings) -> None:
         self.data = DataDir(root)
@@ -36,24 +35,6 @@ class ClusterSite(RealSite):
         await self.lrm.connect()
         await self.until(lambda: self.readies() > 0)
 
-    def start(self, spec: GroupSpec, *indices: int, attempt: int = 1, directory: str = "", session: int = 0) -> None:
-        self.lrm.start(
-            Start(
-                worker="cluster",
-                session=session or self.ready().session,
-                subgroup=SUBGROUP,
-                epoch=1,
-                owner="u@vo",
-                spec=spec,
-                indices=IndexSet.of(indices),
-                attempts=tuple((index, attempt) for index in indices) if attempt != 1 else (),
-                directory=directory,
-            )
-        )
-
-    def kill(self, *indices: int) -> None:
-        self.lrm.kill(Kill(worker="cluster", subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
-
     async def restart_node(self) -> None:
         await self.lrm.close()
         before = self.readies()
@@ -64,6 +45,3 @@ class ClusterSite(RealSite):
     async def down(self) -> None:
         self.kill(*range(2000))
         await self.lrm.close()
-
-    def ready(self) -> LrmReady:
-        return super().ready()

@@ -11,15 +11,15 @@ import pytest_asyncio
 
 from diana.adapters.batch import script
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Refused
-from diana.engine.effects import Lease, Start
+from diana.adapters.batch.system import Refused, Seen, Stage, Unreachable
+from diana.engine.effects import Lease
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.plugin import installed
-from tests.contract.lrm_builders import SUBGROUP, shell
+from tests.contract.lrm_builders import shell
 from tests.contract.test_lrm_conformance import Site
 
 ORIGIN = SiteId("beta")
@@ -51,18 +51,7 @@ async def leased(at: ClusterSite, until_s: float) -> Outcome:
     """How a job of half a minute ended that runs under a lease which stands for so long."""
     if until_s:
         at.lrm.lease(Lease(origin=ORIGIN, until_s=time.monotonic() + until_s))
-    at.lrm.start(
-        Start(
-            worker="cluster",
-            session=at.ready().session,
-            subgroup=SUBGROUP,
-            epoch=1,
-            owner="u@vo",
-            spec=shell("sleep 30"),
-            indices=IndexSet.of([0]),
-            lease=ORIGIN,
-        )
-    )
+    at.start(shell("sleep 30"), 0, lease=ORIGIN)
     (end,) = await at.ended(1, 20.0)
     return end.outcome
 
@@ -82,18 +71,7 @@ async def test_a_job_ends_with_its_lease_though_the_node_is_away(site: Site, mon
 async def test_a_job_that_ends_before_its_lease_is_done(site: Site) -> None:
     at = await site()
     at.lrm.lease(Lease(origin=ORIGIN, until_s=time.monotonic() + 60.0))
-    session = at.ready().session
-    order = Start(
-        worker="cluster",
-        session=session,
-        subgroup=SUBGROUP,
-        epoch=1,
-        owner="u@vo",
-        spec=shell("exit 4"),
-        indices=IndexSet.of([0]),
-        lease=ORIGIN,
-    )
-    at.lrm.start(order)
+    at.start(shell("exit 4"), 0, lease=ORIGIN)
     (end,) = await at.ended(1)
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 4)
 
@@ -127,3 +105,24 @@ async def test_the_operators_lines_come_before_each_job_and_a_scratch_directory_
     assert (end.outcome, told) == (Outcome.DONE, "hello you")
     assert not Path(scratch).exists()
     await at.down()
+
+
+async def test_an_end_is_told_though_the_batch_system_falls_silent_in_the_same_turn(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = await site()
+    system = type(at.lrm._system)
+
+    def never(_: object) -> list[Seen]:
+        held = at.lrm._book._arrays.values()
+        return [Seen("1", array.token, IndexSet.of([0]), Stage.WAITING, never=True) for array in held]
+
+    def silent(*_: object) -> None:
+        raise Unreachable("socket timed out")
+
+    monkeypatch.setattr(system, "submit", lambda *_: "1")
+    monkeypatch.setattr(system, "listing", never)
+    monkeypatch.setattr(system, "cancel", silent)
+    at.start(shell("true"), 0)
+    (end,) = await at.ended(1)
+    assert (end.outcome, at.losses()) == (Outcome.NOT_STARTED, 0)

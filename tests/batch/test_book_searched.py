@@ -172,7 +172,6 @@ def search(root: Path, seed: int) -> Rough:
             system.faults, crash = {}, 0.0
         for _ in range(rng.randint(0, 6)):
             system.step()
-        told = []
         try:
             match rng.choice(("give", "submit", "look", "ask", "kill")):
                 case "give" if given < jobs:
@@ -184,15 +183,16 @@ def search(root: Path, seed: int) -> Rough:
                 case "submit":
                     list(book.submit())
                 case "look":
-                    told = book.look()
+                    book.look()
                 case "ask":
-                    told = book.ask()
+                    book.ask()
                 case "kill" if given and rng.random() < 0.1:
                     index = rng.randrange(given)
                     cancelled.add(index)
-                    told = book.kill(PART, 1, IndexSet.of([index]))
+                    book.kill(PART, 1, IndexSet.of([index]))
         except (Unreachable, Refused):
             pass
+        told = book.fresh()
         if rng.random() < crash:
             # What was told in this turn is told again.
             book.close()

@@ -60,8 +60,10 @@ def test_a_site_file_with_clusters_is_written_as_it_is_read() -> None:
 def test_a_batch_system_is_one_of_dianas_or_a_plug_ins(tmp_path: Path) -> None:
     where = "site.toml:clusters.a"
     assert isinstance(kinds.make(ClusterSettings(), where), Slurm)
-    with pytest.raises(UsageError, match=r"clusters\.a\.kind: 'background' is no batch system; known are slurm$"):
+    with pytest.raises(UsageError, match=r"kind: 'background' is no batch system; known are gridengine, slurm$"):
         kinds.make(ClusterSettings(kind="background"), where)
+    with pytest.raises(UsageError, match=r"a\.config: /no/common/settings\.sh: No such file .*; give the path"):
+        kinds.make(ClusterSettings(kind="gridengine", config="/no"), where)
     with installed(tmp_path):
         made = kinds.make(ClusterSettings(kind="background", config=str(tmp_path / "b"), slots=3), where)
     assert made.capacity().slots == 3

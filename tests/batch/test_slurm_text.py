@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.adapters.batch import slurm_text as read
-from diana.adapters.batch.system import Seen, Stage, Unreachable
+from diana.adapters.batch.system import Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 CONFIG = """\
@@ -17,22 +17,29 @@ MaxJobCount             = 20000
 SLURM_VERSION           = 22.05.8
 """
 SINFO = """\
-3/5/0/8|8|64000|infinite|(null)|mixed
-0/0/16/16|16|128000|infinite|gpu:a100:4(S:0-1)|down*
-4/12/0/16|16|128000|infinite|gpu:a100:2,gpu:v100:1|mixed
-2/6/0/8|8|64000|infinite|(null)|draining@
+3/5/0/8|8|64000|infinite|(null)|mixed|main|n1|1
+0/0/16/16|16|128000|infinite|gpu:a100:4(S:0-1)|down*|main|n2|1
+4/12/0/16|16|128000|infinite|gpu:a100:2,gpu:v100:1|mixed|main|n3|1
+2/6/0/8|8|64000|infinite|(null)|draining@|main|n4|1
 """
 
 
 def test_a_cluster_has_what_is_up_less_what_others_use() -> None:
     has = read.capacity(SINFO, CONFIG, ours=4)
-    assert (has.slots, has.others, has.widest, has.gpus) == (8 + 16 + 2, 3 + 4 + 2 - 4, 16, 3)
+    assert (has.slots, has.others, has.widest, has.gpus, has.all_gpus) == (8 + 16 + 2, 3 + 4 + 2 - 4, 16, 3, 3)
     assert (has.memory_bytes, has.most_tasks, has.version, has.time_limit_s) == (128000 << 20, 1000, "22.05.8", 0.0)
 
 
-def test_the_longest_time_of_several_partitions_counts() -> None:
-    sinfo = "0/8/0/8|8|1|2:00|(null)|idle\n0/8/0/8|8|1|1-00:00:00|(null)|idle\n"
-    assert read.capacity(sinfo, CONFIG, 0).time_limit_s == 86400.0
+def test_the_longest_time_of_several_partitions_counts_and_their_machines_once() -> None:
+    sinfo = "0/8/0/8|8|1|2:00|(null)|idle|a|n1|1\n0/8/0/8|8|1|1-00:00:00|(null)|idle|b|n1|1\n"
+    has = read.capacity(sinfo, CONFIG, 0)
+    assert (has.time_limit_s, has.slots) == (86400.0, 8)
+
+
+def test_machines_of_other_partitions_than_the_default_one_are_not_ours() -> None:
+    sinfo = "0/8/0/8|8|1|2:00|(null)|idle|main*|n1|1\n0/16/0/16|16|1|1-00:00:00|(null)|idle|big|n[1-2]|2\n"
+    has = read.capacity(sinfo, CONFIG, 0)
+    assert (has.time_limit_s, has.slots, has.widest) == (120.0, 8, 8)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_of_a_listing_ours_are_taken_by_stage() -> None:
     assert found == [
         Seen("388", "abc.1", IndexSet.parse("3-4"), Stage.RUNNING, "RUNNING"),
         Seen("388", "abc.1", IndexSet.parse("5-99"), Stage.WAITING, "Resources"),
-        Seen("388", "abc.1", IndexSet.parse("1"), Stage.OVER, "TIMEOUT"),
+        Seen("388", "abc.1", IndexSet.parse("1"), Stage.OVER, "TIMEOUT", fate=Fate.TIME_LIMIT),
         Seen("400", "abc.2", IndexSet.parse("0-9"), Stage.WAITING, "PartitionTimeLimit", never=True),
     ]
     assert holding == 4
@@ -82,7 +89,7 @@ def test_of_a_listing_ours_are_taken_by_stage() -> None:
 def test_history_tells_how_tasks_ended_and_not_of_their_steps() -> None:
     sacct = "388_1|TIMEOUT\n388_1.batch|CANCELLED\n388_[5-7]|CANCELLED by 0\n401|COMPLETED\n"
     assert read.past(sacct) == [
-        Seen("388", "", IndexSet.of([1]), Stage.OVER, "TIMEOUT"),
+        Seen("388", "", IndexSet.of([1]), Stage.OVER, "TIMEOUT", fate=Fate.TIME_LIMIT),
         Seen("388", "", IndexSet.parse("5-7"), Stage.OVER, "CANCELLED by 0"),
     ]
 
@@ -90,7 +97,7 @@ def test_history_tells_how_tasks_ended_and_not_of_their_steps() -> None:
 def test_a_file_of_completed_jobs_is_a_second_source() -> None:
     line = "JobId=402 ArrayJobId=388 ArrayTaskId=10 UserId=root(0) JobState=NODE_FAIL Partition=main"
     assert read.completed(f"JobId=1 JobState=COMPLETED\n{line}\n", ["388"]) == [
-        Seen("388", "", IndexSet.of([10]), Stage.OVER, "NODE_FAIL")
+        Seen("388", "", IndexSet.of([10]), Stage.OVER, "NODE_FAIL", fate=Fate.MACHINE_LOST)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -10,7 +11,8 @@ import pytest
 from diana.adapters.batch.settings import ClusterSettings
 from diana.node.config import load_config
 from diana.node.config_text import write_config
-from tests.clusters import slurm_site
+from tests.clusters import gridengine_site, slurm_site
+from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.conftest import SEED, chance, grid, starts
 from tests.e2e.grid import Grid, Site
@@ -42,20 +44,32 @@ def other_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSite]
     yield from _up(tmp_path_factory, "b")
 
 
+@pytest.fixture(scope="session")
+def gridengine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
+    lacks = gridengine_site.missing()
+    assert not lacks, f"install gridengine-master, gridengine-exec and gridengine-client: no {lacks[0]} here"
+    made = GridEngineSite(tmp_path_factory.mktemp("gridengine"))
+    made.up()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{made.bin}:{os.environ['PATH']}")
+        yield made
+    made.down()
+
+
 @pytest.fixture
 def clustered(grid: Grid) -> Clustered:
-    """Adds a site without slots of its own, before a Slurm cluster."""
+    """Adds a site without slots of its own, before a cluster."""
 
-    def add(name: str, cluster: SlurmSite, **more: object) -> Site:
+    def add(name: str, cluster: SlurmSite | GridEngineSite, **more: object) -> Site:
         site = grid.add(name, 0)
         config = load_config(site.paths.config)
         settings = ClusterSettings(
-            kind="slurm", config=str(cluster.config), look_s=0.5, ask_s=2.0, begin_s=15.0, settle_s=3.0
+            kind=cluster.kind, config=str(cluster.config), look_s=0.5, ask_s=2.0, begin_s=15.0, settle_s=3.0
         )
         settings = msgspec.structs.replace(settings, **more)
         write_config(
             site.paths.config,
-            msgspec.structs.replace(config, clusters={f"slurm-{cluster.name}": settings}, root_jobs=True),
+            msgspec.structs.replace(config, clusters={f"{cluster.kind}-{cluster.name}": settings}, root_jobs=True),
         )
         return site
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -42,9 +43,10 @@ ReturnToService=2
 KillWait=5
 MaxArraySize={most_tasks}
 MaxJobCount=20000
+GresTypes=gpu
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,default_queue_depth=1000,bf_interval=1
-NodeName={name}-n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cpus} State=UNKNOWN
+NodeName={name}-n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cpus} Gres=gpu:2 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=short Nodes=ALL MaxTime=00:02:00 State=UP
 """
@@ -66,6 +68,8 @@ def _free_port() -> int:
 
 
 class SlurmSite:
+    kind = "slurm"
+
     def __init__(self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001) -> None:
         self.root, self.name = root, name
         self.config = root / "slurm.conf"
@@ -94,6 +98,12 @@ class SlurmSite:
                 most_tasks=most_tasks,
             )
         )
+
+        # Two devices, to be handed out; what they are does not matter.
+        gpus = [root / f"gpu{number}" for number in range(2)]
+        for gpu in gpus:
+            os.mknod(gpu, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        (root / "gres.conf").write_text("".join(f"Name=gpu File={gpu}\n" for gpu in gpus))
 
     def up(self) -> None:
         run = self.root / "run"

@@ -1,4 +1,4 @@
-"""One array over unlike clusters: two of Slurm's and a plain machine, one id, one status, one retry set."""
+"""One array over unlike clusters and a plain machine: one id, one status, one retry set."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import random
 from collections import Counter
 
 from tests.clusters.conftest import Clustered
+from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.slurm_site import SlurmSite
-from tests.e2e.grid import Grid, Starts, outcomes, until
+from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 
-JOBS = 1000
 FAILING = 100
 """Every so manieth job fails the first time."""
 
@@ -17,8 +17,23 @@ FAILING = 100
 def test_a_thousand_jobs_run_once_over_two_slurm_clusters_and_a_plain_machine(
     grid: Grid, starts: Starts, clustered: Clustered, slurm: SlurmSite, other_slurm: SlurmSite, chance: random.Random
 ) -> None:
+    goes_through(grid, starts, clustered("beta", slurm), clustered("gamma", other_slurm), chance, jobs=1000)
+
+
+def test_an_array_runs_once_over_grid_engine_slurm_and_a_plain_machine(
+    grid: Grid,
+    starts: Starts,
+    clustered: Clustered,
+    gridengine: GridEngineSite,
+    slurm: SlurmSite,
+    chance: random.Random,
+) -> None:
+    goes_through(grid, starts, clustered("beta", gridengine), clustered("gamma", slurm), chance, jobs=400)
+
+
+def goes_through(grid: Grid, starts: Starts, beta: Site, gamma: Site, chance: random.Random, *, jobs: int) -> None:
+    """With a dataset at `beta`, and a plain machine beside the two."""
     alpha = grid.add("alpha", 2)
-    beta, _ = clustered("beta", slurm), clustered("gamma", other_slurm)
     grid.join()
     grid.start()
     words = grid.root / "words.txt"
@@ -26,7 +41,7 @@ def test_a_thousand_jobs_run_once_over_two_slurm_clusters_and_a_plain_machine(
     with beta.client() as client:
         client.add_dataset("words", [words])
     fails = f'[ $((DIANA_INDEX % {FAILING})) -ne 7 ] || [ "$DIANA_ATTEMPT" -gt 1 ] || exit 3'
-    job = starts.job(JOBS, then=["sh", "-c", f"{fails}; sleep 0.3; wc -c < words.txt > out-$DIANA_INDEX.txt"])
+    job = starts.job(jobs, then=["sh", "-c", f"{fails}; sleep 0.3; wc -c < words.txt > out-$DIANA_INDEX.txt"])
     job["inputs"] = [{"url": "dataset:words/words.txt", "path": "words.txt"}]
     job["outputs"] = {"collect": ["out-{index}.txt"], "to": str(grid.root / "out")}
     job["resources"] = {"work": 0.3}
@@ -35,15 +50,15 @@ def test_a_thousand_jobs_run_once_over_two_slurm_clusters_and_a_plain_machine(
         group = client.submit(job).group
         client.wait(group, timeout_s=400.0)
         failed = {index for index, how in outcomes(client, group).items() if how != "DONE"}
-        assert failed == set(range(7, JOBS, FAILING))
+        assert failed == set(range(7, jobs, FAILING))
         assert client.retry(group) == len(failed)
         client.wait(group, timeout_s=100.0)
         ended = Counter(outcomes(client, group).values())
         print(grid.run(alpha, "status", "--data", str(alpha.data), group).stdout)
-    assert ended == {"DONE": JOBS}
+    assert ended == {"DONE": jobs}
     again = {index: tries for index, tries in starts.doubled().items()}
     assert set(again) == failed
     assert all([start.attempt for start in tries] == [1, 2] for tries in again.values())
-    assert starts.sites() == {"alpha", "beta", "gamma"}
+    assert starts.sites() == {alpha.name, beta.name, gamma.name}
     found = {path.name: path.read_text().strip() for path in (grid.root / "out").iterdir()}
-    assert found == {f"out-{index}.txt": "2000000" for index in range(JOBS)}
+    assert found == {f"out-{index}.txt": "2000000" for index in range(jobs)}

@@ -55,6 +55,7 @@ def test_a_thousand_jobs_survive_the_death_of_controller_and_node_holds_and_requ
     for array in sorted(set(waiting)):
         slurm.run("scontrol", "release", array, check=False)
     wait_for(starts, slurm, 350)
+    until(lambda: bool(running(slurm)), "some run", 30.0)
     requeued = running(slurm)[:3]
     for task in requeued:
         slurm.run("scontrol", "update", f"jobid={task}", "requeue=1", check=False)

@@ -9,9 +9,12 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
+from diana.model.facts import Outcome
+from diana.model.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.clusters.slurm_site import SlurmSite
+from tests.contract.lrm_builders import shell
 from tests.contract.test_lrm_conformance import Site
 
 
@@ -30,6 +33,19 @@ async def site(slurm: SlurmSite, tmp_path: Path) -> AsyncIterator[Site]:
     yield make
     for each in made:
         await each.down()
+
+
+async def test_jobs_that_want_gpus_have_them_to_themselves(site: Site) -> None:
+    at = await site(slots=8)
+    assert (at.ready().gpus, at.ready().all_gpus) == (2, 2)
+    at.start(shell('echo "$SLURM_GPUS_ON_NODE"; sleep 1', resources=Resources(gpus=1)), 0, 1, 2, 3, 4)
+    ends = await at.ended(5)
+    assert all(end.outcome is Outcome.DONE for end in ends)
+    together = max(sum(b.started_s <= a.started_s < b.ended_s for b in ends) for a in ends)
+    assert together == 2
+    at.start(shell("true", resources=Resources(gpus=3)), 9)
+    (end,) = [end for end in await at.ended(6) if end.run.index == 9]
+    assert end.error.endswith("on cluster cluster a job has at most 2 GPUs, it wants 3")
 
 
 @pytest.fixture(autouse=True)

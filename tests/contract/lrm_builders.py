@@ -34,6 +34,8 @@ class Told(NamedTuple):
     offset: int
     length: int
     truncated: bool
+    started_s: float
+    ended_s: float
 
 
 def told(event: JobsEnded) -> list[Told]:
@@ -49,6 +51,8 @@ def told(event: JobsEnded) -> list[Told]:
             facts.log_offsets[k],
             facts.log_lengths[k],
             facts.log_truncated[k],
+            facts.started_s[k],
+            facts.ended_s[k],
         )
         for k, index in enumerate(facts.indices)
     ]
@@ -62,6 +66,8 @@ def shell(script: str, **more: object) -> GroupSpec:
 
 class RealSite:
     """The embedded LRM with its spawner, over a data directory of its own."""
+
+    worker = ""
 
     def __init__(self, root: Path, slots: int = 2) -> None:
         self.data = DataDir(root)
@@ -80,9 +86,18 @@ class RealSite:
         LocalLrm.launch(self.data)
         await self.lrm.connect()
 
-    def start(self, spec: GroupSpec, *indices: int, attempt: int = 1, directory: str = "", session: int = 0) -> None:
+    def start(
+        self,
+        spec: GroupSpec,
+        *indices: int,
+        attempt: int = 1,
+        directory: str = "",
+        session: int = 0,
+        lease: str = "",
+    ) -> None:
         self.lrm.start(
             Start(
+                worker=self.worker,
                 session=session or self.ready().session,
                 subgroup=SUBGROUP,
                 epoch=1,
@@ -91,11 +106,12 @@ class RealSite:
                 indices=IndexSet.of(indices),
                 attempts=tuple((index, attempt) for index in indices) if attempt != 1 else (),
                 directory=directory,
+                lease=lease,
             )
         )
 
     def kill(self, *indices: int) -> None:
-        self.lrm.kill(Kill(subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+        self.lrm.kill(Kill(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
 
     def forget(self, *ends: Told) -> None:
         self.lrm.forget(tuple(end.run for end in ends))

@@ -34,6 +34,13 @@ def test_a_vo_without_a_name_is_called_after_its_site(tmp_path: Path) -> None:
     assert init_site(tmp_path / "b", "b" * 40).vo == "b" * 37 + "-vo"
 
 
+def test_a_site_before_a_cluster_has_no_slots_of_its_own_unless_they_are_given(tmp_path: Path) -> None:
+    first = init_site(tmp_path / "a", "alpha", cluster="slurm")
+    assert (first.clusters["slurm"].kind, first.settings.slots) == ("slurm", 0)
+    assert load_config(tmp_path / "a" / "site.toml") == first
+    assert init_site(tmp_path / "b", "beta", cluster="gridengine", slots=2).settings.slots == 2
+
+
 def test_everything_is_for_the_owner_only(tmp_path: Path) -> None:
     init_site(tmp_path / "a", "alpha")
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "a").rglob("*")}
@@ -56,6 +63,7 @@ def test_an_initialised_directory_is_left_alone(tmp_path: Path) -> None:
         ({"site": "Alpha"}, "site id 'Alpha': want"),
         ({"vo": "My VO"}, "VO name 'My VO': want"),
         ({"slots": -1}, "slots = -1: want 0 to 1e\\+06"),
+        ({"cluster": "abacus"}, "--cluster abacus: no batch system; known are gridengine, slurm"),
         ({"listen": "nowhere"}, "init:listen: 'nowhere' is no address"),
         ({"peers": ["b"]}, "init:peers: 'b' is no address"),
         ({"peers": ["127.0.0.1:7400"]}, "peer 127.0.0.1:7400: this site would bind that itself; give it another"),

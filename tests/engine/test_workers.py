@@ -12,7 +12,7 @@ from diana.engine import events as ev
 from diana.engine import load
 from diana.engine import records as r
 from diana.engine.given import GivenRuns
-from diana.engine.state import SiteState
+from diana.engine.state import Machine, SiteState
 from diana.engine.workers import EXPECTED_BACK_S, Want, Workers
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
@@ -332,6 +332,33 @@ def test_a_job_that_wants_more_memory_than_a_machine_has_goes_to_another() -> No
     assert "no machine with 2 processors and 4.0 GiB of memory" in str(machines.site.replies[8])
 
 
+def test_jobs_that_want_gpus_go_where_they_are_and_are_forecast_by_their_number() -> None:
+    _, machines = site_of(0, plain=8, cluster=8)
+    for name, gpus in (("plain", (0, 0)), ("cluster", (2, 4))):
+        machines.sessions[name] += 1
+        machines.handle(
+            ev.LrmReady(
+                worker=name,
+                session=machines.sessions[name],
+                slots=8,
+                known=(),
+                gpus=gpus[0],
+                all_gpus=gpus[1],
+            )
+        )
+    workers = machines.site.engine.core.workers
+    assert (workers.lanes(1), workers.lanes(1, 2), workers.lanes(1, 3), workers.gpus()) == (16, 2, 0, 2)
+    wanted = spec(3)
+    resources = msgspec.structs.replace(wanted.resources, gpus=2)
+    machines.submit(msgspec.structs.replace(wanted, resources=resources), 3)
+    assert (machines.open("plain"), machines.open("cluster")) == (0, 3)
+    resources = msgspec.structs.replace(resources, gpus=3)
+    machines.submit(msgspec.structs.replace(wanted, resources=resources, sites=("alpha",)), 2, 8)
+    assert "has 2 GPUs for one job, a job needs 3" in str(machines.site.replies[8])
+    machines.site.restart()
+    assert machines.site.engine.core.workers.gpus() == 2
+
+
 WIDTHS = st.integers(1, 3)
 ACTIONS = st.lists(st.sampled_from(["submit", "end", "lose", "ready", "restart", "remove"]), max_size=30)
 
@@ -351,7 +378,7 @@ def test_jobs_are_shared_out_as_if_each_went_by_itself_to_where_there_is_most_ro
         runs.configure(slots, name)
         if used:
             runs.give(("alpha-1/0", 1), range(100 * number, 100 * number + used), 1, 0.0, name)  # type: ignore[arg-type]
-        workers.ready(name, 1, 0, 0.0)
+        workers.ready(name, 1, Machine(slots), 0.0)
     assert workers.slots() == sum(slots for slots, _ in machines)
     room = {w.name: [w.lane.slots - w.lane.load, w.counted[2]] for w in workers.present()}
     want = {name: 0 for name in room}

@@ -59,6 +59,7 @@ class Book:
         self._told: dict[int, tuple[SubgroupId, int, Facts, set[Run]]] = {}
         """Ends by number, and those of their runs that are not forgotten."""
         self._of_run: dict[Run, int] = {}
+        self._fresh: list[Told] = []
         self.submissions = 0
         """Arrays the batch system took since this process began."""
         self._begin()
@@ -90,14 +91,14 @@ class Book:
         """Ends that are not forgotten."""
         return [(subgroup, epoch, facts) for subgroup, epoch, facts, _ in self._told.values()]
 
+    def fresh(self) -> list[Told]:
+        """Of these, what is new since the last call; also after a call that raised."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
     def held(self) -> int:
         """Processors of all that is not over."""
         return sum(len(array.open) * max(1, array.order.processors) for array in self._arrays.values())
-
-    def waiting(self) -> tuple[int, str]:
-        """Tasks the batch system has not started, as of its last listing, and why some of them wait."""
-        arrays = [array for array in self._arrays.values() if array.waiting and array.open]
-        return sum(len(a.waiting) for a in arrays), next((a.why for a in arrays if a.why), "")
 
     # --- orders ----------------------------------------------------------------------------------------
 
@@ -108,9 +109,8 @@ class Book:
         array = self._arrays[number] = LiveArray(number, token, order)
         array.to_submit = set(array.open)
 
-    def kill(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> list[Told]:
+    def kill(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
         """Those that have not begun never will; the others' ends follow."""
-        told: list[Told] = []
         for array in list(self._arrays.values()):
             if (array.order.subgroup, array.order.epoch) != (subgroup, epoch):
                 continue
@@ -123,10 +123,9 @@ class Book:
                 if folder.close_gate(task, CANCELLED):
                     rows.append(self._without_end(array, task))
             cancels = set(array.to_cancel)
-            told += self._end(array, rows)
+            self._end(array, rows)
             # What waits there for nothing takes the place of others.
             array.to_cancel = cancels
-        return told
 
     def lease(self, origin: str, until_s: float) -> None:
         """`until_s`: by this machine's clock, seconds since 1970."""
@@ -171,6 +170,7 @@ class Book:
                 processors=max(1, order.processors),
                 memory_bytes=order.memory_bytes,
                 time_limit_s=order.time_limit_s,
+                gpus=order.gpus,
             )
             try:
                 job = self._system.submit(asked)
@@ -192,24 +192,19 @@ class Book:
     def take_back(self) -> None:
         """What was never submitted is forgotten, as if it had not been given."""
         for array in list(self._arrays.values()):
-            if array.jobs or array.doubt:
-                continue
-            folder = self._folder(array)
-            self._make_folder(array)
-            assert all(folder.close_gate(task, GIVEN_UP) for task in array.open)
-            self.ledger.forget([array.number], ())
-            del self._arrays[array.number]
-            folder.remove()
+            if not array.jobs and not array.doubt:
+                self.ledger.forget([array.number], ())
+                del self._arrays[array.number]
+                self._folder(array).remove()
 
-    def refuse(self, order: Order, why: str) -> list[Told]:
+    def refuse(self, order: Order, why: str) -> None:
         """Its runs cannot start here."""
         array = next(a for a in self._arrays.values() if a.order is order)
         rows = [Row(task, Outcome.NOT_STARTED, why) for task in sorted(array.to_submit)]
-        return self._end(array, rows)
+        self._end(array, rows)
 
-    def look(self) -> list[Told]:
+    def look(self) -> None:
         """What the scripts told since."""
-        told: list[Told] = []
         for array in list(self._arrays.values()):
             if not array.jobs:
                 continue
@@ -219,34 +214,31 @@ class Book:
                 if end is not None:
                     outcome, error = live.outcome_of(end, array.order, task in array.cancelled)
                     rows.append(Row(task, outcome, error, end))
-            told += self._end(array, rows)
+            self._end(array, rows)
         self._drop_finished()
-        return told
 
-    def ask(self) -> list[Told]:
+    def ask(self) -> None:
         """One listing; what it shows no more and what told no end comes to one."""
         asked_s = boot_s()
         by_token: dict[str, list[Seen]] = {}
         for seen in self._system.listing():
             by_token.setdefault(seen.token, []).append(seen)
-        told: list[Told] = []
         lost: list[tuple[LiveArray, list[int]]] = []
         for array in list(self._arrays.values()):
             before = tuple(array.jobs)
             array.shown(by_token.get(array.token, []), asked_s, boot_s())
             if tuple(array.jobs) != before:
                 self.ledger.submitted(array.number, array.jobs)
-            told += self._give_up(array)
+            self._give_up(array)
             self._hurry(array)
             if array.missing:
                 lost.append((array, self._lost(array)))
             self._cancel(array)
         self._ask_history(lost)
         for array, tasks in lost:
-            told += self._end(array, [self._without_end(array, task) for task in tasks])
+            self._end(array, [self._without_end(array, task) for task in tasks])
         self._cancel_strays(by_token)
         self._drop_finished()
-        return told
 
     def cut_logs(self) -> None:
         """Back to what the group may keep: what a job writes on goes on from there."""
@@ -281,15 +273,14 @@ class Book:
                 del array.missing[task]
         return over
 
-    def _give_up(self, array: LiveArray) -> list[Told]:
+    def _give_up(self, array: LiveArray) -> None:
         """Tasks that the batch system has, and will never start."""
         folder, rows = self._folder(array), list[Row]()
         for task in sorted(array.open & set(array.never)):
             if folder.close_gate(task, GIVEN_UP):
                 rows.append(Row(task, Outcome.NOT_STARTED, f"{self._system.kind} would never start it: {array.why}"))
-        told = self._end(array, rows)
+        self._end(array, rows)
         array.to_cancel |= {row.task for row in rows}
-        return told
 
     def _hurry(self, array: LiveArray) -> None:
         """Tasks that run, the batch system says, and did not begin, or ended long ago: a controller that lost its
@@ -309,8 +300,7 @@ class Book:
         _log.warning(
             "%s: %d tasks of %s do not run, though it says so", self._root.name, len(late), array.order.subgroup
         )
-        for job in array.jobs:
-            self._system.cancel(job, IndexSet.of(late))
+        self._call_off(array.jobs, IndexSet.of(late))
         array.to_submit |= late & open_
         for task in late:
             del array.late[task]
@@ -328,14 +318,13 @@ class Book:
         by_job = {job: array for array, _ in lost for job in array.jobs}
         for seen in found:
             if array := by_job.get(seen.job):
-                array.said.update((task, seen.why) for task in seen.tasks if task in array.open)
+                array.said.update((task, seen) for task in seen.tasks if task in array.open)
 
     def _cancel(self, array: LiveArray) -> None:
         """Told again at each listing until it shows them no more."""
         array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
         if array.to_cancel:
-            for job in array.jobs:
-                self._system.cancel(job, IndexSet.of(array.to_cancel))
+            self._call_off(array.jobs, IndexSet.of(array.to_cancel))
 
     def _cancel_strays(self, by_token: dict[str, list[Seen]]) -> None:
         """Ours, of arrays that are forgotten: submitted twice, or by a node whose ledger was put back."""
@@ -344,26 +333,34 @@ class Book:
             if token.startswith(f"{self.identity}.") and token not in known:
                 for each in seen:
                     if each.stage is not Stage.OVER:
-                        self._system.cancel(each.job, each.tasks)
+                        self._call_off([each.job], each.tasks)
+
+    def _call_off(self, jobs: Iterable[str], tasks: IndexSet) -> None:
+        """Where it refuses, they run on, or wait behind a closed gate: no reason to give it no other jobs."""
+        for job in jobs:
+            try:
+                self._system.cancel(job, tasks)
+            except Refused as refusal:
+                _log.warning("%s: job %s is not cancelled: %s", self._root.name, job, refusal)
 
     def _without_end(self, array: LiveArray, task: int) -> Row:
         begun = self._folder(array).begun(task)
-        why = array.said.get(task, "")
-        outcome, error = live.outcome_without_end(begun, task in array.cancelled, why, self._system.kind)
+        said = array.said.get(task)
+        outcome, error = live.outcome_without_end(begun, task in array.cancelled, said, self._system.kind)
         return Row(task, outcome, error, begun=begun)
 
-    def _end(self, array: LiveArray, rows: list[Row]) -> list[Told]:
+    def _end(self, array: LiveArray, rows: list[Row]) -> None:
         """Logs and outputs are kept, then the ends written down, then the files go."""
         if not rows:
-            return []
+            return
         folder = self._folder(array)
         facts = self._ending.facts(array, folder, rows)
         array.over(row.task for row in rows)
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
         number = self.ledger.ended(array.number, IndexSet.of(array.ended), subgroup, epoch, facts)
         self._keep(number, subgroup, epoch, facts)
+        self._fresh.append((subgroup, epoch, facts))
         folder.clear(row.task for row in rows)
-        return [(subgroup, epoch, facts)]
 
     def _keep(self, number: int, subgroup: SubgroupId, epoch: int, facts: Facts) -> None:
         runs = {Run(subgroup, epoch, i, a) for i, a in zip(facts.indices, facts.attempts, strict=True)}

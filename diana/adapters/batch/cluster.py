@@ -154,6 +154,9 @@ class ClusterLrm:
     async def _keep_up(self) -> None:
         if self._book is None:
             self._book = await self._in_thread(self._open_book)
+        if self._ready:
+            # After a fault of ours orders may be lost: what is held is told anew.
+            self._lose("")
         while True:
             began_s = boot_s()
             try:
@@ -164,6 +167,8 @@ class ClusterLrm:
                 await self._refused(self._book, str(refusal))
             except (OSError, StoreFailed) as fault:
                 self._lose(f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault))
+            # Whatever broke the turn off: what ended in it is on disk.
+            self._tell_fresh(self._book)
             await self._rest(self._book, began_s)
 
     async def _rest(self, book: Book, began_s: float) -> None:
@@ -198,16 +203,13 @@ class ClusterLrm:
         await self._settle_orders(book)
         if not book.held():
             self._feeding.idle()
-        told = await self._in_thread(book.look)
-        self._tell(told)
-        ran_s = [
-            end_s - start_s for *_, facts in told for start_s, end_s in zip(facts.started_s, facts.ended_s, strict=True)
-        ]
-        self._feeding.ended(ran_s, boot_s())
+        await self._in_thread(book.look)
+        self._feeding.ended(self._tell_fresh(book), boot_s())
         await self._submit(book)
-        if asking or self._kills:
+        if asking:
             self._asked_s = boot_s()
-            self._tell(await self._in_thread(book.ask))
+            await self._in_thread(book.ask)
+            self._tell_fresh(book)
 
     async def _settle_orders(self, book: Book) -> None:
         forgets, self._forgets = self._forgets, []
@@ -224,7 +226,7 @@ class ClusterLrm:
             await self._give(book, order)
         kills, self._kills = self._kills, []
         for kill in kills:
-            self._tell(await self._in_thread(lambda k=kill: book.kill(k.subgroup, k.epoch, k.indices)))  # type: ignore[misc]
+            await self._in_thread(lambda k=kill: book.kill(k.subgroup, k.epoch, k.indices))  # type: ignore[misc]
         if kills:
             # What ran is looked at sooner.
             self._asked_s = min(self._asked_s, boot_s() - self._settings.ask_s + 1.0)
@@ -260,7 +262,7 @@ class ClusterLrm:
             self._feeding.submitted((boot_s() - began_s) / arrays)
             self._refused_for_s = 0.0
         for order, why in refused:
-            self._tell(await self._in_thread(lambda o=order, w=why: book.refuse(o, w)))  # type: ignore[misc]
+            await self._in_thread(lambda o=order, w=why: book.refuse(o, w))  # type: ignore[misc]
 
     # --- told to the engine ----------------------------------------------------------------------------
 
@@ -279,9 +281,12 @@ class ClusterLrm:
                 ahead=self._sized[1],
                 known=tuple(sorted(self._known, key=astuple)),
                 memory_bytes=self._capacity.memory_bytes if self._capacity else 0,
+                gpus=self._capacity.gpus if self._capacity else 0,
+                all_gpus=self._capacity.all_gpus if self._capacity else 0,
                 identity=book.identity,
             )
         )
+        book.fresh()
         self._tell(book.told())
         if self._failed:
             self._tell_failed()
@@ -293,6 +298,14 @@ class ClusterLrm:
         for (subgroup, epoch), some in by_part.items():
             facts = failed_facts(self._site, some, self._clock())
             self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
+
+    def _tell_fresh(self, book: Book) -> list[float]:
+        """How long each of them ran, seconds."""
+        told = book.fresh()
+        self._tell(told)
+        return [
+            end_s - start_s for *_, facts in told for start_s, end_s in zip(facts.started_s, facts.ended_s, strict=True)
+        ]
 
     def _tell(self, told: Iterable[Told]) -> None:
         for subgroup, epoch, facts in told:

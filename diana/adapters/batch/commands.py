@@ -16,10 +16,11 @@ _KEPT = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "PATH")
 
 
 class Commands:
-    """`environment` is added to what every account has. Counts its calls: they are what a cluster's head pays."""
+    """`environment` is added to what every account has, and to `keeps` of the node's own. Counts its calls: they are
+    what a cluster's head pays."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    def __init__(self, environment: Mapping[str, str], keeps: Sequence[str] = ()) -> None:
+        kept = {name: os.environ[name] for name in (*_KEPT, *keeps) if name in os.environ}
         self._environment = {**kept, **environment}
         self.calls = 0
 

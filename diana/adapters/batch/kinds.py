@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 
+from diana.adapters.batch.gridengine import GridEngine
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.slurm import Slurm
 from diana.adapters.batch.system import BatchSystem
@@ -13,18 +14,24 @@ from diana.errors import UsageError
 PLUGINS = "diana.batch_systems"
 """Entry points of this group are callables from `ClusterSettings` to a `BatchSystem`."""
 
-_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {"slurm": Slurm}
+_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {"slurm": Slurm, "gridengine": GridEngine}
+
+
+def known() -> list[str]:
+    return sorted({*_OWN, *entry_points(group=PLUGINS).names})
 
 
 def make(settings: ClusterSettings, where: str) -> BatchSystem:
     """`where`: the key of the site file, for the error line. UsageError."""
     if own := _OWN.get(settings.kind):
-        return own(settings)
+        try:
+            return own(settings)
+        except ValueError as fault:
+            raise UsageError(f"{where}.{fault}") from None
     found = entry_points(group=PLUGINS, name=settings.kind)
     for point in found:
         try:
             return point.load()(settings)  # type: ignore[no-any-return]
         except Exception as fault:
             raise UsageError(f"{where}.kind: plug-in {settings.kind!r} does not load: {fault!r}; mend it") from None
-    known = ", ".join(sorted({*_OWN, *entry_points(group=PLUGINS).names}))
-    raise UsageError(f"{where}.kind: {settings.kind!r} is no batch system; known are {known}")
+    raise UsageError(f"{where}.kind: {settings.kind!r} is no batch system; known are {', '.join(known())}")

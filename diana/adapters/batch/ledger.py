@@ -31,7 +31,6 @@ CREATE TABLE told (
     epoch INTEGER NOT NULL,
     facts BLOB NOT NULL
 );
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
 _order = msgspec.msgpack.Decoder(Order)
@@ -88,14 +87,6 @@ class Ledger:
     def told(self) -> list[ToldEnds]:
         rows = self._all("SELECT number, subgroup, epoch, facts FROM told ORDER BY number")
         return [ToldEnds(number, subgroup, epoch, _facts.decode(facts)) for number, subgroup, epoch, facts in rows]
-
-    def term(self) -> int:
-        """The highest any leader has shown."""
-        rows = self._all("SELECT value FROM meta WHERE name = 'term'")
-        return int(rows[0][0]) if rows else 0
-
-    def note_term(self, term: int) -> None:
-        self._write([("INSERT OR REPLACE INTO meta VALUES ('term', ?)", (str(term),))])
 
     def give(self, token: str, order: Order) -> int:
         """The number of a new array."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from diana.adapters.batch.folder import CANCELLED, Begun, End
-from diana.adapters.batch.system import Seen, Stage
+from diana.adapters.batch.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
@@ -83,7 +83,7 @@ class LiveArray:
         self.tries = 0
         self.why = ""
         """What it last said of why they wait."""
-        self.said: dict[int, str] = {}
+        self.said: dict[int, Seen] = {}
         """What it said of how open tasks ended."""
 
     def attempt(self, task: int) -> int:
@@ -117,7 +117,7 @@ class LiveArray:
                 self.jobs.append(each.job)
                 self.to_submit -= set(each.tasks)
             if each.stage is Stage.OVER and each.why:
-                self.said.update((task, each.why) for task in each.tasks if task in self.open)
+                self.said.update((task, each) for task in each.tasks if task in self.open)
         if self.doubt:
             self.doubt = False
             return
@@ -161,25 +161,23 @@ def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
     return Outcome.FAILED, ""
 
 
-_KILLED_BY_LIMIT = {"TIMEOUT": Outcome.TIMED_OUT, "DEADLINE": Outcome.TIMED_OUT, "OUT_OF_MEMORY": Outcome.FAILED}
-_MACHINE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "LAUNCH_FAILED")
+_OF_FATE = {Fate.TIME_LIMIT: Outcome.TIMED_OUT, Fate.LIMIT: Outcome.FAILED, Fate.MACHINE_LOST: Outcome.INTERRUPTED}
 
 
-def outcome_without_end(begun: Begun | None, cancelled: bool, why: str, kind: str) -> tuple[Outcome, str]:
-    """How an attempt ended that told nothing; `why`: what the batch system says of it."""
+def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None, kind: str) -> tuple[Outcome, str]:
+    """How an attempt ended that told nothing; `seen`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):
         return Outcome.CANCELLED, ""
+    why = seen.why if seen is not None else ""
     said = f" ({why})" if why else ""
     if begun is None or begun.why:
         return Outcome.NOT_STARTED, (
             f"{kind} ended it {MOST_TRIES} times before it began{said}; see that the cluster's machines have the "
             "node's data directory, and the cluster's log"
         )
-    word = why.split()[0].rstrip("+") if why.split() else ""
-    if word in _KILLED_BY_LIMIT:
-        return _KILLED_BY_LIMIT[word], f"{kind} ended it on {begun.machine}: {why}"
-    if word in _MACHINE_LOST:
-        return Outcome.INTERRUPTED, f"{kind} lost it on {begun.machine}: {why}"
+    if seen is not None and seen.fate is not None:
+        done = "lost" if seen.fate is Fate.MACHINE_LOST else "ended"
+        return _OF_FATE[seen.fate], f"{kind} {done} it on {begun.machine}: {why}"
     return Outcome.UNKNOWN, (
         f"it began on {begun.machine} and told no end{said}; look at its log, then rerun or give up the job"
     )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+
 from msgspec.structs import replace
 
 from diana.adapters.batch.script import varies
 from diana.adapters.batch.system import Capacity
 from diana.adapters.lrm.plans import Plans
-from diana.adapters.lrm.prepare import Preparer, Unready
+from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
+from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.effects import Start
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
 
+_log = logging.getLogger("diana.batch")
 _VARYING_TASKS = 1000
 """Of an array whose runs have text of their own: each task reads all of it."""
 
@@ -43,10 +47,20 @@ class Orders:
         unready: list[Unready] = []
         most = min(most, _VARYING_TASKS)
         for at in range(0, len(indices), most):
-            prepared = self._preparer.prepare(start, renderer, indices[at : at + most])
+            prepared = self._prepared(start, renderer, indices[at : at + most])
             orders += [prepared.order] if prepared.order is not None else []
             unready += prepared.unready
         return orders, unready
+
+    def _prepared(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
+        try:
+            return self._preparer.prepare(start, renderer, indices)
+        except ValueError as fault:
+            return self._preparer.refuse(start, indices, str(fault))
+        except Exception as fault:
+            # Of these jobs alone: others must not wait for them for ever.
+            _log.critical("%s: jobs could not be prepared", start.subgroup, exc_info=True)
+            return self._preparer.refuse(start, indices, f"internal error ({fault!r}); see the node's log")
 
     def _too_much(self, start: Start, has: Capacity | None) -> str:
         """What no machine there has; empty: nothing. Some batch systems would let it wait for ever."""
@@ -58,6 +72,8 @@ class Orders:
             return f"{where} a job has at most {has.widest} processors, it wants {wants.processors}"
         if 0 < has.memory_bytes < wants.memory_bytes:
             return f"{where} a job has at most {has.memory_bytes >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+        if has.gpus < wants.gpus:
+            return f"{where} a job has at most {has.gpus} GPUs, it wants {wants.gpus}"
         if 0 < has.time_limit_s < wants.time_limit_s:
             return f"{where} a job has at most {has.time_limit_s:g} s, its time limit is {wants.time_limit_s:g} s"
         return ""

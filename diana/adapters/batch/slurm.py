@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from diana.adapters.batch import slurm_text as read
+from diana.adapters.batch import task_ranges
 from diana.adapters.batch.commands import Commands
 from diana.adapters.batch.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
@@ -48,8 +49,8 @@ _FIRST_VERSION = (17, 11)
 
 
 class Slurm:
-    """`system.BatchSystem`. `jobcomp` is read as a second source where Slurm keeps no accounts; empty: where its
-    configuration says."""
+    """`system.BatchSystem`. Where Slurm keeps no accounts, its file of completed jobs is the second source, if this
+    account may read it."""
 
     kind = "slurm"
     dialect = Dialect(task="SLURM_ARRAY_TASK_ID", first=0, job="SLURM_ARRAY_JOB_ID", machine="SLURMD_NODENAME")
@@ -60,7 +61,7 @@ class Slurm:
         environment = {"SLURM_BITSTR_LEN": "0"}
         if settings.config:
             environment["SLURM_CONF"] = settings.config
-        self.commands = Commands(environment)
+        self.commands = Commands(environment, keeps=("SLURM_CONF",))
         self._partition = ["-p", settings.partition] if settings.partition else []
         self._holding = 0
         self._config = ""
@@ -133,9 +134,7 @@ class Slurm:
         return Path(place[1]) if kind and place else None
 
     def cancel(self, job: str, tasks: IndexSet) -> None:
-        ranges = list(tasks.ranges())
-        for at in range(0, len(ranges), _MOST_CANCELLED):
-            some = ",".join(f"{a}-{b - 1}" if b - a > 1 else str(a) for a, b in ranges[at : at + _MOST_CANCELLED])
+        for some in task_ranges.write(tasks, _MOST_CANCELLED):
             self._cancelled(f"{job}_[{some}]")
 
     def _cancelled(self, what: str) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from diana.adapters.batch.system import Capacity, Seen, Stage, Unreachable
+from diana.adapters.batch import task_ranges
+from diana.adapters.batch.system import Capacity, Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 NAME_PREFIX = "diana."
 """Before the token, as the name of a job."""
 
-SINFO_FORMAT = "%C|%c|%m|%l|%G|%T"
-"""Processors by state, and of one machine; MiB of one; longest time; GPUs; state."""
+SINFO_FORMAT = "%C|%c|%m|%l|%G|%T|%P|%N|%D"
+"""Processors by state, and of one machine; MiB of one; longest time; GPUs; state; partition, `*` the default one;
+machines and their number."""
 SQUEUE_FORMAT = "%F|%K|%T|%j|%C|%r"
 """Array id, its tasks, state, name, processors, why it waits."""
 SACCT_FORMAT = "JobID,State%30"
@@ -38,27 +40,53 @@ _NEVER = frozenset(
 _UNLIMITED = ("infinite", "UNLIMITED", "n/a", "NOT_SET")
 
 
+_FATES = {
+    "TIMEOUT": Fate.TIME_LIMIT,
+    "DEADLINE": Fate.TIME_LIMIT,
+    "OUT_OF_MEMORY": Fate.LIMIT,
+    **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "LAUNCH_FAILED"), Fate.MACHINE_LOST),
+}
+
+
 def stage_of(state: str) -> Stage:
     """Anything that is none of the states above is an end."""
-    word = state.split()[0].rstrip("+") if state.split() else ""
+    word = _word(state)
     if not word.replace("_", "").isalpha():
         raise Unreachable(f"Slurm shows the state {state!r}")
     return Stage.WAITING if word in _WAITING else Stage.RUNNING if word in _RUNNING else Stage.OVER
 
 
+def fate_of(state: str) -> Fate | None:
+    return _FATES.get(_word(state))
+
+
+def _word(state: str) -> str:
+    """Of `CANCELLED by 0`, `OUT_OF_ME+`."""
+    return state.split()[0].rstrip("+") if state.split() else ""
+
+
 def capacity(sinfo: str, config: str, ours: int) -> Capacity:
-    """Of `sinfo -h -o SINFO_FORMAT` and `scontrol show config`; `ours`: processors our own jobs hold."""
+    """Of `sinfo -h -o SINFO_FORMAT` and `scontrol show config`; `ours`: processors our own jobs hold. Machines of the
+    default partition count, where the lines tell which one that is; those of several partitions count once."""
     known = dict(re.findall(r"^(\w+)\s*=\s*(\S+)", config, re.MULTILINE))
-    slots = used = widest = memory = gpus = 0
+    slots = used = widest = memory = gpus = all_gpus = 0
     longest_s: list[float] = []
-    for line in sinfo.splitlines():
+    counted: set[tuple[str, str]] = set()
+    lines = [line.split("|") for line in sinfo.splitlines()]
+    default = any(line[6:7] and line[6].endswith("*") for line in lines)
+    for line in lines:
         try:
-            by_state, each, mib, longest, gres, state = line.split("|")
+            by_state, each, mib, longest, gres, state, partition, names, count = line
             allocated, idle, _, _ = map(int, by_state.split("/"))
-            wide, size = int(each.rstrip("+")), int(mib.rstrip("+"))
+            wide, size, machines = int(each.rstrip("+")), int(mib.rstrip("+")), int(count)
         except ValueError:
-            raise Unreachable(f"sinfo says {line!r}") from None
+            raise Unreachable(f"sinfo says {'|'.join(line)!r}") from None
+        if default and not partition.endswith("*"):
+            continue
         longest_s.append(seconds(longest))
+        if (names, state) in counted:
+            continue
+        counted.add((names, state))
         if state.rstrip("*~#!%$@^-").lower().startswith(_DOWN):
             # What runs there still ends.
             slots, used = slots + allocated, used + allocated
@@ -66,7 +94,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
         slots, used = slots + allocated + idle, used + allocated
         # 1 MiB is what Slurm says where nobody told it.
         widest, memory = max(widest, wide), max(memory, size << 20 if size > 1 else 0)
-        gpus = max(gpus, _gpus(gres))
+        gpus, all_gpus = max(gpus, _gpus(gres)), all_gpus + machines * _gpus(gres)
     limit_s = max(longest_s, default=0.0)
     return Capacity(
         version=known.get("SLURM_VERSION", ""),
@@ -75,6 +103,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
         memory_bytes=memory,
         widest=widest,
         gpus=gpus,
+        all_gpus=all_gpus,
         # A task's number must stay below it.
         most_tasks=max(1, int(known.get("MaxArraySize", "1001")) - 1),
         most_jobs=int(known.get("MaxJobCount", "0")),
@@ -116,18 +145,7 @@ def clock(limit_s: float) -> str:
 
 def tasks(text: str) -> IndexSet:
     """`7`, `0-99`, `0-9,20`, `0-99%8`, `1-9:2`; empty for a job that is no array."""
-    if text in ("", "N/A", "None"):
-        return IndexSet()
-    out: list[IndexSet] = []
-    for part in text.partition("%")[0].split(","):
-        span, _, step = part.partition(":")
-        first, dash, last = span.partition("-")
-        try:
-            start, stop = int(first), int(last if dash else first) + 1
-            out.append(IndexSet.of(range(start, stop, int(step))) if step else IndexSet.span(start, stop))
-        except ValueError:
-            raise Unreachable(f"Slurm shows the tasks {text!r}") from None
-    return IndexSet.union(out)
+    return IndexSet() if text in ("", "N/A", "None") else task_ranges.read(text.partition("%")[0], "Slurm")
 
 
 def listing(squeue: str) -> tuple[list[Seen], int]:
@@ -145,9 +163,9 @@ def listing(squeue: str) -> tuple[list[Seen], int]:
         stage, some = stage_of(state), tasks(which)
         if stage is Stage.RUNNING:
             holding += width * len(some)
-        said = why if stage is Stage.WAITING else state
+        token, said = name.removeprefix(NAME_PREFIX), why if stage is Stage.WAITING else state
         never = stage is Stage.WAITING and why in _NEVER
-        found.append(Seen(job, name.removeprefix(NAME_PREFIX), some, stage, "" if said == "None" else said, never))
+        found.append(Seen(job, token, some, stage, "" if said == "None" else said, never, fate_of(state)))
     return found, holding
 
 
@@ -161,7 +179,7 @@ def past(sacct: str) -> list[Seen]:
         name, _, state = line.partition("|")
         match = _PAST_JOB.match(name)
         if match:
-            found.append(Seen(match[1], "", tasks(match[2] or match[3]), stage_of(state), state.strip()))
+            found.append(_past(match[1], match[2] or match[3], state.strip()))
     return found
 
 
@@ -176,5 +194,9 @@ def completed(text: str, jobs: Iterable[str]) -> list[Seen]:
     for line in text.splitlines():
         state, array = _COMPLETED_JOB.search(line), _ARRAY.search(line)
         if state and array and array[1] in wanted:
-            found.append(Seen(array[1], "", tasks(array[2]), stage_of(state[2]), state[2]))
+            found.append(_past(array[1], array[2], state[2]))
     return found
+
+
+def _past(job: str, which: str, state: str) -> Seen:
+    return Seen(job, "", tasks(which), stage_of(state), state, fate=fate_of(state))

@@ -43,6 +43,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """Processors of the largest machine; 0: not known."""
     gpus: int = 0
     """Of the machine with most of them."""
+    all_gpus: int = 0
     most_tasks: int = 1000
     """Of one array."""
     most_jobs: int = 0
@@ -71,6 +72,15 @@ class Stage(Enum):
     OVER = "over"
 
 
+class Fate(Enum):
+    """Why tasks ended that told no end, where the batch system says so."""
+
+    TIME_LIMIT = 1
+    LIMIT = 2
+    """Of something else: memory, as a rule."""
+    MACHINE_LOST = 3
+
+
 class Seen(msgspec.Struct, frozen=True):
     """Tasks of one array in one stage."""
 
@@ -84,6 +94,7 @@ class Seen(msgspec.Struct, frozen=True):
     """Why they wait, or how they ended, in the batch system's words."""
     never: bool = False
     """They wait for what will not be."""
+    fate: Fate | None = None
 
 
 class BatchSystem(Protocol):

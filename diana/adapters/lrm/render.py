@@ -111,6 +111,7 @@ class Renderer:
             processors=spec.resources.processors,
             time_limit_s=spec.resources.time_limit_s,
             memory_bytes=spec.resources.memory_bytes,
+            gpus=spec.resources.gpus,
             log_limit_bytes=spec.log_limit_bytes,
             own_directory=own,
             directory=directory,

@@ -78,6 +78,8 @@ class Order(_Message):
     """Whom the jobs run as; empty: the account of the spawner."""
     lease: str = ""
     """They run only while the lease of this name stands; empty: for ever."""
+    gpus: int = 0
+    """Of each, where a batch system hands them out."""
 
 
 class Lease(_Message):

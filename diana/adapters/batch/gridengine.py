@@ -1,0 +1,143 @@
+"""Grid Engine, by its commands, as a plain user of a submit host (SPEC U7): the batch system KOALA ran on."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from pathlib import Path
+
+from diana.adapters.batch import gridengine_text as read
+from diana.adapters.batch import task_ranges
+from diana.adapters.batch.commands import Commands
+from diana.adapters.batch.script import Dialect
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.model.indexset import IndexSet
+
+_KEPT = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
+_TRANSIENT = (
+    "unable to contact qmaster",
+    "commlib error",
+    "got select error",
+    "got no valid answer",
+    "unable to send message",
+    "failed receiving gdi request",
+    "timeout",
+    "try again later",
+)
+"""What may be otherwise in a minute."""
+_FULL = ("user defined limit", "is over the limit", "maximum number of jobs", "max_u_jobs", "would exceed")
+"""It takes no more jobs of ours now."""
+_EVERY = ("unknown queue", "requested project", "is not a submit host", "no submit host", "access to", "invalid option")
+"""What no job of ours gets past, with these settings."""
+_GONE = ("does not exist", "already in deletion")
+_MOST_CANCELLED = 200
+"""Ranges of tasks in one call: a command line has a length."""
+_MOST_ASKED = 20
+"""Jobs whose past is asked for at a time: each call reads the whole file of accounts."""
+
+
+class GridEngine:
+    """`system.BatchSystem`. `ClusterSettings.config` is the path of a cell, `$SGE_ROOT/$SGE_CELL`.
+    ValueError where there is none."""
+
+    kind = "gridengine"
+    dialect = Dialect(task="SGE_TASK_ID", first=read.FIRST, job="JOB_ID", machine="HOSTNAME")
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        environment = _environment(settings.config) if settings.config else {}
+        self.commands = Commands(environment, keeps=() if settings.config else _KEPT)
+        self._user = pwd.getpwuid(os.getuid()).pw_name
+        self._queue = ["-q", settings.partition] if settings.partition else []
+        self._holding = 0
+        self._version = self._config = ""
+        self._parallel: list[str] = []
+
+    def capacity(self) -> Capacity:
+        if not self._config:
+            self._version = self._run("qconf", "-help").partition("\n")[0].strip()
+            self._parallel = self._parallel_environments()
+            self._config = self._run("qconf", "-sconf")
+        # The jobs of nobody: those of all are no part of the question.
+        queues = self._run("qstat", "-f", "-F", "mem_total", "-xml", "-u", "nobody", *self._queue)
+        return read.capacity(queues, self._config, self._version, self._holding, parallel=bool(self._parallel))
+
+    def _parallel_environments(self) -> list[str]:
+        try:
+            names = self._run("qconf", "-spl").split()
+        except Refused:
+            # It has none.
+            return []
+        return read.one_machine_environments((name, self._run("qconf", "-sp", name)) for name in names)
+
+    def submit(self, array: Array) -> str:
+        """It takes one range of tasks: those between that are not asked for find their gates taken, or their turn."""
+        ranges = list(array.tasks.ranges())
+        first, last = ranges[0][0] + read.FIRST, ranges[-1][1] - 1 + read.FIRST
+        argv = ["qsub", "-terse", "-V", "-r", "n", "-w", "e", "-S", "/bin/sh", "-N", f"{read.NAME_PREFIX}{array.token}"]
+        argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
+        argv += ["-t", f"{first}-{last}", *self._queue]
+        if array.processors > 1:
+            if not self._parallel:
+                raise Refused(
+                    "Grid Engine has no parallel environment with allocation_rule $pe_slots for jobs of several "
+                    "processors; have the operator add one (qconf -ap)"
+                )
+            argv += ["-pe", self._parallel[0], str(array.processors)]
+        if array.memory_bytes:
+            argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * array.processors))}M"]
+        if array.time_limit_s:
+            # Never shorter than the script's own, and some time for what happens around the command.
+            argv += ["-l", f"h_rt={int(array.time_limit_s) + 60}"]
+        if self._settings.account:
+            argv += ["-P", self._settings.account]
+        try:
+            said = self._run(*argv, *self._settings.options, array.script, transient=(*_TRANSIENT, *_FULL))
+        except Refused as refusal:
+            raise Refused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
+        job = re.search(r"^(\d+)(?:\.\S+)?\s*$", said, re.MULTILINE)
+        if job is None:
+            raise Unreachable(f"qsub says {said.strip()!r}")
+        return job[1]
+
+    def listing(self) -> list[Seen]:
+        found, self._holding = read.listing(self._run("qstat", "-xml", "-u", self._user, *self._queue))
+        return found
+
+    def past(self, jobs: list[str]) -> list[Seen]:
+        found: list[Seen] = []
+        for job in jobs[:_MOST_ASKED]:
+            try:
+                found += read.past(self._run("qacct", "-j", job))
+            except Refused as refusal:
+                # Its accounts are written some seconds after the end.
+                if "not found" not in str(refusal):
+                    raise
+        return found
+
+    def cancel(self, job: str, tasks: IndexSet) -> None:
+        for some in task_ranges.write(tasks, _MOST_CANCELLED, read.FIRST):
+            try:
+                self._run("qdel", ",".join(f"{job}.{each}" for each in some.split(",")))
+            except Refused as refusal:
+                if not any(each in str(refusal) for each in _GONE):
+                    raise
+
+    def _run(self, *argv: str, transient: tuple[str, ...] = _TRANSIENT) -> str:
+        return self.commands.run(argv, transient)
+
+
+def _environment(cell: str) -> dict[str, str]:
+    """What the cell's own settings.sh would set. ValueError."""
+    path = Path(cell)
+    settings = path / "common" / "settings.sh"
+    try:
+        text = settings.read_text(errors="replace")
+    except OSError as fault:
+        raise ValueError(
+            f"config: {settings}: {fault.strerror}; give the path of the cell, $SGE_ROOT/$SGE_CELL"
+        ) from None
+    ports = re.findall(r"^\s*(?:export\s+)?(SGE_QMASTER_PORT|SGE_EXECD_PORT)=(\d+)", text, re.MULTILINE)
+    return {"SGE_ROOT": str(path.parent), "SGE_CELL": path.name, **dict(ports)}

@@ -1,0 +1,129 @@
+"""What Grid Engine's commands print, read. Pure; anything that is not as expected is `Unreachable`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from diana.adapters.batch import task_ranges
+from diana.adapters.batch.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.model.indexset import IndexSet
+
+WHO = "Grid Engine"
+NAME_PREFIX = "diana."
+"""Before the token, as the name of a job."""
+FIRST = 1
+"""The number of an array's first task."""
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_OUT_OF_USE = frozenset("auADEdocC")
+"""States of a queue instance that starts nothing: alarm, unknown, disabled by calendar or hand, error, orphaned,
+ambiguous, suspended by calendar."""
+_LIMIT = "37"
+"""Grid Engine's number for a job that it ended for a limit."""
+
+
+def stage_of(state: str) -> Stage:
+    """`qw`, `hqw`, `Eqw`, `r`, `t`, `Rr`, `dr`, `s`, `S`, `T` and what they are put together of."""
+    if not state.isalpha():
+        raise Unreachable(f"{WHO} shows the state {state!r}")
+    return Stage.WAITING if "q" in state else Stage.RUNNING
+
+
+def listing(xml: str) -> tuple[list[Seen], int]:
+    """Ours of `qstat -xml`, and how many slots they hold now."""
+    found: dict[tuple[str, str, str], list[IndexSet]] = {}
+    holding = 0
+    for job in _tree(xml).iter("job_list"):
+        name, state = _text(job, "JB_name"), _text(job, "state")
+        if not name.startswith(NAME_PREFIX):
+            continue
+        tasks = _tasks(job.findtext("tasks") or "")
+        if stage_of(state) is Stage.RUNNING:
+            holding += int(_text(job, "slots")) * len(tasks)
+        found.setdefault((_text(job, "JB_job_number"), name.removeprefix(NAME_PREFIX), state), []).append(tasks)
+    return [_seen(*key, IndexSet.union(tasks)) for key, tasks in found.items()], holding
+
+
+def _seen(job: str, token: str, state: str, tasks: IndexSet) -> Seen:
+    wrong = "E" in state
+    why = "in error; see qstat -explain E" if wrong else "on hold" if "h" in state else ""
+    return Seen(job, token, tasks, stage_of(state), why, never=wrong and stage_of(state) is Stage.WAITING)
+
+
+def _tasks(text: str) -> IndexSet:
+    """Counted from 0."""
+    return task_ranges.read(text, WHO, FIRST) if text else IndexSet()
+
+
+def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) -> Capacity:
+    """Of `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`; `ours`: slots our own jobs hold; `parallel`: a
+    job may have more than one."""
+    known = dict(re.findall(r"^(\w+)[ \t]+(\S+)", config, re.MULTILINE))
+    slots = used = widest = memory = 0
+    for queue in _tree(xml).iter("Queue-List"):
+        total, busy = int(_text(queue, "slots_total")), int(_text(queue, "slots_used"))
+        used += busy
+        if _OUT_OF_USE & set(queue.findtext("state") or ""):
+            # What runs there still ends.
+            slots += busy
+            continue
+        slots += total
+        widest = max(widest, total if parallel else 1)
+        for resource in queue.findall("resource"):
+            if resource.get("name") == "mem_total":
+                memory = max(memory, _bytes(resource.text or ""))
+    return Capacity(
+        version=version,
+        slots=slots,
+        others=max(0, used - ours),
+        memory_bytes=memory,
+        widest=widest,
+        most_tasks=_number(known, "max_aj_tasks", 75000),
+        # 0: no limit.
+        most_jobs=_number(known, "max_aj_instances", 0),
+    )
+
+
+def _number(known: dict[str, str], key: str, default: int) -> int:
+    return int(known[key]) if known.get(key, "").isdecimal() and known[key] != "0" else default
+
+
+def _bytes(text: str) -> int:
+    """`23.541G`; 0 where it says nothing."""
+    match = re.fullmatch(r"([0-9.]+)([KMGT]?)", text.strip())
+    return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
+
+
+def one_machine_environments(spelled: Iterable[tuple[str, str]]) -> list[str]:
+    """Of parallel environments and what `qconf -sp` says of each, those whose slots are all on one machine."""
+    found = [name for name, text in spelled if re.search(r"^allocation_rule\s+\$pe_slots\s*$", text, re.MULTILINE)]
+    return sorted(found, key=lambda name: (name not in ("smp", "threads", "openmp", "mp", "shm"), name))
+
+
+def past(qacct: str) -> list[Seen]:
+    """Of `qacct -j`."""
+    found = []
+    for record in re.split(r"^=+$", qacct, flags=re.MULTILINE):
+        known = dict(re.findall(r"^(\w+)[ \t]+(.*?)\s*$", record, re.MULTILINE))
+        if known.get("jobnumber", "").isdecimal() and known.get("taskid", "").isdecimal():
+            failed, exit_status = known.get("failed", ""), known.get("exit_status", "")
+            why = failed if failed not in ("", "0") else f"exit status {exit_status}"
+            fate = Fate.LIMIT if failed.split(" ")[0] == _LIMIT else None
+            tasks = IndexSet.of([int(known["taskid"]) - FIRST])
+            found.append(Seen(known["jobnumber"], "", tasks, Stage.OVER, why, fate=fate))
+    return found
+
+
+def _tree(xml: str) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(xml)
+    except ElementTree.ParseError:
+        raise Unreachable(f"qstat says {xml[:100]!r}") from None
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    found = element.findtext(name)
+    if not found:
+        raise Unreachable(f"qstat tells no {name}")
+    return found

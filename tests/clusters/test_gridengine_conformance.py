@@ -1,0 +1,49 @@
+"""A cluster over Grid Engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from diana.adapters.batch.settings import ClusterSettings
+from diana.model.facts import Outcome
+from diana.model.spec import Resources
+from tests.batch.cluster_builders import ClusterSite
+from tests.batch.conforming import *  # noqa: F403
+from tests.clusters.gridengine_site import GridEngineSite
+from tests.contract.lrm_builders import shell
+from tests.contract.test_lrm_conformance import Site
+
+
+@pytest_asyncio.fixture
+async def site(gridengine: GridEngineSite, tmp_path: Path) -> AsyncIterator[Site]:
+    made: list[ClusterSite] = []
+
+    async def make(slots: int = 2) -> ClusterSite:
+        settings = ClusterSettings(
+            kind="gridengine", config=str(gridengine.config), slots=slots, look_s=0.2, ask_s=0.5, settle_s=2.0
+        )
+        made.append(ClusterSite(tmp_path / str(len(made)), settings))
+        await made[-1].up()
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.down()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch system takes seconds where a spawner takes none."""
+    monkeypatch.setattr(ClusterSite.until, "__defaults__", (60.0,))
+    monkeypatch.setattr(ClusterSite.ended, "__defaults__", (60.0,))
+
+
+async def test_a_job_of_several_processors_has_them_on_one_machine(site: Site) -> None:
+    at = await site(slots=8)
+    at.start(shell('echo "$NSLOTS"', resources=Resources(processors=3)), 0)
+    (end,) = await at.ended(1)
+    assert (end.outcome, at.log(end).strip()) == (Outcome.DONE, "3")
