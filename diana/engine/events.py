@@ -293,14 +293,16 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker that is ready has more or fewer slots for this site than before, or is to be given more or less beyond
-    them. What it has keeps its place."""
+    """A worker that is ready has more or fewer slots for this site than before, is to be given more or less beyond
+    them, or will start what it is given sooner or later. What it has keeps its place."""
 
     worker: str
     session: int
     """Of its `LrmReady`."""
     slots: int
     ahead: int
+    delay_s: float = 0.0
+    """Until something of ours starts there, though slots stand free: others are before us."""
 
 
 class LrmLost(msgspec.Struct, frozen=True):

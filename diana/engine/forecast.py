@@ -83,6 +83,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
 
 def slots_of(core: Context) -> tuple[forecast.Slots, float]:
     """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
-    held = load.held(core)
-    free = core.workers.slots() - sum(width for _, width in held.ends)
-    return forecast.Slots(max(0, free), held.ends), held.ahead_s
+    held, late = load.held(core), core.workers.late()
+    ends = [*held.ends, *late]
+    free = core.workers.slots() - sum(width for _, width in ends)
+    return forecast.Slots(max(0, free), ends), held.ahead_s

@@ -25,7 +25,7 @@ class Lane:
     """One worker's: it starts jobs in the order it is given them, so that on its slots are as many of the first as
     fit."""
 
-    __slots__ = ("ahead", "away", "load", "name", "on", "slots", "used")
+    __slots__ = ("ahead", "away", "delay_s", "load", "name", "on", "slots", "used")
 
     def __init__(self, name: str, slots: int) -> None:
         self.name = name
@@ -37,6 +37,8 @@ class Lane:
         self.ahead: OrderedDict[_Name, Run] = OrderedDict()
         self.away = False
         """For so long that nothing is expected of it."""
+        self.delay_s = 0.0
+        """Nothing starts or ends there before, as the worker tells."""
 
 
 class GivenRuns:
@@ -147,13 +149,13 @@ class GivenRuns:
             out.setdefault(key, []).append(index)
         return {key: out[key] for key in sorted(out)}
 
-    def sample(self, most: int) -> tuple[list[Run], int, list[Run], int]:
-        """(some on slots, each standing for so many, some given ahead, each standing for so many): all of them, or at
-        most `most` of each, evenly taken. What is with workers that are away is left out."""
+    def sample(self, most: int) -> tuple[list[tuple[Run, float]], int, list[Run], int]:
+        """(some on slots with their lanes' delays, each standing for so many, some given ahead, each standing for so
+        many): all of them, or at most `most` of each, evenly taken. What is with workers that are away is left out."""
         lanes = [lane for lane in self.lanes.values() if not lane.away]
         every = -(-sum(len(lane.on) for lane in lanes) // most) or 1
         other = -(-sum(len(lane.ahead) for lane in lanes) // most) or 1
-        on = chain.from_iterable(lane.on.values() for lane in lanes)
+        on = ((run, lane.delay_s) for lane in lanes for run in lane.on.values())
         ahead = chain.from_iterable(lane.ahead.values() for lane in lanes)
         return list(islice(on, every // 2, None, every)), every, list(islice(ahead, other // 2, None, other)), other
 

@@ -44,8 +44,8 @@ def held(core: Context) -> Given:
 
 def _held(core: Context) -> Given:
     on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
-    expected = _expected(core, on, ahead)
-    ends = [(max(0.0, r.given_s + expected[r.key] - core.now), r.processors * every) for r in on]
+    expected = _expected(core, [run for run, _ in on], ahead)
+    ends = [(max(late_s, r.given_s + expected[r.key] - core.now), r.processors * every) for r, late_s in on]
     return Given(ends, sum(expected[r.key] * r.processors for r in ahead) * other)
 
 
@@ -126,8 +126,8 @@ def work_ahead_s(core: Context) -> float:
 
 
 def free_slots(core: Context) -> int:
-    """Slots nothing running or claimed ahead wants."""
-    return core.workers.free_slots()
+    """Slots nothing running or claimed ahead wants, and which are ours at once."""
+    return core.workers.free_slots() - sum(width for _, width in core.workers.late())
 
 
 class Obstacle(NamedTuple):

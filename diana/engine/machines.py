@@ -97,7 +97,7 @@ def on_sized(core: Context, event: LrmSized) -> None:
         return
     if known.slots != event.slots:
         core.persist(_record(name, msgspec.structs.replace(known, slots=event.slots)))
-    core.workers.sized(name, event.ahead)
+    core.workers.sized(name, event.ahead, max(0.0, event.delay_s))
     core.workers.next_waits = False
     _told_queues(core)
 

@@ -122,9 +122,12 @@ class Workers:
         self._away.pop(name, None)
         self._expect(worker, True)
 
-    def sized(self, name: str, ahead: int) -> None:
-        """The worker is to be given so much beyond its slots."""
+    def sized(self, name: str, ahead: int, delay_s: float = 0.0) -> None:
+        """The worker is to be given so much beyond its slots, and starts it not before."""
         worker = self._workers[name]
+        if delay_s != worker.lane.delay_s:
+            worker.lane.delay_s = delay_s
+            self._runs.changes += 1
         if ahead != worker.ahead:
             worker.ahead = ahead
             self._runs.touched[name] = None
@@ -205,6 +208,12 @@ class Workers:
     def gpus(self) -> int:
         """The most one job can have."""
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
+
+    def late(self) -> list[tuple[float, int]]:
+        """(seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
+        self._settle()
+        some = (self._workers[name] for name in self._deep)
+        return [(w.lane.delay_s, w.counted[1]) for w in some if w.lane.delay_s > 0.0 and w.counted[1] > 0]
 
     def absent(self) -> list[Worker]:
         """Machines away that hold jobs, by name."""

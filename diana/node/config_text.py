@@ -111,7 +111,7 @@ _CLUSTER = {
     "partition": "The partition or queue jobs are sent to; empty: the cluster's default.",
     "account": "Whom the cluster charges; empty: its default for the node's account.",
     "qos": "The quality of service jobs ask for; empty: the cluster's default.",
-    "config": "Of a cluster that is not this machine's own: the path SLURM_CONF names.",
+    "config": "Of a cluster that is not this machine's own: the path SLURM_CONF names, or $SGE_ROOT/$SGE_CELL.",
     "options": "Further options of the command that submits.",
     "setup": "Shell lines before each job, such as module load NAME.",
     "look_s": "Between two looks for ended jobs, seconds.",

@@ -49,6 +49,9 @@ class Background:
     def capacity(self) -> Capacity:
         return Capacity(version="1", slots=self._slots, widest=self._slots)
 
+    def starts_in_s(self) -> float | None:
+        return None
+
     def submit(self, array: Array) -> str:
         if array.processors > self._slots:
             raise Refused(f"background: {array.processors} processors wanted, {self._slots} here")

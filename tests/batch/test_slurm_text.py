@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,14 @@ def test_tasks_are_read_as_they_are_written(indices: set[int]) -> None:
     some = IndexSet.of(indices)
     assert read.tasks(str(some)) == some
     assert read.tasks(f"{some}%8") == some
+
+
+def test_an_estimate_is_the_time_until_the_moment_it_names() -> None:
+    said = "sbatch: Job 7 to start at 2026-11-23T00:05:10 using 1 processors on nodes a-n1 in partition main\n"
+    now_s = datetime(2026, 11, 23, 0, 4, 0).timestamp()
+    assert read.starts_in_s(said, now_s) == 70.0
+    assert read.starts_in_s(said, now_s + 500.0) == 0.0
+    assert read.starts_in_s("allocation failure: no such partition", now_s) is None
 
 
 def test_tasks_may_have_a_step() -> None:

@@ -29,9 +29,11 @@ def pytest_report_header() -> str:
 def _up(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[SlurmSite]:
     assert not slurm_site.missing(), f"install slurm-wlm, slurm-client and munge: no {slurm_site.missing()[0]} here"
     made = SlurmSite(tmp_path_factory.mktemp(f"slurm-{name}"), name, cpus=8)
-    made.up()
-    yield made
-    made.down()
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +51,13 @@ def gridengine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineS
     lacks = gridengine_site.missing()
     assert not lacks, f"install gridengine-master, gridengine-exec and gridengine-client: no {lacks[0]} here"
     made = GridEngineSite(tmp_path_factory.mktemp("gridengine"))
-    made.up()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{made.bin}:{os.environ['PATH']}")
-        yield made
-    made.down()
+    try:
+        made.up()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", f"{made.bin}:{os.environ['PATH']}")
+            yield made
+    finally:
+        made.down()
 
 
 @pytest.fixture

@@ -166,13 +166,14 @@ class GridEngineSite:
         _until(lambda: not Path(f"/proc/{pid}").exists(), "its master is dead")
 
     def down(self) -> None:
+        if self._inside is None:
+            return
         self.run("qdel", "-f", "-u", "*", check=False)
         for name in ("execd/gehost/execd.pid", "execd/execd.pid", "qmaster/qmaster.pid"):
             with suppress(OSError, ValueError):
                 os.kill(int((self.root / "spool" / name).read_text()), 9)
-        if self._inside is not None:
-            self._inside.kill()
-            self._inside.wait()
+        self._inside.kill()
+        self._inside.wait()
         subprocess.run(["ip", "address", "delete", f"{_ADDRESS}/32", "dev", "lo"], check=False)
 
     def run(self, *argv: str, check: bool = True) -> str:

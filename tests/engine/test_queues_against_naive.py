@@ -155,7 +155,8 @@ TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 
-@pytest.mark.parametrize("mode", [pytest.param("paper", marks=pytest.mark.wide), "default"])
+@pytest.mark.wide
+@pytest.mark.parametrize("mode", ["paper", "default"])
 def test_near_a_million_jobs_the_order_is_that_of_separate_jobs(mode: str) -> None:
     """1,000 users x 8 sizes x 124 jobs, then arrivals and starts in turns."""
     rng = np.random.default_rng(7)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -308,55 +307,6 @@ def test_orders_carry_the_term_of_their_leader_and_the_own_machine_may_have_any_
     (start,) = [e for e in site.trace if isinstance(e, fx.Start)]
     assert (start.worker, start.term) == ("left", 7)
     assert machines.open("left") == 4
-
-
-def test_a_job_that_wants_more_memory_than_a_machine_has_goes_to_another() -> None:
-    _, machines = site_of(0, small=4, big=1)
-    for name, memory_bytes in (("small", 2**30), ("big", 2**34)):
-        machines.sessions[name] += 1
-        machines.handle(
-            ev.LrmReady(
-                worker=name,
-                session=machines.sessions[name],
-                slots=machines.slots[name],
-                known=(),
-                memory_bytes=memory_bytes,
-            )
-        )
-    wanted = spec(2)
-    resources = msgspec.structs.replace(wanted.resources, memory_bytes=2**32)
-    machines.submit(msgspec.structs.replace(wanted, resources=resources), 2)
-    assert (machines.open("small"), machines.open("big")) == (0, 2)
-    resources = msgspec.structs.replace(resources, processors=2)
-    machines.submit(msgspec.structs.replace(wanted, resources=resources, sites=("alpha",)), 2, 8)
-    assert "no machine with 2 processors and 4.0 GiB of memory" in str(machines.site.replies[8])
-
-
-def test_jobs_that_want_gpus_go_where_they_are_and_are_forecast_by_their_number() -> None:
-    _, machines = site_of(0, plain=8, cluster=8)
-    for name, gpus in (("plain", (0, 0)), ("cluster", (2, 4))):
-        machines.sessions[name] += 1
-        machines.handle(
-            ev.LrmReady(
-                worker=name,
-                session=machines.sessions[name],
-                slots=8,
-                known=(),
-                gpus=gpus[0],
-                all_gpus=gpus[1],
-            )
-        )
-    workers = machines.site.engine.core.workers
-    assert (workers.lanes(1), workers.lanes(1, 2), workers.lanes(1, 3), workers.gpus()) == (16, 2, 0, 2)
-    wanted = spec(3)
-    resources = msgspec.structs.replace(wanted.resources, gpus=2)
-    machines.submit(msgspec.structs.replace(wanted, resources=resources), 3)
-    assert (machines.open("plain"), machines.open("cluster")) == (0, 3)
-    resources = msgspec.structs.replace(resources, gpus=3)
-    machines.submit(msgspec.structs.replace(wanted, resources=resources, sites=("alpha",)), 2, 8)
-    assert "has 2 GPUs for one job, a job needs 3" in str(machines.site.replies[8])
-    machines.site.restart()
-    assert machines.site.engine.core.workers.gpus() == 2
 
 
 WIDTHS = st.integers(1, 3)

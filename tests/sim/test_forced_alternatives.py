@@ -49,6 +49,7 @@ def test_the_plan_is_the_best_or_within_5_percent_of_it_in_nine_of_ten_cases(see
     assert sum(row.good() for row in rows) >= 0.9 * CASES
 
 
+@pytest.mark.wide
 def test_half_of_20_groups_end_within_15_percent_of_their_predicted_turnaround(seed: int) -> None:
     report = simulate(stream(seed, GROUPS), seed)
     assert report.good(), report.violations

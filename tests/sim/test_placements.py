@@ -78,6 +78,7 @@ def test_round_robin_gives_every_site_the_same_number_of_jobs_in_the_long_run() 
     assert max(total.values()) - min(total.values()) <= 2
 
 
+@pytest.mark.wide
 def test_random_in_a_large_grid_is_not_led_by_a_short_list_of_the_best() -> None:
     report = run("random", sites=40)
     used = {site for group in report.groups.values() for site in group.sites}

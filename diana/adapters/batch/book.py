@@ -21,6 +21,7 @@ from diana.adapters.batch.live import LiveArray, Verdict
 from diana.adapters.batch.script import Surroundings, cases, script, varies
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, BatchSystem, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.waits import Waits
 from diana.adapters.durable import replace_durably, sync
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import Order
@@ -60,6 +61,7 @@ class Book:
         """Ends by number, and those of their runs that are not forgotten."""
         self._of_run: dict[Run, int] = {}
         self._fresh: list[Told] = []
+        self.waits = Waits()
         self.submissions = 0
         """Arrays the batch system took since this process began."""
         self._begin()
@@ -99,6 +101,10 @@ class Book:
     def held(self) -> int:
         """Processors of all that is not over."""
         return sum(len(array.open) * max(1, array.order.processors) for array in self._arrays.values())
+
+    def running(self) -> int:
+        """Processors of what the batch system said it has started, when it was last asked."""
+        return sum(len(array.running) * max(1, array.order.processors) for array in self._arrays.values())
 
     # --- orders ----------------------------------------------------------------------------------------
 
@@ -149,6 +155,7 @@ class Book:
         if over:
             self.ledger.forget([array.number for array in over], ())
             for array in over:
+                self.waits.gone(array.number)
                 del self._arrays[array.number]
                 self._folder(array).remove()
 
@@ -183,10 +190,12 @@ class Book:
                 yield order, str(refusal)
                 continue
             self.submissions += 1
+            array.submitted_s = boot_s()
+            alone = not any(other.jobs and other.open for other in self._arrays.values())
+            self.waits.submitted(array.number, array.submitted_s, alone=alone)
             array.jobs.append(job)
             array.to_submit = set()
             array.tries += 1
-            array.submitted_s = boot_s()
             self.ledger.submitted(array.number, array.jobs)
 
     def take_back(self) -> None:
@@ -214,6 +223,8 @@ class Book:
                 if end is not None:
                     outcome, error = live.outcome_of(end, array.order, task in array.cancelled)
                     rows.append(Row(task, outcome, error, end))
+            if rows:
+                self.waits.began(array.number, boot_s())
             self._end(array, rows)
         self._drop_finished()
 
@@ -229,6 +240,8 @@ class Book:
             array.shown(by_token.get(array.token, []), asked_s, boot_s())
             if tuple(array.jobs) != before:
                 self.ledger.submitted(array.number, array.jobs)
+            if array.running:
+                self.waits.began(array.number, boot_s())
             self._give_up(array)
             self._hurry(array)
             if array.missing:

@@ -47,6 +47,8 @@ _CUT_EVERY_S = 30.0
 _GATHER_S = 0.05
 """Orders of one moment leave together also when the first of them woke us."""
 
+_LATE_SHARE = 0.2
+
 T = TypeVar("T")
 
 
@@ -89,6 +91,7 @@ class ClusterLrm:
         self._capacity: Capacity | None = None
         self._trouble = ""
         self._sized: tuple[int, int] = (0, 0)
+        self._late_s = self._told_late_s = 0.0
         self._silent_since_s = 0.0
         self._refused_until_s = self._refused_for_s = 0.0
         self._asked_s = self._cut_s = 0.0
@@ -192,6 +195,7 @@ class ClusterLrm:
         await self._take_in(book, asking=asking)
         if asking and self._ready and now_s >= self._refused_until_s:
             self._capacity = await self._in_thread(self._system.capacity)
+            self._late_s = await self._in_thread(lambda: self._expected_late_s(book))
             self._silent_since_s = 0.0
         if now_s >= self._cut_s + _CUT_EVERY_S:
             self._cut_s = now_s
@@ -272,7 +276,7 @@ class ClusterLrm:
         self._greeted.set()
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
-        self._sized = self._size_now()
+        self._sized, self._told_late_s = self._size_now(), 0.0
         self._emit(
             LrmReady(
                 worker=self.name,
@@ -328,10 +332,22 @@ class ClusterLrm:
             ahead = min(ahead, has.most_jobs - slots)
         return slots, ahead
 
+    def _expected_late_s(self, book: Book) -> float:
+        """Until others leave us a processor. Blocks."""
+        has = self._capacity
+        if has is None or not has.others or has.slots > has.others + book.running():
+            return 0.0
+        estimate_s = self._system.starts_in_s()
+        return book.waits.expected_s(boot_s()) if estimate_s is None else estimate_s
+
     def _size(self) -> None:
-        if self._ready and (size := self._size_now()) != self._sized:
-            self._sized = size
-            self._emit(LrmSized(worker=self.name, session=self._session, slots=size[0], ahead=size[1]))
+        """Told when it changed; that it takes longer or shorter, when by enough to matter."""
+        size, late_s, told_s = self._size_now(), self._late_s, self._told_late_s
+        other = abs(late_s - told_s) > _LATE_SHARE * max(late_s, told_s)
+        if self._ready and (other or size != self._sized):
+            self._sized, self._told_late_s = size, late_s
+            slots, ahead = size
+            self._emit(LrmSized(worker=self.name, session=self._session, slots=slots, ahead=ahead, delay_s=late_s))
 
     def _silent(self, why: str) -> None:
         """It may be over in a moment; what is to be submitted waits."""

@@ -24,9 +24,9 @@ class Commands:
         self._environment = {**kept, **environment}
         self.calls = 0
 
-    def run(self, argv: Sequence[str], transient: Sequence[str], text: str = "") -> str:
-        """What it prints. Refused in its own words; Unreachable when it cannot be run, takes too long, or says one of
-        `transient`."""
+    def run(self, argv: Sequence[str], transient: Sequence[str], *, errors_too: bool = False) -> str:
+        """What it prints, `errors_too`: as errors as well. Refused in its own words; Unreachable when it cannot be run,
+        takes too long, or says one of `transient`."""
         program = shutil.which(argv[0], path=self._environment.get("PATH"))
         if program is None:
             raise Refused(f"{argv[0]} is not in the PATH of the node; install it or correct the PATH", every=True)
@@ -34,7 +34,7 @@ class Commands:
         try:
             done = subprocess.run(
                 [program, *argv[1:]],
-                input=text,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -47,7 +47,7 @@ class Commands:
         except OSError as fault:
             raise Unreachable(f"{program}: {fault.strerror}") from None
         if done.returncode == 0:
-            return done.stdout
+            return done.stdout + done.stderr if errors_too else done.stdout
         words = one_line(done.stderr or done.stdout or f"exit {done.returncode}")[:_MOST_WORDS]
         if any(each in words for each in transient):
             raise Unreachable(words)

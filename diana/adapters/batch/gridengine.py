@@ -72,6 +72,9 @@ class GridEngine:
             return []
         return read.one_machine_environments((name, self._run("qconf", "-sp", name)) for name in names)
 
+    def starts_in_s(self) -> float | None:
+        return None
+
     def submit(self, array: Array) -> str:
         """It takes one range of tasks: those between that are not asked for find their gates taken, or their turn."""
         ranges = list(array.tasks.ranges())

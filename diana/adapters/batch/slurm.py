@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 from diana.adapters.batch import slurm_text as read
@@ -84,6 +85,19 @@ class Slurm:
             wanted = ".".join(map(str, _FIRST_VERSION))
             raise Refused(f"Slurm {version} is too old; diana speaks to {wanted} and later")
 
+    def starts_in_s(self) -> float | None:
+        argv = ["sbatch", "--test-only", "--ntasks=1", *self._partition, *self._chosen(), "--wrap=true"]
+        try:
+            return read.starts_in_s(self.commands.run(argv, _TRANSIENT, errors_too=True), time.time())
+        except Refused:
+            # What a job would meet is told when there is one.
+            return None
+
+    def _chosen(self) -> list[str]:
+        """What the operator wants of every job."""
+        wanted = (("account", self._settings.account), ("qos", self._settings.qos))
+        return [*(f"--{option}={value}" for option, value in wanted if value), *self._settings.options]
+
     def submit(self, array: Array) -> str:
         argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
         argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
@@ -95,11 +109,8 @@ class Slurm:
             argv.append(f"--time={read.clock(array.time_limit_s)}")
         if array.gpus:
             argv.append(f"--gres=gpu:{array.gpus}")
-        for option, value in (("account", self._settings.account), ("qos", self._settings.qos)):
-            if value:
-                argv.append(f"--{option}={value}")
         try:
-            said = self._run(*argv, *self._settings.options, array.script, transient=(*_TRANSIENT, *_FULL))
+            said = self._run(*argv, *self._chosen(), array.script, transient=(*_TRANSIENT, *_FULL))
         except Refused as refusal:
             raise Refused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
         job = said.strip().partition(";")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from diana.adapters.batch import task_ranges
 from diana.adapters.batch.system import Capacity, Fate, Seen, Stage, Unreachable
@@ -167,6 +168,15 @@ def listing(squeue: str) -> tuple[list[Seen], int]:
         never = stage is Stage.WAITING and why in _NEVER
         found.append(Seen(job, token, some, stage, "" if said == "None" else said, never, fate_of(state)))
     return found, holding
+
+
+_STARTS = re.compile(r"\bto start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
+
+
+def starts_in_s(sbatch: str, now_s: float) -> float | None:
+    """Of `sbatch --test-only`, which tells a moment of this machine's clock; `now_s`: seconds since 1970."""
+    found = _STARTS.search(sbatch)
+    return max(0.0, datetime.fromisoformat(found[1]).timestamp() - now_s) if found else None
 
 
 _PAST_JOB = re.compile(r"(\d+)_(?:\[(.*)\]|(\d+))$")

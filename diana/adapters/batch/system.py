@@ -104,6 +104,10 @@ class BatchSystem(Protocol):
 
     def capacity(self) -> Capacity: ...
 
+    def starts_in_s(self) -> float | None:
+        """Its own estimate for a job of one processor that came now. None: it makes none."""
+        ...
+
     def submit(self, array: Array) -> str:
         """The array's id."""
         ...
