@@ -286,6 +286,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """The most one job may want there."""
     all_gpus: int = 0
     """Of all its machines together, where it stands for several."""
+    trouble: str = ""
+    """Why it has no slots: one line; empty: nothing is wrong."""
     identity: str = ""
     """Of the machine's data directory; empty: this site keeps no count of them."""
     ahead: int = -1
@@ -309,6 +311,8 @@ class LrmLost(msgspec.Struct, frozen=True):
     """The worker does not answer; its `LrmReady` follows when it does. Nothing is concluded about its runs."""
 
     worker: str = MAIN_MACHINE
+    why: str = ""
+    """One line; empty: it is silent."""
 
 
 class MachineRemoved(msgspec.Struct, frozen=True, kw_only=True):

@@ -159,7 +159,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     settings = core.state.settings
     widest, memory_bytes = core.workers.widest(), core.workers.memory_bytes()
     if widest == 0:
-        return [Obstacle("has no slots", "")]
+        trouble = core.workers.trouble()
+        return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
     found = []
     if core.state.drained:
         found.append(Obstacle(f"{core.site} is drained: {core.state.drained}", ""))

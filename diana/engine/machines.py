@@ -55,7 +55,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     known = Machine(event.slots, event.memory_bytes, (event.gpus, event.all_gpus), identity=identity)
     if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
         core.persist(_record(name, known))
-    core.workers.ready(name, event.session, known, core.now)
+    core.workers.ready(name, event.session, known, core.now, event.trouble)
     core.workers.sized(name, event.ahead)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
@@ -103,7 +103,7 @@ def on_sized(core: Context, event: LrmSized) -> None:
 
 
 def on_lost(core: Context, event: LrmLost) -> None:
-    core.workers.lost(event.worker, core.now)
+    core.workers.lost(event.worker, core.now, event.why)
     _expect(core, event.worker)
 
 

@@ -53,4 +53,5 @@ def _machine(core: Context, name: str) -> MachineStanding | None:
         slots=worker.lane.slots,
         used_slots=worker.lane.used,
         jobs=len(worker.lane.on) + len(worker.lane.ahead),
+        trouble=worker.trouble,
     )

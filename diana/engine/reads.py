@@ -291,7 +291,8 @@ def _home(core: Context) -> views.SiteView:
         datasets=tuple(sorted(core.state.datasets)),
         note=twins.note(core, core.site)
         or (f"drained: {core.state.drained}" if core.state.drained else "")
-        or guard.note(core, core.site),
+        or guard.note(core, core.site)
+        or core.workers.trouble(),
         machines=machines.count(core),
     )
 

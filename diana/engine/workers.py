@@ -39,6 +39,7 @@ class Worker:
         "memory_bytes",
         "name",
         "session",
+        "trouble",
     )
 
     def __init__(self, lane: Lane, now: float) -> None:
@@ -56,6 +57,8 @@ class Worker:
         """Slots, free slots, room: its part in the sums."""
         self.filling = False
         """It was short of jobs, and is given as many as it may have until the round is over."""
+        self.trouble = ""
+        """What it, or who watches it, says is wrong."""
 
     def is_like(self, machine: Machine) -> None:
         self.memory_bytes, self.gpus = machine.memory_bytes, machine.gpus
@@ -115,9 +118,9 @@ class Workers:
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
-    def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
+    def ready(self, name: str, session: int, machine: Machine, now: float, trouble: str = "") -> None:
         worker = self._worker(name, now)
-        worker.session = session
+        worker.session, worker.trouble = session, trouble
         worker.is_like(machine)
         self._away.pop(name, None)
         self._expect(worker, True)
@@ -136,8 +139,9 @@ class Workers:
         else:
             self._deep.pop(name, None)
 
-    def lost(self, name: str, now: float) -> None:
+    def lost(self, name: str, now: float, why: str = "") -> None:
         worker = self._worker(name, now)
+        worker.trouble = why
         if worker.session is not None:
             worker.session, worker.away_since_s = None, now
             self._away[name] = worker
@@ -159,6 +163,11 @@ class Workers:
     def there(self) -> bool:
         """Some machine can be given jobs."""
         return len(self._away) < len(self._workers)
+
+    def trouble(self) -> str:
+        """Of the first by name that has any: one line. Empty: none has."""
+        found = (name for name in self.names() if self._workers[name].trouble)
+        return next((f"{name}: {self._workers[name].trouble}" for name in found), "")
 
     def names(self) -> list[str]:
         return sorted(self._workers)

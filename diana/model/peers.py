@@ -45,6 +45,8 @@ class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
     used_slots: int
     jobs: int
     """It holds, those claimed ahead of a free slot included."""
+    trouble: str = ""
+    """What is wrong with it: one line."""
 
 
 class Peers(msgspec.Struct, frozen=True):

@@ -149,7 +149,7 @@ class Insight:
         return "in sync" if self._pair is not None and self._pair.durability == 2 else "not in sync"
 
     def _machine(self, row: MachineStanding) -> MachineRow:
-        role, note = "RootGrid" if row.own else "member", ""
+        role, note = "RootGrid" if row.own else "member", row.trouble
         if self._pair is not None and row.machine == self._pair.pair.other:
             role, note = "standby", self._beside()
         return MachineRow(

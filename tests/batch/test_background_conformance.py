@@ -86,6 +86,7 @@ async def test_what_any_job_is_refused_goes_back_to_the_site(site: Site, monkeyp
     at.start(shell("true"), 0, 1)
     await at.until(lambda: at.readies() == 2)
     assert (at.ready().slots, at.ready().known, at.losses()) == (0, (), 1)
+    assert at.ready().trouble == "background refuses: no such account"
     assert not at.ends()
 
 

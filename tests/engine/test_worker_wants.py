@@ -77,3 +77,14 @@ def test_a_cluster_that_others_fill_says_when_it_starts_something_and_is_forecas
     machines.submit(spec(1, work_s=10.0), 1)
     assert waits(3600.0) == (3600.0, 0)
     assert waits(0.0) == (10.0, 0)
+
+
+def test_a_site_without_slots_says_what_is_wrong_with_its_cluster() -> None:
+    _, machines = site_of(0, cluster=0)
+    machines.sessions["cluster"] += 1
+    session, why = machines.sessions["cluster"], "slurm refuses: Invalid account"
+    machines.handle(ev.LrmReady(worker="cluster", session=session, slots=0, known=(), ahead=0, trouble=why))
+    machines.submit(msgspec.structs.replace(spec(1), sites=("alpha",)), 1, 8)
+    assert f"has no slots (cluster: {why})" in str(machines.site.replies[8])
+    machines.handle(ev.LrmReady(worker="cluster", session=session + 1, slots=2, known=(), ahead=0))
+    assert machines.site.engine.core.workers.trouble() == ""

@@ -288,6 +288,7 @@ class ClusterLrm:
                 gpus=self._capacity.gpus if self._capacity else 0,
                 all_gpus=self._capacity.all_gpus if self._capacity else 0,
                 identity=book.identity,
+                trouble=self._trouble,
             )
         )
         book.fresh()
@@ -363,7 +364,7 @@ class ClusterLrm:
         self._refused_for_s = min(max(_REFUSED_FIRST_S, 2 * self._refused_for_s), _REFUSED_MOST_S)
         self._refused_until_s = boot_s() + self._refused_for_s
         was_ready = self._ready
-        self._lose(why)
+        self._lose(f"{self._system.kind} refuses: {why}")
         if was_ready:
             await self._in_thread(book.take_back)
             self._greet(book)
@@ -375,7 +376,7 @@ class ClusterLrm:
         self._greeted.set()
         if self._ready:
             self._ready = False
-            self._emit(LrmLost(self.name))
+            self._emit(LrmLost(self.name, why))
 
     # --- inside ----------------------------------------------------------------------------------------
 
