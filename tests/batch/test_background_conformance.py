@@ -11,8 +11,9 @@ import pytest_asyncio
 
 from diana.adapters.batch import script
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.system import Capacity, Refused, Seen, Stage, Unreachable
 from diana.engine.effects import Lease
+from diana.engine.events import LrmSized
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
@@ -88,6 +89,20 @@ async def test_what_any_job_is_refused_goes_back_to_the_site(site: Site, monkeyp
     assert (at.ready().slots, at.ready().known, at.losses()) == (0, (), 1)
     assert at.ready().trouble == "background refuses: no such account"
     assert not at.ends()
+
+
+async def test_a_cluster_full_of_others_jobs_tells_when_it_would_start_one_until_some_of_ours_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = await site()
+    system = type(at.lrm._system)
+    monkeypatch.setattr(system, "starts_in_s", lambda _: 120.0)
+    monkeypatch.setattr(system, "capacity", lambda _: Capacity(version="1", slots=4, others=4, widest=4))
+    sizes = lambda: [event for event in at.events if isinstance(event, LrmSized)]  # noqa: E731
+    await at.until(lambda: bool(sizes()) and sizes()[-1].delay_s == 120.0)
+    assert sizes()[-1].slots == 1
+    at.start(shell("sleep 30"), 0)
+    await at.until(lambda: sizes()[-1].delay_s == 0.0)
 
 
 async def test_the_operators_lines_come_before_each_job_and_a_scratch_directory_goes_after_it(tmp_path: Path) -> None:

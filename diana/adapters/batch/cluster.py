@@ -334,9 +334,10 @@ class ClusterLrm:
         return slots, ahead
 
     def _expected_late_s(self, book: Book) -> float:
-        """Until others leave us a processor. Blocks."""
+        """Until others leave us a processor. Where some are ours, what comes follows what runs on them, of whose ends
+        the engine knows more than a batch system that knows limits alone. Blocks."""
         has = self._capacity
-        if has is None or not has.others or has.slots > has.others + book.running():
+        if has is None or not has.others or has.slots > has.others or book.running():
             return 0.0
         estimate_s = self._system.starts_in_s()
         return book.waits.expected_s(boot_s()) if estimate_s is None else estimate_s
