@@ -282,6 +282,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[Run, ...]
     memory_bytes: int = 0
     """The most one job may want there; 0: as the settings say."""
+    widest: int = 0
+    """Processors one job may want there, where that is less than its slots; 0: all of them."""
     gpus: int = 0
     """The most one job may want there."""
     all_gpus: int = 0
@@ -305,6 +307,8 @@ class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int
     delay_s: float = 0.0
     """Until something of ours starts there, though slots stand free: others are before us."""
+    trouble: str = ""
+    """As in `LrmReady`."""
 
 
 class LrmLost(msgspec.Struct, frozen=True):

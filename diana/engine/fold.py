@@ -108,7 +108,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.cancelled.add_set(record.indices)
         case r.MachineKnown():
             state.machines[record.machine] = Machine(
-                record.slots, record.memory_bytes, record.gpus, identity=record.identity
+                record.slots, record.memory_bytes, record.widest, record.gpus, identity=record.identity
             )
         case r.MachineGone():
             state.machines[record.machine] = Machine(0, gone=True)

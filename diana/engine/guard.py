@@ -62,6 +62,8 @@ class Guard:
         """Own groups that nobody else takes: here their failures are their own."""
         self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
         """What is to be called back when the event at hand is through, and why."""
+        self.without_slots: dict[SiteId, float] = {}
+        """Sites that have none, and since when."""
         self._settings: tuple[tuple[float, ...], BreakerSettings | None] = ((), None)
 
     def settings(self, site: Settings) -> BreakerSettings | None:

@@ -52,11 +52,12 @@ def on_ready(core: Context, event: LrmReady) -> None:
     name = event.worker
     before = core.state.machines.get(name)
     identity = event.identity or (before.identity if before is not None else "")
-    known = Machine(event.slots, event.memory_bytes, (event.gpus, event.all_gpus), identity=identity)
+    gpus = (event.gpus, event.all_gpus)
+    known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity)
     if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
         core.persist(_record(name, known))
-    core.workers.ready(name, event.session, known, core.now, event.trouble)
-    core.workers.sized(name, event.ahead)
+    core.workers.ready(name, event.session, known, core.now)
+    core.workers.sized(name, event.ahead, trouble=event.trouble)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
     found = _unheard_of(core, event.known)
@@ -81,6 +82,7 @@ def _record(name: str, machine: Machine) -> MachineKnown:
         machine=name,
         slots=machine.slots,
         memory_bytes=machine.memory_bytes,
+        widest=machine.widest,
         gpus=machine.gpus,
         identity=machine.identity,
     )
@@ -97,7 +99,7 @@ def on_sized(core: Context, event: LrmSized) -> None:
         return
     if known.slots != event.slots:
         core.persist(_record(name, msgspec.structs.replace(known, slots=event.slots)))
-    core.workers.sized(name, event.ahead, max(0.0, event.delay_s))
+    core.workers.sized(name, event.ahead, max(0.0, event.delay_s), event.trouble)
     core.workers.next_waits = False
     _told_queues(core)
 

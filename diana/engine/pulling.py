@@ -1,4 +1,5 @@
-"""Work is pulled back from where it would not fare well: a site that drains, or that fails it fast (SPEC D7, U10).
+"""Work is pulled back from where it would not fare well: a site that drains, that has no slots any more, or that fails
+it fast (SPEC D7, U10).
 
 Its origin calls back what has not started and places it elsewhere, as for any move; a job that may run nowhere else
 waits there, with the reason. None of it counts as an export.
@@ -17,17 +18,20 @@ from diana.model.spec import GroupSpec
 from diana.policy.blackhole import Fault, at_fault
 from diana.policy.membership import State
 
+NO_SLOTS_S = 60.0
+"""A site without slots for so long gives back what waits: its machines are away, or its cluster refuses."""
 MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
 
 
 def look(core: Context) -> None:
     """At each turn: who drains gives back what waits, whenever and from whomever this site heard of it."""
-    drained = core.state.drained
-    if drained:
+    idle = _without_slots(core)
+    drained = f"is drained: {core.state.drained}" if core.state.drained else ""
+    if why_here := drained or idle.get(core.site, ""):
         for key in sorted(core.state.custodies):
             if core.state.custodies[key].origin == core.site and core.state.custodies[key].pending:
-                core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} is drained: {drained}"
+                core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
     for key in guard.stopped_keys(core):
         custody = core.state.custodies.get(key)
         why = guard.stopped(core, custody) if custody is not None and custody.origin == core.site else ""
@@ -36,9 +40,25 @@ def look(core: Context) -> None:
             core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
     for site in sorted(core.parties.sites()):
         peer = core.view.peers.get(site)
-        if peer is not None and peer.summary is not None and peer.summary.drained:
-            for group, _ in core.parties.handed_to(site):
-                core.guard.to_pull[(group.group, site)] = f"{site} is drained: {peer.summary.drained}"
+        summary = peer.summary if peer is not None else None
+        why = f"is drained: {summary.drained}" if summary is not None and summary.drained else idle.get(site, "")
+        for group, _ in core.parties.handed_to(site) if why else ():
+            core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+
+
+def _without_slots(core: Context) -> dict[SiteId, str]:
+    """Sites that had none for long, with what is wrong."""
+    since, now = core.guard.without_slots, dict[SiteId, str]()
+    for site in core.parties.sites():
+        peer = core.view.peers.get(site)
+        if peer is not None and peer.summary is not None and not peer.summary.slots:
+            now[site] = "has no slots"
+    if not core.workers.slots():
+        trouble = core.workers.trouble()
+        now[core.site] = f"has no slots ({trouble})" if trouble else "has no slots"
+    for site in since.keys() - now.keys():
+        del since[site]
+    return {site: why for site, why in now.items() if core.now - since.setdefault(site, core.now) >= NO_SLOTS_S}
 
 
 def settle(core: Context) -> None:

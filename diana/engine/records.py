@@ -1,5 +1,4 @@
-"""The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`).
-
+"""The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`);
 `engine/lines.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site (PROMISES 2).
 """
 
@@ -294,6 +293,7 @@ class MachineKnown(_Record, frozen=True, kw_only=True):
     machine: str
     slots: int
     memory_bytes: int = 0
+    widest: int = 0
     gpus: tuple[int, int] = (0, 0)
     identity: str = ""
 

@@ -358,6 +358,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     slots: int
     memory_bytes: int = 0
+    widest: int = 0
     gpus: tuple[int, int] = (0, 0)
     """(what one job may want, all there are)."""
     gone: bool = False

@@ -56,6 +56,9 @@ def look(core: Context) -> None:
     """At a turn: tell the origins what they may move, where that may pay."""
     if core.now < core.migration.look_due_s or not len(core.queues) or not core.view.peers:
         return
+    if not core.workers.slots():
+        # When it would run here nobody can say; its origins call it back (`pulling.py`).
+        return
     core.migration.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
     settings = settings_of(core)
     if settings is None:

@@ -39,7 +39,10 @@ class Worker:
         "memory_bytes",
         "name",
         "session",
+        "shape",
+        "sizes",
         "trouble",
+        "widest",
     )
 
     def __init__(self, lane: Lane, now: float) -> None:
@@ -47,12 +50,17 @@ class Worker:
         self.lane = lane
         self.session: int | None = None
         self.memory_bytes = 0
+        self.widest = 0
+        """Processors of the largest machine it stands for; 0: it is one machine."""
         self.gpus = (0, 0)
         """(what one job may want, all there are)."""
         self.away_since_s = now
         self.key: _Key | None = None
         self.ahead = -1
         """Processors' worth of jobs of any length it is given beyond its slots; -1: as the settings say."""
+        self.sizes: Counter[int] = Counter()
+        self.shape = (0, 0)
+        """Of which slots and widest machine `sizes` are."""
         self.counted = (0, 0, 0)
         """Slots, free slots, room: its part in the sums."""
         self.filling = False
@@ -61,7 +69,13 @@ class Worker:
         """What it, or who watches it, says is wrong."""
 
     def is_like(self, machine: Machine) -> None:
-        self.memory_bytes, self.gpus = machine.memory_bytes, machine.gpus
+        self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
+
+    def pieces(self, slots: int) -> Counter[int]:
+        """Of so many slots: how many machines of which size they are, as if all were as large as the largest."""
+        if not 0 < self.widest < slots:
+            return Counter({slots: 1})
+        return Counter({self.widest: slots // self.widest}) + Counter({slots % self.widest: 1})
 
 
 class Want(NamedTuple):
@@ -118,16 +132,17 @@ class Workers:
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
-    def ready(self, name: str, session: int, machine: Machine, now: float, trouble: str = "") -> None:
+    def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
         worker = self._worker(name, now)
-        worker.session, worker.trouble = session, trouble
+        worker.session = session
         worker.is_like(machine)
         self._away.pop(name, None)
         self._expect(worker, True)
 
-    def sized(self, name: str, ahead: int, delay_s: float = 0.0) -> None:
+    def sized(self, name: str, ahead: int, delay_s: float = 0.0, trouble: str = "") -> None:
         """The worker is to be given so much beyond its slots, and starts it not before."""
         worker = self._workers[name]
+        worker.trouble = trouble
         if delay_s != worker.lane.delay_s:
             worker.lane.delay_s = delay_s
             self._runs.changes += 1
@@ -199,8 +214,8 @@ class Workers:
         self._settle()
         if gpus:
             some = [worker for worker in self._workers.values() if worker.gpus[0] >= gpus]
-            return sum(min(worker.counted[0] // processors, worker.gpus[1] // gpus) for worker in some)
-        return sum(count * (size // processors) for size, count in self._sizes.items())
+            return sum(min(_lanes(worker.sizes, processors), worker.gpus[1] // gpus) for worker in some)
+        return _lanes(self._sizes, processors)
 
     def memory_bytes(self) -> int:
         """The most memory one job can have; 0: no limit is known."""
@@ -233,7 +248,7 @@ class Workers:
         limit = self._state.settings.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
-        enough = worker.lane.slots >= want.processors and worker.gpus[0] >= want.gpus
+        enough = (worker.widest or worker.lane.slots) >= want.processors and worker.gpus[0] >= want.gpus
         return enough and not 0 < limit < want.memory_bytes
 
     def suits_any(self, want: Want) -> bool:
@@ -358,9 +373,11 @@ class Workers:
         for name in touched:
             worker = self._worker(name, 0.0)
             old, new = worker.counted, self._count(worker)
-            if old[0] != new[0]:
-                self._sizes[old[0]] -= 1
-                self._sizes[new[0]] += 1
+            if (new[0], worker.widest) != worker.shape:
+                worker.shape = (new[0], worker.widest)
+                self._sizes.subtract(worker.sizes)
+                worker.sizes = worker.pieces(new[0])
+                self._sizes.update(worker.sizes)
                 self._sizes = +self._sizes
                 del self._sizes[0]
             self._slots += new[0] - old[0]
@@ -388,6 +405,10 @@ class Workers:
         room = free + ahead
         worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
         return lane.slots, max(0, free), room if worker.filling else 0
+
+
+def _lanes(sizes: Mapping[int, int], processors: int) -> int:
+    return sum(count * (size // processors) for size, count in sizes.items())
 
 
 def _fits(free: int, room: int, want: Want) -> int:

@@ -42,7 +42,7 @@ async def test_a_job_wider_than_any_machine_is_refused(site: Site) -> None:
 
 async def test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are(site: Site) -> None:
     at = await site()
-    hard = """it's "hard" $HOME `id` \\ {{x}} * é"""
+    hard = """it's "hard" $HOME `id` \\ {{x}} * é\n#$ -h\n#SBATCH -H"""
     argv = ("/bin/sh", "-c", 'printf "%s|%s|%s" "$1" "$2" "$WORD"', "sh", hard, "n={n}")
     environment = (("DIANA_INDEX", "forged"), ("WORD", "a'b {n}"))
     at.start(GroupSpec(argv=argv, environment=environment, sweep=shell("").sweep), 3, 7)

@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.engine.events import Run
+from diana.errors import StoreFailed
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -39,6 +40,8 @@ KINDS = (
     "never begins",
     "cancelled there",
     "hidden",
+    "refused",
+    "ledger refuses",
 )
 
 
@@ -68,6 +71,8 @@ class Rough:
     def submit(self, array: Array) -> str:
         if self.strikes("not taken"):
             raise Unreachable("no answer")
+        if self.strikes("refused"):
+            raise Refused("no such queue")
         self.numbers += 1
         job, folder = str(self.numbers), Path(array.script).parent
         for task in array.tasks:
@@ -155,7 +160,16 @@ def opened(data: DataDir, system: Rough) -> Book:
     ending = Ending(
         ALPHA, "c", LogSegments(data.logs_root, "c"), Collector(data, ALPHA, lambda *_: None), time.monotonic
     )
-    return Book(data, ALPHA, "c", ClusterSettings(kind="rough", settle_s=SETTLE_S), system, ending)
+    book = Book(data, ALPHA, "c", ClusterSettings(kind="rough", settle_s=SETTLE_S), system, ending)
+    write = book.ledger._write
+
+    def refusing(statements: Sequence[tuple[str, tuple[object, ...]]]) -> int:
+        if system.strikes("ledger refuses"):
+            raise StoreFailed("no space left on device")
+        return write(statements)
+
+    book.ledger._write = refusing  # type: ignore[method-assign]
+    return book
 
 
 def search(root: Path, seed: int) -> Rough:
@@ -167,21 +181,32 @@ def search(root: Path, seed: int) -> Rough:
     outcomes: dict[int, Outcome] = {}
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
     jobs = rng.randint(5, 30)
+
+    def give(some: list[int]) -> None:
+        book.give(order(some))
+        last = book.ledger.arrays()[-1]
+        indices[last.token] = last.order.indices
+
     for turn in range(4000):
         if turn > 1000:
             system.faults, crash = {}, 0.0
         for _ in range(rng.randint(0, 6)):
             system.step()
         try:
-            match rng.choice(("give", "submit", "look", "ask", "kill")):
+            match rng.choice(("give", "submit", "look", "ask", "kill", "take back")):
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
+                    give(some)
                     given = some[-1] + 1
-                    book.give(order(some))
-                    last = book.ledger.arrays()[-1]
-                    indices[last.token] = last.order.indices
                 case "submit":
-                    list(book.submit())
+                    for refused, why in list(book.submit()):
+                        book.refuse(refused, why)
+                case "take back" if rng.random() < 0.2:
+                    book.take_back()
+                    # The engine gives what is unknown there to somebody; here it is the same cluster again.
+                    known = {run.index for run in book.known()}
+                    if gone := sorted(set(range(given)) - outcomes.keys() - known):
+                        give(gone)
                 case "look":
                     book.look()
                 case "ask":
@@ -190,7 +215,7 @@ def search(root: Path, seed: int) -> Rough:
                     index = rng.randrange(given)
                     cancelled.add(index)
                     book.kill(PART, 1, IndexSet.of([index]))
-        except (Unreachable, Refused):
+        except (Unreachable, Refused, StoreFailed):
             pass
         told = book.fresh()
         if rng.random() < crash:
@@ -204,22 +229,26 @@ def search(root: Path, seed: int) -> Rough:
                     f"seed {seed}: {index} ended in two ways"
                 )
             if rng.random() < forget:
-                book.forget(
-                    Run(PART, 1, index, attempt) for index, attempt in zip(facts.indices, facts.attempts, strict=True)
-                )
+                # Refused by the ledger, it is told again at the next start.
+                with suppress(StoreFailed):
+                    book.forget(
+                        Run(PART, 1, index, attempt)
+                        for index, attempt in zip(facts.indices, facts.attempts, strict=True)
+                    )
         if given == jobs and len(outcomes) == jobs:
             break
     assert len(outcomes) == jobs, f"seed {seed}: {jobs - len(outcomes)} of {jobs} came to no end"
     for _ in range(200):
         system.step()
-    assert max(system.executed.values(), default=1) == 1, f"seed {seed}: executed twice"
+    begun = Counter(indices[folder.name][task] for folder, task in system.executed.elements())
+    assert max(begun.values(), default=1) == 1, f"seed {seed}: executed twice"
     never = {i for i, how in outcomes.items() if how in (Outcome.NOT_STARTED, Outcome.CANCELLED)}
-    began = {indices[folder.name][task] for folder, task in system.executed}
-    assert not never & began - cancelled, f"seed {seed}: {never & began} ran though they were told not to have begun"
+    ran = never & begun.keys() - cancelled
+    assert not ran, f"seed {seed}: {ran} ran though they were told not to have begun"
     done = Counter(outcomes.values())[Outcome.DONE]
     assert done <= len(system.finished), f"seed {seed}: done without having run"
     hurt = {Outcome.UNKNOWN, Outcome.NOT_STARTED, Outcome.CANCELLED}
-    forgiving = ("machine lost", "requeue", "never begins", "hidden")
+    forgiving = ("machine lost", "requeue", "never begins", "hidden", "refused")
     if not sum(system.struck[kind] for kind in forgiving) and not cancelled:
         assert not hurt & set(outcomes.values()) or system.struck["cancelled there"], f"seed {seed}: {outcomes}"
     assert {i for i, how in outcomes.items() if how is Outcome.CANCELLED} <= cancelled

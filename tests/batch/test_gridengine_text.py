@@ -35,8 +35,9 @@ def test_a_listing_tells_ours_by_stage_with_tasks_counted_from_0_and_the_slots_t
     assert holding == 6
 
 
-def queue(total: int, used: int, state: str = "", memory: str = "23.541G") -> str:
-    return f"""<Queue-List><name>main.q@h</name><slots_used>{used}</slots_used><slots_total>{total}</slots_total>
+def queue(total: int, used: int, state: str = "", memory: str = "23.541G", name: str = "", kind: str = "BIP") -> str:
+    return f"""<Queue-List><name>{name or f"main.q@{total}"}</name><qtype>{kind}</qtype>
+        <slots_used>{used}</slots_used><slots_total>{total}</slots_total>
         <state>{state}</state><resource name="mem_total" type="hl">{memory}</resource></Queue-List>"""
 
 
@@ -46,8 +47,27 @@ def test_capacity_counts_machines_in_use_and_takes_what_others_hold_for_theirs()
     has = read.capacity(xml, config, "SGE 8.1.9", 3, parallel=True)
     assert (has.slots, has.others, has.widest) == (10, 4, 8)
     assert has.memory_bytes == int(23.541 * 2**30)
-    assert (has.most_tasks, has.most_jobs) == (75000, 2000)
+    # `max_aj_instances` is of one array.
+    assert (has.most_tasks, has.most_jobs) == (75000, 0)
     assert read.capacity(xml, config, "SGE 8.1.9", 0, parallel=False).widest == 1
+
+
+def test_queues_of_one_machine_share_its_slots_and_those_for_other_work_do_not_count() -> None:
+    queues = [
+        queue(4, 1, name="short.q@a"),
+        queue(4, 0, name="long.q@a"),
+        queue(8, 0, name="desk.q@b", kind="IP"),
+        queue(2, 0, "s", name="long.q@c"),
+    ]
+    has = read.capacity(f"<job_info>{''.join(queues)}</job_info>", "", "", 0, parallel=True)
+    assert (has.slots, has.others, has.widest) == (4, 1, 4)
+
+
+def test_a_resource_may_be_used_up() -> None:
+    complexes = "#name shortcut type relop requestable consumable default urgency\nmem_free mf MEMORY <= YES {} 0 0\n"
+    assert read.is_used_up(complexes.format("YES"), "mem_free")
+    assert not read.is_used_up(complexes.format("NO"), "mem_free")
+    assert not read.is_used_up("", "mem_free")
 
 
 def test_accounts_tell_how_tasks_ended() -> None:

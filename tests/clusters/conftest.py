@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -26,31 +29,39 @@ def pytest_report_header() -> str:
     return f"clusters: DIANA_SEED={SEED}"
 
 
-def _up(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[SlurmSite]:
+def folder(name: str) -> Path:
+    """Which daemons of other accounts can enter: pytest closes its own whenever a run begins."""
+    made = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    made.chmod(0o755)
+    return made
+
+
+def _up(name: str) -> Iterator[SlurmSite]:
     assert not slurm_site.missing(), f"install slurm-wlm, slurm-client and munge: no {slurm_site.missing()[0]} here"
-    made = SlurmSite(tmp_path_factory.mktemp(f"slurm-{name}"), name, cpus=8)
+    made = SlurmSite(folder(f"slurm-{name}"), name, cpus=8)
     try:
         made.up()
         yield made
     finally:
         made.down()
+        shutil.rmtree(made.root, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSite]:
-    yield from _up(tmp_path_factory, "a")
+def slurm() -> Iterator[SlurmSite]:
+    yield from _up("a")
 
 
 @pytest.fixture(scope="session")
-def other_slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmSite]:
-    yield from _up(tmp_path_factory, "b")
+def other_slurm() -> Iterator[SlurmSite]:
+    yield from _up("b")
 
 
 @pytest.fixture(scope="session")
-def gridengine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
+def gridengine() -> Iterator[GridEngineSite]:
     lacks = gridengine_site.missing()
     assert not lacks, f"install gridengine-master, gridengine-exec and gridengine-client: no {lacks[0]} here"
-    made = GridEngineSite(tmp_path_factory.mktemp("gridengine"))
+    made = GridEngineSite(folder("gridengine"))
     try:
         made.up()
         with pytest.MonkeyPatch.context() as patch:
@@ -58,6 +69,7 @@ def gridengine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineS
             yield made
     finally:
         made.down()
+        shutil.rmtree(made.root, ignore_errors=True)
 
 
 @pytest.fixture

@@ -47,3 +47,23 @@ async def test_a_job_of_several_processors_has_them_on_one_machine(site: Site) -
     at.start(shell('echo "$NSLOTS"', resources=Resources(processors=3)), 0)
     (end,) = await at.ended(1)
     assert (end.outcome, at.log(end).strip()) == (Outcome.DONE, "3")
+
+
+async def test_a_job_that_asks_for_memory_runs(site: Site) -> None:
+    at = await site()
+    at.start(shell("true", resources=Resources(memory_bytes=100 << 20)), 0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.DONE
+
+
+async def test_exit_codes_that_are_orders_to_it_are_those_of_the_job_and_leave_nothing_behind(
+    site: Site, gridengine: GridEngineSite
+) -> None:
+    at = await site()
+    at.start(shell("exit $((98 + DIANA_INDEX))"), 1, 2)
+    ends = await at.ended(2)
+    assert {end.run.index: (end.outcome, end.exit_code) for end in ends} == {
+        1: (Outcome.FAILED, 99),
+        2: (Outcome.FAILED, 100),
+    }
+    await at.until(lambda: not gridengine.run("qstat").strip())

@@ -88,3 +88,17 @@ def test_a_site_without_slots_says_what_is_wrong_with_its_cluster() -> None:
     assert f"has no slots (cluster: {why})" in str(machines.site.replies[8])
     machines.handle(ev.LrmReady(worker="cluster", session=session + 1, slots=2, known=(), ahead=0))
     assert machines.site.engine.core.workers.trouble() == ""
+
+
+def test_a_job_wider_than_any_machine_of_a_cluster_goes_to_a_wider_one() -> None:
+    _, machines = site_of(0, cluster=20, wide=12)
+    for name, widest in (("cluster", 8), ("wide", 0)):
+        machines.sessions[name] += 1
+        session, slots = machines.sessions[name], machines.slots[name]
+        machines.handle(ev.LrmReady(worker=name, session=session, slots=slots, known=(), ahead=0, widest=widest))
+    workers = machines.site.engine.core.workers
+    assert (workers.widest(), workers.lanes(8), workers.lanes(4), workers.lanes(12)) == (12, 3, 8, 1)
+    wanted = spec(2)
+    resources = msgspec.structs.replace(wanted.resources, processors=9)
+    machines.submit(msgspec.structs.replace(wanted, resources=resources), 2)
+    assert machines.open("cluster") == 0 and machines.open("wide") >= 1

@@ -201,16 +201,35 @@ class Book:
     def take_back(self) -> None:
         """What was never submitted is forgotten, as if it had not been given."""
         for array in list(self._arrays.values()):
-            if not array.jobs and not array.doubt:
-                self.ledger.forget([array.number], ())
-                del self._arrays[array.number]
-                self._folder(array).remove()
+            if array.jobs or array.doubt:
+                continue
+            folder = self._folder(array)
+            self._make_folder(array)
+            if self._was_taken(array):
+                continue
+            for task in array.open:
+                folder.close_gate(task, GIVEN_UP)
+            self.ledger.forget([array.number], ())
+            del self._arrays[array.number]
+            folder.remove()
+
+    def _was_taken(self, array: LiveArray) -> bool:
+        """Whether some of it began: then it was taken once, though nobody could say so."""
+        begun = (self._folder(array).begun(task) for task in array.open)
+        jobs = {one.job for one in begun if one is not None and not one.why} - set(array.jobs)
+        if jobs:
+            array.jobs += sorted(jobs)
+            self.ledger.submitted(array.number, array.jobs)
+        return bool(jobs)
 
     def refuse(self, order: Order, why: str) -> None:
-        """Its runs cannot start here."""
+        """Its runs cannot start here, but for those that have begun after all."""
         array = next(a for a in self._arrays.values() if a.order is order)
-        rows = [Row(task, Outcome.NOT_STARTED, why) for task in sorted(array.to_submit)]
-        self._end(array, rows)
+        folder, refused = self._folder(array), sorted(array.to_submit)
+        self._was_taken(array)
+        closed = [task for task in refused if folder.close_gate(task, GIVEN_UP)]
+        self._end(array, [Row(task, Outcome.NOT_STARTED, why) for task in closed])
+        array.to_submit -= set(refused)
 
     def look(self) -> None:
         """What the scripts told since."""
@@ -293,7 +312,8 @@ class Book:
             if folder.close_gate(task, GIVEN_UP):
                 rows.append(Row(task, Outcome.NOT_STARTED, f"{self._system.kind} would never start it: {array.why}"))
         self._end(array, rows)
-        array.to_cancel |= {row.task for row in rows}
+        # Also what is over in truth and only stands in its list.
+        array.to_cancel |= {row.task for row in rows} | array.ended.intersection(array.never)
 
     def _hurry(self, array: LiveArray) -> None:
         """Tasks that run, the batch system says, and did not begin, or ended long ago: a controller that lost its
@@ -368,9 +388,10 @@ class Book:
             return
         folder = self._folder(array)
         facts = self._ending.facts(array, folder, rows)
-        array.over(row.task for row in rows)
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
-        number = self.ledger.ended(array.number, IndexSet.of(array.ended), subgroup, epoch, facts)
+        ended = IndexSet.of({*array.ended, *(row.task for row in rows)})
+        number = self.ledger.ended(array.number, ended, subgroup, epoch, facts)
+        array.over(row.task for row in rows)
         self._keep(number, subgroup, epoch, facts)
         self._fresh.append((subgroup, epoch, facts))
         folder.clear(row.task for row in rows)

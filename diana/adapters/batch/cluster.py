@@ -91,6 +91,7 @@ class ClusterLrm:
         self._capacity: Capacity | None = None
         self._trouble = ""
         self._sized: tuple[int, int] = (0, 0)
+        self._told_trouble = ""
         self._late_s = self._told_late_s = 0.0
         self._silent_since_s = 0.0
         self._refused_until_s = self._refused_for_s = 0.0
@@ -195,6 +196,7 @@ class ClusterLrm:
         await self._take_in(book, asking=asking)
         if asking and self._ready and now_s >= self._refused_until_s:
             self._capacity = await self._in_thread(self._system.capacity)
+            self._trouble = ""
             self._late_s = await self._in_thread(lambda: self._expected_late_s(book))
             self._silent_since_s = 0.0
         if now_s >= self._cut_s + _CUT_EVERY_S:
@@ -276,7 +278,7 @@ class ClusterLrm:
         self._greeted.set()
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
-        self._sized, self._told_late_s = self._size_now(), 0.0
+        self._sized, self._told_late_s, self._told_trouble = self._size_now(), 0.0, self._trouble
         self._emit(
             LrmReady(
                 worker=self.name,
@@ -285,6 +287,7 @@ class ClusterLrm:
                 ahead=self._sized[1],
                 known=tuple(sorted(self._known, key=astuple)),
                 memory_bytes=self._capacity.memory_bytes if self._capacity else 0,
+                widest=self._capacity.widest if self._capacity else 0,
                 gpus=self._capacity.gpus if self._capacity else 0,
                 all_gpus=self._capacity.all_gpus if self._capacity else 0,
                 identity=book.identity,
@@ -346,10 +349,18 @@ class ClusterLrm:
         """Told when it changed; that it takes longer or shorter, when by enough to matter."""
         size, late_s, told_s = self._size_now(), self._late_s, self._told_late_s
         other = abs(late_s - told_s) > _LATE_SHARE * max(late_s, told_s)
-        if self._ready and (other or size != self._sized):
-            self._sized, self._told_late_s = size, late_s
-            slots, ahead = size
-            self._emit(LrmSized(worker=self.name, session=self._session, slots=slots, ahead=ahead, delay_s=late_s))
+        if self._ready and (other or (*size, self._trouble) != (*self._sized, self._told_trouble)):
+            self._sized, self._told_late_s, self._told_trouble = size, late_s, self._trouble
+            self._emit(
+                LrmSized(
+                    worker=self.name,
+                    session=self._session,
+                    slots=size[0],
+                    ahead=size[1],
+                    delay_s=late_s,
+                    trouble=self._trouble,
+                )
+            )
 
     def _silent(self, why: str) -> None:
         """It may be over in a moment; what is to be submitted waits."""
@@ -371,11 +382,12 @@ class ClusterLrm:
             self._greet(book)
 
     def _lose(self, why: str) -> None:
-        if why and why != self._trouble:
+        new = bool(why) and why != self._trouble
+        if new:
             _log.warning("cluster %s: %s", self.name, why)
         self._trouble = why
         self._greeted.set()
-        if self._ready:
+        if self._ready or new:
             self._ready = False
             self._emit(LrmLost(self.name, why))
 

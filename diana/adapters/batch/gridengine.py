@@ -27,15 +27,24 @@ _TRANSIENT = (
     "try again later",
 )
 """What may be otherwise in a minute."""
-_FULL = ("user defined limit", "is over the limit", "maximum number of jobs", "max_u_jobs", "would exceed")
+_FULL = (
+    "jobs are allowed per",
+    "user defined limit",
+    "is over the limit",
+    "maximum number of jobs",
+    "max_u_jobs",
+    "would exceed",
+)
 """It takes no more jobs of ours now."""
 _EVERY = ("unknown queue", "requested project", "is not a submit host", "no submit host", "access to", "invalid option")
 """What no job of ours gets past, with these settings."""
-_GONE = ("does not exist", "already in deletion")
+_GONE = ("does not exist", "already in deletion", "comprises no tasks")
 _MOST_CANCELLED = 200
 """Ranges of tasks in one call: a command line has a length."""
-_MOST_ASKED = 20
-"""Jobs whose past is asked for at a time: each call reads the whole file of accounts."""
+_AGAIN, _ERROR_STATE = 99, 100
+"""What it does with a task that exits so, says sge_conf(5)."""
+_NO_DIRECTIVES = ["-C", ""]
+"""It would read options in any line of the script, those of a job's own text among them."""
 
 
 class GridEngine:
@@ -43,7 +52,9 @@ class GridEngine:
     ValueError where there is none."""
 
     kind = "gridengine"
-    dialect = Dialect(task="SGE_TASK_ID", first=read.FIRST, job="JOB_ID", machine="HOSTNAME")
+    dialect = Dialect(
+        task="SGE_TASK_ID", first=read.FIRST, job="JOB_ID", machine="HOSTNAME", reserved=(_AGAIN, _ERROR_STATE)
+    )
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings
@@ -54,11 +65,13 @@ class GridEngine:
         self._holding = 0
         self._version = self._config = ""
         self._parallel: list[str] = []
+        self._memory_is_used_up = False
 
     def capacity(self) -> Capacity:
         if not self._config:
             self._version = self._run("qconf", "-help").partition("\n")[0].strip()
             self._parallel = self._parallel_environments()
+            self._memory_is_used_up = read.is_used_up(self._run("qconf", "-sc"), "mem_free")
             self._config = self._run("qconf", "-sconf")
         # The jobs of nobody: those of all are no part of the question.
         queues = self._run("qstat", "-f", "-F", "mem_total", "-xml", "-u", "nobody", *self._queue)
@@ -79,7 +92,8 @@ class GridEngine:
         """It takes one range of tasks: those between that are not asked for find their gates taken, or their turn."""
         ranges = list(array.tasks.ranges())
         first, last = ranges[0][0] + read.FIRST, ranges[-1][1] - 1 + read.FIRST
-        argv = ["qsub", "-terse", "-V", "-r", "n", "-w", "e", "-S", "/bin/sh", "-N", f"{read.NAME_PREFIX}{array.token}"]
+        argv = ["qsub", "-terse", *_NO_DIRECTIVES, "-V", "-r", "n", "-S", "/bin/sh"]
+        argv += ["-N", f"{read.NAME_PREFIX}{array.token}"]
         argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
         argv += ["-t", f"{first}-{last}", *self._queue]
         if array.processors > 1:
@@ -89,8 +103,12 @@ class GridEngine:
                     "processors; have the operator add one (qconf -ap)"
                 )
             argv += ["-pe", self._parallel[0], str(array.processors)]
+        # Where memory is asked for it cannot tell what would never start: it looks at no load values for that.
+        argv += ["-w", "w" if array.memory_bytes else "e"]
         if array.memory_bytes:
-            argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * array.processors))}M"]
+            # What is used up is counted by the slot.
+            parts = array.processors if self._memory_is_used_up else 1
+            argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
         if array.time_limit_s:
             # Never shorter than the script's own, and some time for what happens around the command.
             argv += ["-l", f"h_rt={int(array.time_limit_s) + 60}"]
@@ -111,7 +129,7 @@ class GridEngine:
 
     def past(self, jobs: list[str]) -> list[Seen]:
         found: list[Seen] = []
-        for job in jobs[:_MOST_ASKED]:
+        for job in jobs:
             try:
                 found += read.past(self._run("qacct", "-j", job))
             except Refused as refusal:

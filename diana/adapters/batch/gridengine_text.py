@@ -16,9 +16,9 @@ NAME_PREFIX = "diana."
 FIRST = 1
 """The number of an array's first task."""
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_OUT_OF_USE = frozenset("auADEdocC")
+_OUT_OF_USE = frozenset("auADEdocCsS")
 """States of a queue instance that starts nothing: alarm, unknown, disabled by calendar or hand, error, orphaned,
-ambiguous, suspended by calendar."""
+ambiguous, suspended by calendar, by hand or for another queue."""
 _LIMIT = "37"
 """Grid Engine's number for a job that it ended for a limit."""
 
@@ -60,33 +60,41 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
     """Of `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`; `ours`: slots our own jobs hold; `parallel`: a
     job may have more than one."""
     known = dict(re.findall(r"^(\w+)[ \t]+(\S+)", config, re.MULTILINE))
-    slots = used = widest = memory = 0
+    used = widest = memory = 0
+    at_host: dict[str, int] = {}
+    """The slots of queues on one machine are the same processors."""
     for queue in _tree(xml).iter("Queue-List"):
         total, busy = int(_text(queue, "slots_total")), int(_text(queue, "slots_used"))
+        host = _text(queue, "name").partition("@")[2]
         used += busy
-        if _OUT_OF_USE & set(queue.findtext("state") or ""):
+        if _OUT_OF_USE & set(queue.findtext("state") or "") or "B" not in (queue.findtext("qtype") or "B"):
             # What runs there still ends.
-            slots += busy
+            at_host[host] = max(at_host.get(host, 0), busy)
             continue
-        slots += total
+        at_host[host] = max(at_host.get(host, 0), total)
         widest = max(widest, total if parallel else 1)
         for resource in queue.findall("resource"):
             if resource.get("name") == "mem_total":
                 memory = max(memory, _bytes(resource.text or ""))
     return Capacity(
         version=version,
-        slots=slots,
+        slots=sum(at_host.values()),
         others=max(0, used - ours),
         memory_bytes=memory,
         widest=widest,
         most_tasks=_number(known, "max_aj_tasks", 75000),
-        # 0: no limit.
-        most_jobs=_number(known, "max_aj_instances", 0),
     )
 
 
 def _number(known: dict[str, str], key: str, default: int) -> int:
     return int(known[key]) if known.get(key, "").isdecimal() and known[key] != "0" else default
+
+
+def is_used_up(complexes: str, name: str) -> bool:
+    """Of `qconf -sc`: whether jobs take from it what they ask for, each slot as much."""
+    row = re.search(rf"^{name}\s+(.*)$", complexes, re.MULTILINE)
+    fields = row[1].split() if row else []
+    return len(fields) > 4 and fields[4] == "YES"
 
 
 def _bytes(text: str) -> int:

@@ -34,6 +34,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Id of its array."""
     machine: str
     """Where it runs."""
+    reserved: tuple[int, ...] = ()
+    """Exit codes by which a task orders it to do something: they are told the node alone."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,17 +60,22 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) ->
         "set -C",
         f'{{ echo "${said.job} ${said.machine}" > "$D/run/$k"; }} 2>/dev/null || exit 0',
         "set +C",
-        f'told() {{ {{ echo "$1 $2"; times; echo {END_OF_FILE}; }} > "$D/end/$k"; exit "$1"; }}',
+        f'told() {{ {{ echo "$1 $2"; times; echo {END_OF_FILE}; }} > "$D/end/$k"; {_exit(said)}; }}',
         *_index(order.indices),
         *_attempt(order),
         *_environment(order, around),
         *around.setup,
         f"set -- {_words(order.argv)}",
         *(['. "$D/cases"'] if varies(order) else []),
-        *_folder(order, jobs_folder),
+        *_folder(order, jobs_folder, folder),
         *_run(order, folder),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _exit(said: Dialect) -> str:
+    plain = 'exit "$1"'
+    return f"case $1 in {'|'.join(map(str, said.reserved))}) exit 1;; esac; {plain}" if said.reserved else plain
 
 
 def varies(order: Order) -> bool:
@@ -126,7 +133,7 @@ def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     yield f"export {MARKER.decode()}{_word(f'{order.subgroup}:{order.epoch}')}:$i:$a"
 
 
-def _folder(order: Order, jobs_folder: str) -> Iterable[str]:
+def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
     """Where it runs; a scratch directory goes with it."""
     yield 'gone=""'
     if order.directory:
@@ -134,7 +141,9 @@ def _folder(order: Order, jobs_folder: str) -> Iterable[str]:
     elif order.own_directory:
         yield f"w={_word(jobs_folder)}/$i"
     else:
-        yield 'w=${TMPDIR:-/tmp}/diana-$$-$k; gone=$w; mkdir -m 700 "$w" || told 127 s; export TMPDIR="$w"'
+        # Its name is no other task's, whatever killed jobs have left there.
+        yield f"w=${{TMPDIR:-/tmp}}/diana-{_word(folder.rpartition('/')[2])}-$k; gone=$w"
+        yield 'mkdir -m 700 "$w" || told 127 s; export TMPDIR="$w"'
     yield 'cd "$w" || told 127 w'
 
 

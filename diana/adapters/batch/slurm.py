@@ -89,7 +89,7 @@ class Slurm:
         argv = ["sbatch", "--test-only", "--ntasks=1", *self._partition, *self._chosen(), "--wrap=true"]
         try:
             return read.starts_in_s(self.commands.run(argv, _TRANSIENT, errors_too=True), time.time())
-        except Refused:
+        except (Refused, Unreachable):
             # What a job would meet is told when there is one.
             return None
 
