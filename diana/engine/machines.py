@@ -105,8 +105,11 @@ def on_sized(core: Context, event: LrmSized) -> None:
 
 
 def on_lost(core: Context, event: LrmLost) -> None:
+    worker = core.workers.find(event.worker)
+    again = worker is not None and worker.session is None
     core.workers.lost(event.worker, core.now, event.why)
-    _expect(core, event.worker)
+    if not again:
+        _expect(core, event.worker)
 
 
 def not_expected(core: Context, name: str) -> None:

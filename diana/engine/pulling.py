@@ -27,10 +27,12 @@ MOST_TRIED = 8
 def look(core: Context) -> None:
     """At each turn: who drains gives back what waits, whenever and from whomever this site heard of it."""
     idle = _without_slots(core)
+    others = _with_slots(core) if idle else []
     drained = f"is drained: {core.state.drained}" if core.state.drained else ""
     if why_here := drained or idle.get(core.site, ""):
         for key in sorted(core.state.custodies):
-            if core.state.custodies[key].origin == core.site and core.state.custodies[key].pending:
+            mine = core.state.custodies[key]
+            if mine.origin == core.site and mine.pending and (drained or _may_go(mine.spec, others)):
                 core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
     for key in guard.stopped_keys(core):
         custody = core.state.custodies.get(key)
@@ -41,17 +43,21 @@ def look(core: Context) -> None:
     for site in sorted(core.parties.sites()):
         peer = core.view.peers.get(site)
         summary = peer.summary if peer is not None else None
-        why = f"is drained: {summary.drained}" if summary is not None and summary.drained else idle.get(site, "")
+        drained = f"is drained: {summary.drained}" if summary is not None and summary.drained else ""
+        why = drained or idle.get(site, "")
         for group, _ in core.parties.handed_to(site) if why else ():
-            core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+            if drained or _may_go(group.spec, others):
+                core.guard.to_pull[(group.group, site)] = f"{site} {why}"
 
 
 def _without_slots(core: Context) -> dict[SiteId, str]:
-    """Sites that had none for long, with what is wrong."""
+    """Sites that had none for long and say so, with what is wrong."""
     since, now = core.guard.without_slots, dict[SiteId, str]()
+    patience_s = core.state.settings.suspect_after_s
     for site in core.parties.sites():
         peer = core.view.peers.get(site)
-        if peer is not None and peer.summary is not None and not peer.summary.slots:
+        told = peer.summary if peer is not None and peer.answers(core.now, patience_s) else None
+        if told is not None and not told.slots:
             now[site] = "has no slots"
     if not core.workers.slots():
         trouble = core.workers.trouble()
@@ -59,6 +65,18 @@ def _without_slots(core: Context) -> dict[SiteId, str]:
     for site in since.keys() - now.keys():
         del since[site]
     return {site: why for site, why in now.items() if core.now - since.setdefault(site, core.now) >= NO_SLOTS_S}
+
+
+def _with_slots(core: Context) -> list[SiteId]:
+    peers = core.view.peers
+    alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
+    found = [s for s in alive if (told := peers[s].summary) is not None and told.slots and told.accepting]
+    return [core.site, *found] if core.workers.slots() and not core.state.drained else found
+
+
+def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:
+    """To a site that has slots: what may run nowhere else waits where it is."""
+    return any(allowed(spec, site) for site in others)
 
 
 def settle(core: Context) -> None:

@@ -248,7 +248,8 @@ class Workers:
         limit = self._state.settings.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
-        enough = (worker.widest or worker.lane.slots) >= want.processors and worker.gpus[0] >= want.gpus
+        widest = min(worker.widest or worker.lane.slots, worker.lane.slots)
+        enough = widest >= want.processors and worker.gpus[0] >= want.gpus
         return enough and not 0 < limit < want.memory_bytes
 
     def suits_any(self, want: Want) -> bool:

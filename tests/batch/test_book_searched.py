@@ -202,7 +202,7 @@ def search(root: Path, seed: int) -> Rough:
                     for refused, why in list(book.submit()):
                         book.refuse(refused, why)
                 case "take back" if rng.random() < 0.2:
-                    book.take_back()
+                    rng.choice((book.take_back, book.drop_given_up))()
                     # The engine gives what is unknown there to somebody; here it is the same cluster again.
                     known = {run.index for run in book.known()}
                     if gone := sorted(set(range(given)) - outcomes.keys() - known):

@@ -54,13 +54,14 @@ def test_capacity_counts_machines_in_use_and_takes_what_others_hold_for_theirs()
 
 def test_queues_of_one_machine_share_its_slots_and_those_for_other_work_do_not_count() -> None:
     queues = [
-        queue(4, 1, name="short.q@a"),
-        queue(4, 0, name="long.q@a"),
+        queue(4, 4, name="short.q@a"),
+        queue(4, 4, name="long.q@a"),
+        queue(4, 0, name="long.q@d"),
         queue(8, 0, name="desk.q@b", kind="IP"),
         queue(2, 0, "s", name="long.q@c"),
     ]
     has = read.capacity(f"<job_info>{''.join(queues)}</job_info>", "", "", 0, parallel=True)
-    assert (has.slots, has.others, has.widest) == (4, 1, 4)
+    assert (has.slots, has.others, has.widest) == (8, 4, 4)
 
 
 def test_a_resource_may_be_used_up() -> None:

@@ -47,12 +47,23 @@ def test_a_site_that_has_slots_again_within_a_minute_keeps_its_work() -> None:
     assert len(grid["alpha"].group("alpha-1").subgroups) == parts
 
 
-def test_jobs_that_may_run_nowhere_else_wait_and_run_when_it_has_slots_again() -> None:
+def test_the_last_word_of_a_site_out_of_reach_moves_nothing() -> None:
+    grid = Grid({"migration": "off"}, alpha=2, beta=2, gamma=2)
+    grid["alpha"].submit(spec(30, work_s=LONG), 30)
+    resize(grid, "beta", 0)
+    grid.pass_time(10.0)
+    grid.part("beta")
+    grid.pass_time(120.0)
+    assert len(grid["alpha"].group("alpha-1").decisions) == 1
+
+
+def test_jobs_that_may_run_nowhere_else_stay_and_run_when_it_has_slots_again() -> None:
     grid = Grid(alpha=2, beta=2)
     grid["alpha"].submit(spec(20, sites=("beta",), work_s=LONG), 20)
     resize(grid, "beta", 0)
     grid.pass_time(80.0)
-    assert view(grid).unplaced == 18 and "beta: has no slots" in view(grid).note
+    grid.pass_time(80.0)
+    assert (view(grid).unplaced, len(grid["alpha"].group("alpha-1").decisions)) == (0, 1)
     resize(grid, "beta", 2)
     live(grid)
     assert grid.claims() == {("alpha-1", i): 1 for i in range(20)}

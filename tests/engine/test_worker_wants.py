@@ -6,6 +6,7 @@ import msgspec
 
 from diana.engine import events as ev
 from diana.engine import forecast, load
+from diana.engine.workers import Want
 from tests.engine.builders import spec
 from tests.engine.test_workers import site_of
 
@@ -102,3 +103,23 @@ def test_a_job_wider_than_any_machine_of_a_cluster_goes_to_a_wider_one() -> None
     resources = msgspec.structs.replace(wanted.resources, processors=9)
     machines.submit(msgspec.structs.replace(wanted, resources=resources), 2)
     assert machines.open("cluster") == 0 and machines.open("wide") >= 1
+
+
+def test_a_cluster_suits_what_its_largest_machine_and_its_slots_of_the_moment_hold() -> None:
+    """Else a wide job would keep others from a cluster that has no room for it."""
+    _, machines = site_of(0, cluster=1)
+    machines.sessions["cluster"] += 1
+    session = machines.sessions["cluster"]
+    machines.handle(ev.LrmReady(worker="cluster", session=session, slots=20, known=(), ahead=0, widest=8))
+    workers = machines.site.engine.core.workers
+    assert [workers.suits_any(Want(wide, 0)) for wide in (8, 9)] == [True, False]
+    machines.handle(ev.LrmSized(worker="cluster", session=session, slots=1, ahead=0))
+    assert [workers.suits_any(Want(wide, 0)) for wide in (1, 8)] == [True, False]
+
+
+def test_a_cluster_that_fails_in_ever_new_words_is_not_waited_for_longer() -> None:
+    site, machines = site_of(0, cluster=4)
+    for second in range(20):
+        machines.handle(ev.LrmLost("cluster", f"words {second % 2}"))
+        site.grid.pass_time(10.0)
+    assert machines.site.engine.core.workers.slots() == 0

@@ -3,6 +3,7 @@ them (PERFORMANCE P9)."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def test_neighbours_learn_of_a_join_a_loss_and_a_return_within_seconds() -> None
     assert {site for site in near if table(grid.members[site]).get(lost.site) is State.ALIVE} == near
 
 
+@pytest.mark.wide
 def test_when_neighbours_are_gone_farther_sites_take_their_places() -> None:
     grid = grid_of(SITES, 3)
     grid.start_all()

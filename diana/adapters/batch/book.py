@@ -205,29 +205,37 @@ class Book:
                 continue
             folder = self._folder(array)
             self._make_folder(array)
-            if self._was_taken(array):
-                continue
-            for task in array.open:
-                folder.close_gate(task, GIVEN_UP)
-            self.ledger.forget([array.number], ())
-            del self._arrays[array.number]
-            folder.remove()
+            if not all([folder.close_gate(task, GIVEN_UP) for task in sorted(array.open)]):
+                self._was_taken(array)
+        self.drop_given_up()
 
-    def _was_taken(self, array: LiveArray) -> bool:
-        """Whether some of it began: then it was taken once, though nobody could say so."""
-        begun = (self._folder(array).begun(task) for task in array.open)
-        jobs = {one.job for one in begun if one is not None and not one.why} - set(array.jobs)
-        if jobs:
+    def drop_given_up(self) -> None:
+        """Arrays none of whose tasks can ever start: taken back, in an earlier life perhaps."""
+        for array in list(self._arrays.values()):
+            folder = self._folder(array)
+            begun = (folder.begun(task) for task in sorted(array.open))
+            if not array.jobs and all(one is not None and one.why == GIVEN_UP for one in begun):
+                self.ledger.forget([array.number], ())
+                del self._arrays[array.number]
+                folder.remove()
+
+    def _was_taken(self, array: LiveArray) -> None:
+        """What began was taken once, though nobody could say so."""
+        seen = (self._folder(array).begun(task) for task in array.open)
+        begun = {one.job for one in seen if one is not None and not one.why}
+        if jobs := begun - {*array.jobs, ""}:
             array.jobs += sorted(jobs)
             self.ledger.submitted(array.number, array.jobs)
-        return bool(jobs)
+        if "" in begun and not array.jobs:
+            # Its gate is being written: the next listing shows by which job.
+            array.doubt = True
 
     def refuse(self, order: Order, why: str) -> None:
         """Its runs cannot start here, but for those that have begun after all."""
         array = next(a for a in self._arrays.values() if a.order is order)
         folder, refused = self._folder(array), sorted(array.to_submit)
-        self._was_taken(array)
         closed = [task for task in refused if folder.close_gate(task, GIVEN_UP)]
+        self._was_taken(array)
         self._end(array, [Row(task, Outcome.NOT_STARTED, why) for task in closed])
         array.to_submit -= set(refused)
 

@@ -90,6 +90,7 @@ class ClusterLrm:
         self._ready = False
         self._capacity: Capacity | None = None
         self._trouble = ""
+        self._greeted_as = (0, 0, 0, 0)
         self._sized: tuple[int, int] = (0, 0)
         self._told_trouble = ""
         self._late_s = self._told_late_s = 0.0
@@ -191,6 +192,7 @@ class ClusterLrm:
         if not self._ready and now_s >= self._refused_until_s:
             self._capacity = await self._in_thread(self._system.capacity)
             self._trouble, self._silent_since_s = "", 0.0
+            await self._in_thread(book.drop_given_up)
             self._greet(book)
         asking = now_s >= self._asked_s + self._settings.ask_s
         await self._take_in(book, asking=asking)
@@ -199,6 +201,9 @@ class ClusterLrm:
             self._trouble = ""
             self._late_s = await self._in_thread(lambda: self._expected_late_s(book))
             self._silent_since_s = 0.0
+            if self._shape() != self._greeted_as:
+                # A job may have more or less there than was told.
+                self._greet(book)
         if now_s >= self._cut_s + _CUT_EVERY_S:
             self._cut_s = now_s
             await self._in_thread(book.cut_logs)
@@ -272,6 +277,11 @@ class ClusterLrm:
 
     # --- told to the engine ----------------------------------------------------------------------------
 
+    def _shape(self) -> tuple[int, int, int, int]:
+        """(processors, memory in bytes and GPUs one job may have there, all GPUs)."""
+        has = self._capacity
+        return (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
+
     def _greet(self, book: Book) -> None:
         self._session += 1
         self._ready = True
@@ -279,6 +289,7 @@ class ClusterLrm:
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
         self._sized, self._told_late_s, self._told_trouble = self._size_now(), 0.0, self._trouble
+        widest, memory_bytes, gpus, all_gpus = self._greeted_as = self._shape()
         self._emit(
             LrmReady(
                 worker=self.name,
@@ -286,10 +297,10 @@ class ClusterLrm:
                 slots=self._sized[0],
                 ahead=self._sized[1],
                 known=tuple(sorted(self._known, key=astuple)),
-                memory_bytes=self._capacity.memory_bytes if self._capacity else 0,
-                widest=self._capacity.widest if self._capacity else 0,
-                gpus=self._capacity.gpus if self._capacity else 0,
-                all_gpus=self._capacity.all_gpus if self._capacity else 0,
+                memory_bytes=memory_bytes,
+                widest=widest,
+                gpus=gpus,
+                all_gpus=all_gpus,
                 identity=book.identity,
                 trouble=self._trouble,
             )
@@ -366,7 +377,6 @@ class ClusterLrm:
         """It may be over in a moment; what is to be submitted waits."""
         now_s = boot_s()
         self._silent_since_s = self._silent_since_s or now_s
-        self._trouble = self._trouble or f"it does not answer: {why}"
         if now_s - self._silent_since_s >= _PATIENCE_S:
             self._lose(f"it does not answer: {why}")
 
@@ -377,9 +387,14 @@ class ClusterLrm:
         self._refused_until_s = boot_s() + self._refused_for_s
         was_ready = self._ready
         self._lose(f"{self._system.kind} refuses: {why}")
-        if was_ready:
+        if not was_ready:
+            return
+        try:
             await self._in_thread(book.take_back)
             self._greet(book)
+        except (OSError, StoreFailed) as fault:
+            # What is held is told when it is asked again.
+            _log.warning("cluster %s: %s", self.name, fault)
 
     def _lose(self, why: str) -> None:
         new = bool(why) and why != self._trouble

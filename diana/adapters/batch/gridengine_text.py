@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
@@ -60,13 +61,13 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
     """Of `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`; `ours`: slots our own jobs hold; `parallel`: a
     job may have more than one."""
     known = dict(re.findall(r"^(\w+)[ \t]+(\S+)", config, re.MULTILINE))
-    used = widest = memory = 0
-    at_host: dict[str, int] = {}
+    widest = memory = 0
+    at_host, used = dict[str, int](), Counter[str]()
     """The slots of queues on one machine are the same processors."""
     for queue in _tree(xml).iter("Queue-List"):
         total, busy = int(_text(queue, "slots_total")), int(_text(queue, "slots_used"))
         host = _text(queue, "name").partition("@")[2]
-        used += busy
+        used[host] += busy
         if _OUT_OF_USE & set(queue.findtext("state") or "") or "B" not in (queue.findtext("qtype") or "B"):
             # What runs there still ends.
             at_host[host] = max(at_host.get(host, 0), busy)
@@ -79,7 +80,7 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
     return Capacity(
         version=version,
         slots=sum(at_host.values()),
-        others=max(0, used - ours),
+        others=max(0, sum(min(used[host], slots) for host, slots in at_host.items()) - ours),
         memory_bytes=memory,
         widest=widest,
         most_tasks=_number(known, "max_aj_tasks", 75000),
