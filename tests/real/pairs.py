@@ -56,8 +56,14 @@ def settled(site: Site) -> bool:
         return False
 
 
-def in_sync(site: Site, within_s: float = IN_SYNC_S) -> None:
-    until(lambda: settled(site), lambda: f"{site.name} has a standby in sync\n{site.story()}", within_s, 0.1)
+def in_sync(site: Site, within_s: float = IN_SYNC_S, *, other: Site | None = None) -> None:
+    """`other`: the standby, whose story is told as well where it does not come to that."""
+
+    def story() -> str:
+        told = [one.story() for one in (site, other) if one is not None]
+        return "\n".join((f"{site.name} has a standby in sync", *told))
+
+    until(lambda: settled(site), story, within_s, 0.1)
 
 
 def takes_over(site: Site, within_s: float = 20.0) -> float:

@@ -76,7 +76,7 @@ def test_a_third_machine_does_not_disturb_the_two(grid: Grid) -> None:
     alpha.start()
     spare = add_standby(grid, alpha, "")
     spare.launch()
-    in_sync(alpha)
+    in_sync(alpha, other=spare)
     third = add_standby(grid, alpha, "", "third")
     third.launch()
     until(
