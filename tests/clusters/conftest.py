@@ -16,6 +16,7 @@ from diana.node.config import load_config
 from diana.node.config_text import write_config
 from tests.clusters import gridengine_site, slurm_site
 from tests.clusters.gridengine_site import GridEngineSite
+from tests.clusters.programs import missing
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.conftest import SEED, chance, grid, starts
 from tests.e2e.grid import Grid, Site
@@ -37,7 +38,9 @@ def folder(name: str) -> Path:
 
 
 def _up(name: str) -> Iterator[SlurmSite]:
-    assert not slurm_site.missing(), f"install slurm-wlm, slurm-client and munge: no {slurm_site.missing()[0]} here"
+    assert not missing(slurm_site.PROGRAMS), (
+        f"install slurm-wlm, slurm-client and munge: no {missing(slurm_site.PROGRAMS)[0]} here"
+    )
     made = SlurmSite(folder(f"slurm-{name}"), name, cpus=8)
     try:
         made.up()
@@ -59,7 +62,7 @@ def other_slurm() -> Iterator[SlurmSite]:
 
 @pytest.fixture(scope="session")
 def gridengine() -> Iterator[GridEngineSite]:
-    lacks = gridengine_site.missing()
+    lacks = missing(gridengine_site.PROGRAMS)
     assert not lacks, f"install gridengine-master, gridengine-exec and gridengine-client: no {lacks[0]} here"
     made = GridEngineSite(folder("gridengine"))
     try:

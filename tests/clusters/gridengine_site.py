@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from tests.clusters.programs import search_path
+from tests.e2e.grid import free_port
 
 PROGRAMS = ("sge_qmaster", "sge_execd", "qsub", "qstat", "qdel", "qconf", "qacct", "unshare", "nsenter", "ip")
 _COMMANDS = ("qsub", "qstat", "qdel", "qconf", "qacct", "qmod", "qhold", "qrls")
@@ -73,21 +75,6 @@ qsort_args NONE
 """
 
 
-def missing() -> list[str]:
-    """Programs that this machine lacks."""
-    return [program for program in PROGRAMS if shutil.which(program, path=_path()) is None]
-
-
-def _path() -> str:
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class GridEngineSite:
     """`bin` belongs at the front of the PATH of who asks."""
 
@@ -111,12 +98,12 @@ class GridEngineSite:
         bootstrap = common / "bootstrap"
         bootstrap.write_text(bootstrap.read_text().replace("/var/spool/gridengine", str(root / "spool")))
         (common / "act_qmaster").write_text(f"{_HOST}\n")
-        ports = {"SGE_QMASTER_PORT": _free_port(), "SGE_EXECD_PORT": _free_port()}
+        ports = {"SGE_QMASTER_PORT": free_port(), "SGE_EXECD_PORT": free_port()}
         with (common / "settings.sh").open("a") as file:
             file.writelines(f"{name}={port}; export {name}\n" for name, port in ports.items())
         self._environment = {
             **os.environ,
-            "PATH": _path(),
+            "PATH": search_path(),
             "SGE_ROOT": str(root / "sge"),
             "SGE_CELL": "default",
             **{name: str(port) for name, port in ports.items()},
@@ -132,7 +119,7 @@ class GridEngineSite:
         _until(lambda: (self.root / "in").exists(), "its namespaces are there")
         for command in _COMMANDS:
             script = self.bin / command
-            real = shutil.which(command, path=_path())
+            real = shutil.which(command, path=search_path())
             script.write_text(f'#!/bin/sh\nexec {" ".join(self._enter())} --wd="$PWD" {real} "$@"\n')
             script.chmod(0o755)
         self.start_master()

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import stat
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from tests.clusters.programs import search_path
+from tests.e2e.grid import free_port
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
 
@@ -52,28 +54,13 @@ PartitionName=short Nodes=ALL MaxTime=00:02:00 State=UP
 """
 
 
-def missing() -> list[str]:
-    """Programs of Slurm that this machine lacks."""
-    return [program for program in PROGRAMS if shutil.which(program, path=_path()) is None]
-
-
-def _path() -> str:
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class SlurmSite:
     kind = "slurm"
 
     def __init__(self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001) -> None:
         self.root, self.name = root, name
         self.config = root / "slurm.conf"
-        self._environment = {**os.environ, "PATH": _path(), "SLURM_CONF": str(self.config)}
+        self._environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.config)}
         for folder in ("state", "spool", "log", "run"):
             (root / folder).mkdir(parents=True)
         # Its daemon runs as another account, and wants every folder above its socket passable.
@@ -92,8 +79,8 @@ class SlurmSite:
                 name=name,
                 host=host,
                 root=root,
-                port=_free_port(),
-                node_port=_free_port(),
+                port=free_port(),
+                node_port=free_port(),
                 cpus=cpus,
                 most_tasks=most_tasks,
             )
