@@ -61,6 +61,8 @@ class Draft:
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
         """Peers a quote was asked of."""
+        self.rounds = 0
+        """So often quotes were asked."""
         self.quotes: dict[SiteId, tuple[Quote, float]] = {}
         self.probe: Callable[[Refusal | None], None] | None = None
         """Told what the plan says (None: it can be placed) instead of anything being placed."""
@@ -109,6 +111,11 @@ class Draft:
         self.quotes[site] = (whole, now)
         del self._told[site]
         return None
+
+    def forget(self, sites: Iterable[SiteId]) -> None:
+        """What these said in part: they are asked anew."""
+        for site in sites:
+            self._told.pop(site, None)
 
 
 def _stretches(refs: list[str]) -> list[tuple[str, ...]]:

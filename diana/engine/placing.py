@@ -6,6 +6,7 @@ and a submission that was not answered yet never was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
@@ -43,7 +44,8 @@ RETRY_S = 5.0
 """After this long a group no site could take is priced again."""
 
 
-def decide(core: Context, draft: Draft) -> None:
+def decide(core: Context, draft: Draft, ask_again: Callable[[], bool]) -> None:
+    """`ask_again`: where no site can take it; False: nobody is left to ask."""
     del core.drafts[draft.number]
     if draft.export is not None:
         core.timers.cancel(("quotes", str(draft.number)))
@@ -72,10 +74,14 @@ def decide(core: Context, draft: Draft) -> None:
         return
     manifest = Manifest(core, draft)
     if manifest.missing:
+        if ask_again():
+            return
         _give_up(core, draft, group, Refusal(code="usage", text=manifest.missing_line()))
         return
     parallel = parallel_left(group, draft.spec)
     plan = _guarded_plan(core, draft, indices, manifest, parallel)
+    if not plan.parts and ask_again():
+        return
     if draft.submit and draft.submit.plan_only:
         body = DecisionMade(plan.decision) if plan.parts else _unplaceable(plan, draft.spec)
         core.reply(Reply(draft.submit.request, body))

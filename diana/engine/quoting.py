@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from diana.engine import brokering, dependencies, moving, placing, quotes, recovery
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
@@ -19,6 +21,8 @@ MOST_HOLDERS = 64
 """Peers asked because they hold data."""
 SMALL_GRID = 64
 """With no more peers than this everybody that may take the group is looked at."""
+ROUNDS = 3
+"""So often a site that says nothing is asked, before a submission is refused."""
 
 
 def replace(core: Context, group: Group) -> None:
@@ -41,20 +45,43 @@ def replace(core: Context, group: Group) -> None:
 
 
 def ask(core: Context, draft: Draft) -> None:
-    core.drafts[draft.number] = draft
     sought = draft.sought()
     if sought:
         draft.waiting.add(core.site)
+    _ask(core, draft, _short_list(core, draft))
+    if sought:
         core.look_up(sought, lambda held: _looked_up(core, draft, held))
+    elif not draft.waiting:
+        _decide(core, draft)
+
+
+def _ask(core: Context, draft: Draft, sites: list[SiteId]) -> None:
+    core.drafts[draft.number] = draft
+    draft.rounds += 1
     request = quote_request(draft)
-    for site in _short_list(core, draft):
+    for site in sites:
         draft.waiting.add(site)
         draft.asked.add(site)
         core.send(site, request)
     if draft.waiting:
         core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
-    else:
-        placing.decide(core, draft)
+
+
+def _decide(core: Context, draft: Draft) -> None:
+    placing.decide(core, draft, partial(_ask_again, core, draft))
+
+
+def _ask_again(core: Context, draft: Draft) -> bool:
+    """Those that said nothing, of a submission no site can take: what was asked is lost where a stream ends, and its
+    site may be back at once."""
+    if draft.group or draft.rounds >= ROUNDS:
+        return False
+    silent = [site for site in _short_list(core, draft) if site not in draft.quotes]
+    if not silent:
+        return False
+    draft.forget(silent)
+    _ask(core, draft, silent)
+    return True
 
 
 def _looked_up(core: Context, draft: Draft, held: LookedUp) -> None:
@@ -66,7 +93,7 @@ def _looked_up(core: Context, draft: Draft, held: LookedUp) -> None:
 def _heard(core: Context, draft: Draft, site: SiteId) -> None:
     draft.waiting.discard(site)
     if not draft.waiting:
-        placing.decide(core, draft)
+        _decide(core, draft)
 
 
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
@@ -130,4 +157,4 @@ def quotes_due(core: Context, number: str) -> None:
         # Someone else's server may take longer than a peer may; that it does not answer is told as well.
         draft.waiting = {core.site}
         return
-    placing.decide(core, draft)
+    _decide(core, draft)

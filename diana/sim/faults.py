@@ -12,6 +12,10 @@ from diana.sim import chance
 from diana.sim.scenario import FaultsSpec
 
 _RATES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
+_STEADY = ("loss", "duplicate", "delay", "crash")
+"""Of these, what strikes all the time."""
+_FEW = 20.0
+"""Faults that are to be expected of a run."""
 _INTERVALS = (
     "spawner_crash_every_s",
     "machine_crash_every_s",
@@ -199,4 +203,10 @@ def drawn_rates(spec: FaultsSpec, seed: int) -> FaultsSpec:
     drawn |= {key: getattr(spec, key) / max(0.05, rng.random()) for key in _INTERVALS}
     kinds = chance.stream(seed, "kinds")
     drawn |= {key: 0.0 for key in (*_RATES, *_INTERVALS) if kinds.random() < spec.off}
+    steady = [key for key in _STEADY if getattr(spec, key)]
+    rare = sum(spec.until_s / drawn[key] for key in _INTERVALS if drawn[key])
+    if steady and rare < _FEW and not any(drawn[key] for key in steady):
+        # Of a run that next to nothing strikes nothing is learnt.
+        key = kinds.choice(steady)
+        drawn[key] = getattr(spec, key)
     return msgspec.structs.replace(spec, draw=False, **drawn)

@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -180,12 +180,22 @@ def search(root: Path, seed: int) -> Rough:
     book = opened(data, system)
     outcomes: dict[int, Outcome] = {}
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
-    jobs = rng.randint(5, 30)
+    jobs, unsettled = rng.randint(5, 30), False
 
     def give(some: list[int]) -> None:
         book.give(order(some))
         last = book.ledger.arrays()[-1]
         indices[last.token] = last.order.indices
+
+    def take_back(how: Callable[[], None]) -> None:
+        nonlocal unsettled
+        unsettled = True
+        how()
+        unsettled = False
+        # The engine gives what is unknown there to somebody; here it is the same cluster again.
+        known = {run.index for run in book.known()}
+        if gone := sorted(set(range(given)) - outcomes.keys() - known):
+            give(gone)
 
     for turn in range(4000):
         if turn > 1000:
@@ -193,6 +203,9 @@ def search(root: Path, seed: int) -> Rough:
         for _ in range(rng.randint(0, 6)):
             system.step()
         try:
+            if unsettled:
+                # As the node does before it gives a cluster anything.
+                take_back(book.drop_given_up)
             match rng.choice(("give", "submit", "look", "ask", "kill", "take back")):
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
@@ -202,11 +215,7 @@ def search(root: Path, seed: int) -> Rough:
                     for refused, why in list(book.submit()):
                         book.refuse(refused, why)
                 case "take back" if rng.random() < 0.2:
-                    rng.choice((book.take_back, book.drop_given_up))()
-                    # The engine gives what is unknown there to somebody; here it is the same cluster again.
-                    known = {run.index for run in book.known()}
-                    if gone := sorted(set(range(given)) - outcomes.keys() - known):
-                        give(gone)
+                    take_back(rng.choice((book.take_back, book.drop_given_up)))
                 case "look":
                     book.look()
                 case "ask":
@@ -222,7 +231,7 @@ def search(root: Path, seed: int) -> Rough:
             # What was told in this turn is told again.
             book.close()
             book = opened(data, system)
-            told = book.told()
+            told, unsettled = book.told(), True
         for _, _, facts in told:
             for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
                 assert outcomes.setdefault(index, Outcome(outcome)) == outcome, (

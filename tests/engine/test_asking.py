@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.draft import MAX_ASKED_CHARACTERS, MAX_ASKED_REFS, Draft, quote_request
+from diana.engine.quoting import ROUNDS
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
-from tests.engine.bench import OPERATOR, Grid
+from tests.engine.bench import OPERATOR, Fate, Grid, Post
 from tests.engine.builders import dataset, spec
 
 
@@ -51,3 +54,51 @@ def test_a_driver_that_looks_moves_nothing() -> None:
     effects = site.engine.look(ev.Ask(request=1, principal=OPERATOR, what="group", group=GroupId("alpha-1")), 5.0)
     assert [type(effect) for effect in effects] == [fx.Reply]
     assert core.to_check and site.engine.snapshot() == before
+
+
+def lost(kind: type, times: int) -> Fate:
+    left = times
+
+    def fate(grid: Grid, number: int, letter: Post) -> str:
+        nonlocal left
+        if isinstance(letter[2], kind) and left:
+            left -= 1
+            return "lose"
+        return "deliver"
+
+    return fate
+
+
+@pytest.mark.parametrize("kind", [ms.QuoteRequest, ms.Quote])
+def test_a_word_that_is_lost_costs_a_plan_no_site(kind: type) -> None:
+    grid = Grid(alpha=4, beta=4)
+    grid.fate = lost(kind, ROUNDS - 1)
+    assert grid["alpha"].submit(spec(2, sites=("beta",)), 2, plan_only=True) is None
+    grid.pass_time(60.0)
+    answer = grid["alpha"].replies[1]
+    assert isinstance(answer, fx.DecisionMade) and answer.decision.candidates[0].site == "beta", answer
+
+
+@pytest.mark.parametrize("kind", [ms.QuoteRequest, ms.Quote])
+def test_a_group_whose_data_nobody_named_waits_for_who_was_not_heard(kind: type) -> None:
+    grid = Grid(alpha=4, beta=4)
+    grid["beta"].handle(ev.AddDataset(request=90, principal=OPERATOR, dataset=dataset("d", "file")))
+    grid.fate = lost(kind, ROUNDS - 1)
+    assert grid["alpha"].submit(spec(2), 2, refs=(("dataset:d/file", IndexSet.span(0, 2)),)) is None
+    grid.pass_time(60.0)
+    assert grid["alpha"].replies[1] == fx.GroupAccepted(GroupId("alpha-1"), 2)
+
+
+def test_a_site_that_says_nothing_at_all_is_not_waited_for_for_ever() -> None:
+    grid = Grid(alpha=4, beta=4)
+    grid.fate = lost(ms.QuoteRequest, 100)
+    alpha = grid["alpha"]
+    wait_s = alpha.engine.core.state.settings.quote_wait_s
+    alpha.submit(spec(2, sites=("beta",)), 2, plan_only=True)
+    grid.pass_time(wait_s * ROUNDS)
+    answer = alpha.replies[1]
+    assert isinstance(answer, fx.Refusal) and "beta: gave no quote in time" in answer.text
+    # Where another can take them nobody is asked twice.
+    alpha.submit(spec(2), 2, request=2, plan_only=True)
+    grid.pass_time(wait_s)
+    assert isinstance(alpha.replies[2], fx.DecisionMade)

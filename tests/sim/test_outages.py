@@ -245,6 +245,16 @@ def test_a_seed_goes_without_some_kinds_and_says_so() -> None:
     assert all(option["draw"] is False for option in options)
 
 
+def test_no_seed_goes_without_faults_altogether() -> None:
+    spec = sc.FaultsSpec(draw=True, off=0.9, until_s=60.0, loss=0.1, crash=0.01, cut_every_s=100.0)
+    for seed in range(100):
+        options = Faults(spec, seed).options()
+        assert options["loss"] or options["crash"], options
+    assert not any(
+        Faults(sc.FaultsSpec(draw=True, off=0.9, until_s=60.0), 1).options()[key] for key in ("loss", "crash")
+    )
+
+
 def test_the_same_seed_gives_the_same_digest_with_all_kinds() -> None:
     every = "\n".join(f"{kind}_every_s = 9.0" for kind in KINDS)
     scenario = sc.parse(TEXT + f"[faults]\ndraw = true\nuntil_s = 30.0\nheal_s = 300.0\n{every}\nloss = 0.1\n")
