@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.loopback import free_addresses
 from diana.client import Client
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.node.setup import init_site
@@ -42,15 +42,9 @@ class DemoSite(msgspec.Struct, kw_only=True):
 def plan_sites(folder: Path, count: int) -> list[DemoSite]:
     """The paper's testbed: the first site with 4 slots, the others with 5; addresses are free loopback ports."""
     names = [NAMES[k] if k < len(NAMES) else f"site-{k + 1}" for k in range(count)]
-    # All are held while they are chosen, so that they differ.
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in names]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        ports = [int(one.getsockname()[1]) for one in sockets]
     return [
-        DemoSite(name=name, slots=5 if k else 4, data=folder / name, address=f"127.0.0.1:{port}")
-        for k, (name, port) in enumerate(zip(names, ports, strict=True))
+        DemoSite(name=name, slots=5 if k else 4, data=folder / name, address=address)
+        for k, (name, address) in enumerate(zip(names, free_addresses(count), strict=True))
     ]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.loopback import free_addresses
 from diana.errors import Unreachable
 from diana.model.ids import SiteId
 from diana.sim.scenario import Scenario
@@ -35,7 +35,8 @@ class Processes(Ground):
     def open(self) -> None:
         for machine in self.machines:
             machine.folder.mkdir(parents=True)
-        self._give_addresses()
+        for machine, address in zip(self.machines, free_addresses(len(self.machines)), strict=True):
+            machine.address = address
         if len(self.scenario.sites) > 1:
             self._links = Links(self._shape, self._pids)
             for machine in self.machines:
@@ -43,14 +44,6 @@ class Processes(Ground):
                     self._proxies[machine.called] = self._links.open(machine.site, machine.address)
         if self.scenario.default_link.loss or any(link.loss for link in self.scenario.links):
             self.unlike.append("links: loss is not made; what TCP carries would only come later")
-
-    def _give_addresses(self) -> None:
-        # All are held while they are chosen, so that they differ.
-        with ExitStack() as stack:
-            for machine in self.machines:
-                one = stack.enter_context(socket.socket())
-                one.bind(("127.0.0.1", 0))
-                machine.address = f"127.0.0.1:{one.getsockname()[1]}"
 
     def _shape(self, a: str, b: str) -> Shape:
         latency_s, bytes_per_s, _, _ = self._shapes.figures(SiteId(a), SiteId(b))
