@@ -111,25 +111,25 @@ def of_trace(work: replay.Work, scenario: sc.Scenario) -> Iterator[Submission]:
         yield Submission(one, "trace", submit_s, scenario, luck, who, name=one.name, first=k)
 
 
-def grid(sites: int, groups: int) -> dict[str, float | str]:
-    """Jobs of about 10 s in groups of 100, three times what the sites where they are submitted can do."""
+def grid(sites: int, slots: int, groups: int, jobs: int) -> dict[str, float | str]:
+    """Groups of so many jobs of about 10 s, three times what the sites where they are submitted can do."""
     began_s = time.process_time()
     homes = "{ " + ", ".join(f"s{n:05} = 1.0" for n in range(0, sites, 4)) + " }"
     text = (
         HEAD.replace("limit_s", "seeds = 3\nlimit_s")
-        + sites_text(sites, 20)
+        + sites_text(sites, slots)
         + f"""
 [[workload]]
 name = "w"
 site = "s00000"
-jobs = 100
+jobs = {jobs}
 repeat = {groups}
 work_s = 10.0
 spread = 0.5
 generate = {{ arrivals = "poisson", load = 0.75, homes = {homes} }}
 """
     )
-    return row("grid", World(sc.parse(text), 1, Boot()), began_s, 100 * groups)
+    return row("grid", World(sc.parse(text), 1, Boot()), began_s, jobs * groups)
 
 
 def jobs(jobs: int, size: int) -> dict[str, float | str]:
