@@ -73,7 +73,8 @@ def grid(options: argparse.Namespace) -> list[Row]:
     """Sites of 20 slots and groups of 100, where the sites' talk is most of the cost; sites of 1,000 and groups of
     10,000, where the jobs are."""
     small = measured("grid", sites=100, slots=20, groups=max(10, options.jobs // 20), jobs=100)
-    return [show(small), show(measured("grid", sites=100, slots=1_000, groups=max(10, options.jobs // 66), jobs=10_000))]
+    large = measured("grid", sites=100, slots=1_000, groups=max(10, options.jobs // 66), jobs=10_000)
+    return [show(small), show(large)]
 
 
 def jobs(options: argparse.Namespace) -> list[Row]:
