@@ -61,9 +61,10 @@ test-compose: setup ## the same scenarios on docker-compose (root; gets docker.i
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
 	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
 
-test-clusters: setup ## one array over real clusters: Slurm, Grid Engine (root; gets them from apt); rough: CLUSTER_TESTS=wide
+test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs in containers (root; gets them from apt); rough: CLUSTER_TESTS=wide
 	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
 	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
+	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
 	$(BIN)/python -m pytest -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
 
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled

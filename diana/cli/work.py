@@ -24,6 +24,8 @@ OPTIONS = (
     "time",
     "sites",
     "not_sites",
+    "container",
+    "modules",
     "collect",
     "to",
     "on_crash",
@@ -50,6 +52,8 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
     over.add_argument("--sites", metavar="A,B", help="only these sites")
     over.add_argument("--not-sites", metavar="A,B", help="not these sites")
+    over.add_argument("--container", metavar="IMAGE", help="the image each job runs in")
+    over.add_argument("--modules", metavar="A,B", help="what the sites make ready before each job")
     over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")

@@ -93,7 +93,7 @@ def other_body(key: str, known: str) -> Refusal:
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """Some allowed site that is heard of has the processors: no need to ask before the answer."""
     processors = spec.resources.processors
-    asks_more = spec.resources.gpus or spec.resources.memory_bytes
+    asks_more = spec.resources.gpus or spec.resources.memory_bytes or spec.container or spec.modules
     if asks_more:
         return False
     if allowed(spec, core.site) and core.workers.widest() >= processors:

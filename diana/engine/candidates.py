@@ -12,6 +12,7 @@ from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, quote_request
 from diana.engine.manifest import Manifest, is_url
 from diana.engine.messages import LinkEstimate, Quote
+from diana.model import software
 from diana.model.ids import SiteId
 from diana.model.spec import GroupSpec
 from diana.policy.demand import Candidate, Link
@@ -185,4 +186,4 @@ def unusable(quote: Quote, spec: GroupSpec) -> str:
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
     counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
     sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
-    return "" if sane else "gave a quote that makes no sense"
+    return software.lacking(quote.software, software.needed(spec)) if sane else "gave a quote that makes no sense"

@@ -91,21 +91,22 @@ class Engine:
         restored: bool = False,
         newest: bool = True,
         urls: tuple[str, ...] = DEFAULT_ALLOWED,
+        software: tuple[str, ...] = (),
         machine: str = MAIN_MACHINE,
         term: int = 0,
         address: str = "",
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
         `newest`: the store surely lacks nothing that it once held; else jobs wait until their origins spoke.
-        `urls`: beginnings of those that jobs may read here. `machine`: the one this node runs on, whose slots the
-        settings tell. `term`: of the site's leadership, 0 without a standby. `address`: where peers reach it; empty: it
-        can only dial out."""
+        `urls`: beginnings of those that jobs may read here; `software`: what they may ask for. `machine`: the one this
+        node runs on, whose slots the settings tell. `term`: of the site's leadership, 0 without a standby. `address`:
+        where peers reach it; empty: it can only dial out."""
         core = self.core
         core.term = term
         core.newest = newest and not restored
         core.doubted = not newest and not restored
         core.unsure = bool(core.state.peers) and not newest and not restored
-        core.allowed_urls = urls
+        core.allowed_urls, core.software = urls, software
         core.persist(
             records.Opened(
                 generation=core.state.generation + 1,
@@ -226,7 +227,7 @@ class Engine:
             case ev.MachineRemoved():
                 machines.remove(core, event)
             case ev.SettingsLoaded():
-                core.allowed_urls = event.urls
+                core.allowed_urls, core.software = event.urls, event.software
                 self._settings(event.settings)
             case ev.RoomChecked():
                 core.low_room = event.low

@@ -35,6 +35,7 @@ from diana.engine.records import (
     facts_key,
 )
 from diana.engine.state import Custody, CustodyKey, Tombstone
+from diana.model import software
 from diana.model.facts import MOST_ATTEMPTS
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
@@ -176,6 +177,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         refs=(),
         owner=permit.owner,
         urls=beginnings(f.ref.partition(":")[2] for f in message.files if f.ref.startswith("url:")),
+        software=software.needed(spec),
     )
     return load.rejection(core, asked) or _not_here(core, spec)
 

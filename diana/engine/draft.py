@@ -12,6 +12,7 @@ from diana.engine.events import LookedUp, SubmitGroup
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.migration_messages import SurplusGroup
 from diana.engine.state import Group
+from diana.model import software
 from diana.model.history import template_key
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -146,6 +147,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         work_s=need.work_s,
         urls=draft.urls,
         raised=draft.export is not None,
+        software=software.needed(draft.spec),
     )
 
 

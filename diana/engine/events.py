@@ -29,6 +29,8 @@ class SettingsLoaded(msgspec.Struct, frozen=True):
     settings: Settings
     urls: tuple[str, ...] = DEFAULT_ALLOWED
     """Beginnings of the URLs jobs may read here."""
+    software: tuple[str, ...] = ()
+    """What they may ask for here (`model/software.py`)."""
 
 
 class RoomChecked(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from diana.engine.given import Lane, Run
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
 from diana.engine.workers import Want
+from diana.model import software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
 from diana.policy import limits
@@ -186,6 +187,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
     if closed:
         found.append(Obstacle(f"its operator does not allow {shown(closed[0])} (staging.urls in its site.toml)", ""))
+    if lacks := software.lacking(core.software, asked.software):
+        found.append(Obstacle(lacks, ""))
     if in_part and room(core, asked):
         return found
     free = max(0, settings.max_queued_jobs - queued_jobs(core))

@@ -151,6 +151,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the jobs read by URL (`model/urls.py`, `beginnings`)."""
     raised: bool = False
     """They would come from a congested site, and stand one level higher (section IX)."""
+    software: tuple[str, ...] = ()
+    """What they need of it (`model/software.py`)."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
@@ -214,6 +216,8 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """So many of the asked jobs are taken and no more; 0: all of them."""
     reach: tuple[SiteId, ...] = ()
     """Sites it has a stream to, where they are few enough to be named: from no other can it fetch. Empty: not said."""
+    software: tuple[str, ...] = ()
+    """Of what was asked, what it has. A site of an older release has none: it would run jobs without."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from diana.engine import forecast, load
 from diana.engine.context import Context
 from diana.engine.events import LookedUp
 from diana.engine.messages import LinkEstimate, Quote, QuoteRequest
+from diana.model import software
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.sketch import Quantiles
@@ -66,6 +67,7 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
+        software=software.had(core.software, asked.software),
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from diana.jobfile.collect import clash
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
+from diana.jobfile.software import modules, software_name
 from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes
 from diana.jobfile.urls import check_output_url, default_path, url_input
@@ -79,6 +80,8 @@ def build_spec(
         argv=argv,
         script=script,
         environment=_environment(group.environment, extra_environment, names),
+        container=software_name(group.container, "group.container"),
+        modules=modules(group.modules),
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",

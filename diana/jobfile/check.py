@@ -14,8 +14,11 @@ _SKIP = "or submit with --no-check-command if only other sites have it"
 def missing_command(spec: GroupSpec, path: str) -> str | None:
     """One line when the command (or the script's interpreter) is neither on this machine nor among the inputs.
 
-    `path` is the PATH to search. None also when it cannot be told: the command names a placeholder.
+    `path` is the PATH to search. None also when it cannot be told: the command names a placeholder, or is looked for in
+    an image or after modules were made ready.
     """
+    if spec.container or spec.modules:
+        return None
     if spec.script:
         return _missing_interpreter(spec.script)
     template = compile_template(spec.argv[0])

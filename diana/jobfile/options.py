@@ -19,6 +19,8 @@ SHORT = {
     "on_crash": "group.on_crash",
     "on_site_lost": "group.on_site_lost",
     "class": "group.class",
+    "container": "group.container",
+    "modules": "group.modules",
     "directory": "group.directory",
     "stdout": "group.stdout",
     "stderr": "group.stderr",

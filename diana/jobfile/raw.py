@@ -42,6 +42,13 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     environment: Annotated[
         dict[str, Scalar], Meta(description="Variables set for each job. Values are templates.")
     ] = {}
+    container: Annotated[
+        str,
+        Meta(description="The image each job runs in: a name its sites can fetch, or a path that is the same there."),
+    ] = ""
+    modules: Annotated[
+        list[str], Meta(description="What the site makes ready before each job, by names its operators gave.")
+    ] = []
     directory: Annotated[
         bool, Meta(description="Give each job a directory of its own even when it has neither inputs nor outputs.")
     ] = False

@@ -104,6 +104,10 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Text of a script, first line `#!`; no placeholders."""
     environment: tuple[tuple[str, str], ...] = ()
     """Sorted by name; values are templates."""
+    container: str = ""
+    """The image each job runs in, as the site's program for containers names it; empty: none."""
+    modules: tuple[str, ...] = ()
+    """What the site makes ready before each job, in this order, by names its operator gave."""
     own_directory: bool = False
     """Ask for a directory of its own even without inputs or outputs."""
     stdout: str = ""

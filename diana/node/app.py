@@ -172,6 +172,7 @@ class _Node:
             restored=restored,
             newest=newest,
             urls=config.staging.urls,
+            software=config.software.offered(),
             address=told,
             machine=config.machine,
             term=self.term(),
@@ -439,8 +440,9 @@ class _Node:
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)
             return
-        self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls))
+        self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls, config.software.offered()))
         self.subgrid.local.set_slots(config.settings.slots)
+        self.subgrid.use(config.software)
         self.stager.allow_urls(config.staging.urls)
         self.stager.set_rate(config.staging.rate_bytes_per_s)
         self.probe.configure(config.settings)

@@ -19,6 +19,7 @@ import msgspec
 from diana import errors
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
+from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
 from diana.model.identity import MACHINE
 from diana.model.ids import SiteId, site_id
@@ -88,6 +89,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs may run as root, where the node does and no `run_as` says otherwise."""
     settings: Settings = Settings()
     staging: Staging = Staging()
+    software: Software = Software()
+    """What jobs may ask for besides processors."""
     trust: Trust = Trust()
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
@@ -146,10 +149,11 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     staging = _staging(values.pop("staging", {}), name)
+    software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)
     clusters = _clusters(values.pop("clusters", {}), values, name)
     settings = _within_rate(settings, staging)
-    return SiteConfig(settings=settings, staging=staging, trust=trust, clusters=clusters, **values)
+    return SiteConfig(settings=settings, staging=staging, software=software, trust=trust, clusters=clusters, **values)
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
@@ -172,6 +176,15 @@ def _staging(table: dict[str, Any], name: str) -> Staging:
     except ValueError as error:
         raise errors.UsageError(f"{name}:staging.{_range_line(str(error))}") from None
     return staging
+
+
+def _software(table: dict[str, Any], name: str) -> Software:
+    software = Software(**_checked(Software, table, name, "software."))
+    try:
+        check(software)
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:software.{error}") from None
+    return software
 
 
 def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, ClusterSettings]:
@@ -253,7 +266,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Trust, dict[str, ClusterSettings])
+        tables = (Settings, Staging, Software, Trust, dict[str, ClusterSettings])
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)

@@ -47,6 +47,11 @@ _STAGING = {
     "cache_bytes": "Fetched data kept when no job needs them; 0: 10 GiB or half the free space, whichever is less.",
 }
 
+_SOFTWARE = {
+    "container": "The program that runs jobs in an image: apptainer, singularity, podman or docker; empty: none does.",
+    "modules": 'What jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
+}
+
 _SETTINGS = {
     "slots": "Processors jobs may hold here at once; 0: this site only submits.",
     "speed": "How much faster than the reference a job runs here.",
@@ -148,6 +153,8 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
     parts.append("# Inputs and outputs by URL, with the node's own credentials.\n[staging]\n")
     parts += _lines(_STAGING, config.staging, default.staging, set())
+    parts.append("# What jobs may ask for by container and modules.\n[software]\n")
+    parts += _lines(_SOFTWARE, config.software, default.software, set())
     parts.append("# Certificates this site signs.\n[trust]\n")
     parts += _lines(_TRUST, config.trust, default.trust, set())
     parts.append(

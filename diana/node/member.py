@@ -105,6 +105,7 @@ class MemberNode:
             worker=config.machine,
             term=notes.term,
             accounts=accounts_of(config),
+            software=config.software,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")
@@ -247,6 +248,7 @@ class MemberNode:
             return
         self.config = config
         self.member.set_slots(slots)
+        self.local.use(config.software)
         _log.info("%s was read again", self.paths.config)
 
     # --- cleaning up ---------------------------------------------------------------------------------------

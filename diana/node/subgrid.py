@@ -15,6 +15,7 @@ from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.system import BatchSystem
 from diana.adapters.grpc_server import peer_identity
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.subgrid.notes import Notes
 from diana.adapters.subgrid.service import SubGridService
@@ -77,6 +78,7 @@ class SubGrid:
             worker=config.machine,
             term=term(),
             accounts=accounts_of(config),
+            software=config.software,
         )
         self.lrm = SubGridLrm(
             paths,
@@ -110,7 +112,18 @@ class SubGrid:
         emit: Emit,
     ) -> ClusterLrm:
         settings = config.clusters[name]
-        made = ClusterLrm(paths, config.site, name, settings, system, emit, clock, term=term, leader=config.machine)
+        made = ClusterLrm(
+            paths,
+            config.site,
+            name,
+            settings,
+            system,
+            emit,
+            clock,
+            term=term,
+            leader=config.machine,
+            software=config.software,
+        )
         self.clusters[name] = made
         return made
 
@@ -139,6 +152,12 @@ class SubGrid:
         for cluster in self.clusters.values():
             cluster.set_term(term)
         self.lrm.greet_anew()
+
+    def use(self, software: Software) -> None:
+        """For jobs that are ordered from now on; machines of the site go by files of their own."""
+        self.local.use(software)
+        for cluster in self.clusters.values():
+            cluster.use(software)
 
     def attach(self, server: Any) -> None:
         self.service.attach(server)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from diana.adapters.lrm.software import Software
 from diana.engine.events import JobsEnded
 from diana.model.facts import Outcome, OutputFile
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, Table
@@ -332,3 +333,30 @@ async def test_an_idle_spawner_goes_when_asked_and_a_busy_one_stays(site: RealSi
     await site.restart_node()
     assert site.spawner_pid() != pid
     assert {run.index for run in site.ready().known} == {0}
+
+
+async def test_jobs_find_their_modules_ready_or_are_told_not_to_have_begun(tmp_path: Path) -> None:
+    site = RealSite(tmp_path / "data")
+    site.lrm.use(Software(modules={"good": "export GREETING=hello", "bad": "echo gone >&2; false"}))
+    await site.up()
+    try:
+        ready = GroupSpec(argv=("/bin/sh", "-c", 'test "$GREETING" = hello'), modules=("good",))
+        site.start(ready, 0)
+        site.start(GroupSpec(argv=("true",), modules=("good", "bad")), 1)
+        site.start(GroupSpec(argv=("true",), modules=("missing",)), 2)
+        # An exit code of the command's own, where nothing had to be made ready.
+        site.start(shell("exit 125"), 3)
+        await site.ended(4)
+        ends = site.by_index()
+        assert [ends[k].outcome for k in range(4)] == [
+            *(Outcome.DONE, Outcome.NOT_STARTED, Outcome.NOT_STARTED, Outcome.FAILED)
+        ]
+        assert "its log says why" in ends[1].error and ends[1].length > 0
+        assert "want module missing" in ends[2].error
+        # What is said from now on holds for the next order.
+        site.lrm.use(Software(modules={"missing": "true"}))
+        site.start(GroupSpec(argv=("true",), modules=("missing",)), 4)
+        await site.ended(5)
+        assert site.by_index()[4].outcome == Outcome.DONE
+    finally:
+        await site.down()

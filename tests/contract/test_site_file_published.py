@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.lrm.software import Software
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -25,6 +26,7 @@ SECTIONS: dict[str, msgspec.Struct] = {
     "The node": BASE,
     "[settings]": Settings(),
     "[staging]": Staging(),
+    "[software]": Software(),
     "[trust]": Trust(),
     "[clusters.slurm]": ClusterSettings(),
 }
@@ -54,7 +56,7 @@ def _within(config: SiteConfig, field: str) -> msgspec.Struct:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    tables = {"users", "run_as", "settings", "staging", "trust", "clusters"}
+    tables = {"users", "run_as", "settings", "staging", "software", "trust", "clusters"}
     inner = tables if section == "The node" else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]

@@ -41,6 +41,13 @@ LINES: list[tuple[str, str]] = [
         OK + "on_crash = 'reru'",
         "job: group.on_crash: want 'hold' or 'rerun', got the text 'reru'; did you mean 'rerun'?",
     ),
+    (OK + "container = ' a'", "job: group.container: ' a': want a name of at most 200 printable characters"),
+    (OK + "container = '-v'", "job: group.container: '-v': want a name of at most 200 printable characters"),
+    (OK + "modules = 'gcc'", "job: group.modules: want a list, got the text 'gcc'"),
+    (OK + "modules = ['a', '']", "job: group.modules[1]: '' names none; write the name of a module"),
+    (OK + "modules = ['*']", "job: group.modules[0]: '*' names none; write the name of a module"),
+    (OK + "modules = ['a', 'b', 'a']", "job: group.modules[2]: 'a' stands there before; keep one"),
+    (OK + f"modules = {[str(k) for k in range(65)]}", "job: group.modules: names 65; want at most 64"),
     (OK + "environment = [1]", "job: group.environment: want a table of names and values, got a list"),
     (
         OK + "environment = {A = [1]}",

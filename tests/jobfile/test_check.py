@@ -31,6 +31,11 @@ def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs:
     assert missing(*argv, inputs=inputs) is None
 
 
+def test_what_is_looked_for_in_an_image_or_after_modules_cannot_be_told() -> None:
+    assert missing_command(GroupSpec(argv=("/opt/tool",), container="image"), "") is None
+    assert missing_command(GroupSpec(script="#!/no/python\n", modules=("python",)), "") is None
+
+
 def test_a_missing_command_says_where_was_looked_and_what_mends_it(tmp_path: Path) -> None:
     skip = "or submit with --no-check-command if only other sites have it"
     assert missing("nosuch") == (

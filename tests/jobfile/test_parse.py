@@ -186,6 +186,8 @@ def test_options_override_the_file() -> None:
         "on_site_lost": "rerun",
         "group.environment.MODE": "{array}",
         "directory": "yes",
+        "container": "image:1",
+        "modules": "gcc/12, root",
     }
     text = '[group]\ncommand = "echo {array}"\n[resources]\nprocessors = 8\n[sweep]\narray = "1-9"'
     spec = parse(text, options=options).spec
@@ -194,6 +196,7 @@ def test_options_override_the_file() -> None:
     assert spec.resources == Resources(processors=2, memory_bytes=500 << 20, time_limit_s=5400.0, work_s=120.0)
     assert (spec.on_crash, spec.on_site_lost) == ("rerun", "rerun")
     assert (spec.environment, spec.own_directory) == ((("MODE", "{array}"),), True)
+    assert (spec.container, spec.modules) == ("image:1", ("gcc/12", "root"))
 
 
 def test_the_name_is_that_of_the_file_when_none_is_given() -> None:

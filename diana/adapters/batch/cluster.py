@@ -27,6 +27,7 @@ from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
 from diana.adapters.lrm.reports import failed_facts
 from diana.adapters.lrm.runas.accounts import Accounts
+from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.identity import boot_s, wall_s
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.tasks import end, keep_up
@@ -71,6 +72,7 @@ class ClusterLrm:
         *,
         term: int = 0,
         leader: str = "main",
+        software: Software = NONE,
     ) -> None:
         self._data = data = DataDir(data.root.resolve())
         self.name = name
@@ -81,7 +83,7 @@ class ClusterLrm:
         self._clock = clock
         self._term = term
         nobody = Accounts({})
-        self._orders = Orders(Plans(data), Preparer(data, site, nobody), name)
+        self._orders = Orders(Plans(data, software), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
@@ -135,6 +137,10 @@ class ClusterLrm:
             self._wake.set()
 
     # --- orders ----------------------------------------------------------------------------------------
+
+    def use(self, software: Software) -> None:
+        """For jobs that are ordered from now on."""
+        self._orders.use(software)
 
     def start(self, order: Start) -> None:
         if order.session != self._session or order.term != self._term or not self._ready:

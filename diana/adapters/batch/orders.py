@@ -11,6 +11,7 @@ from diana.adapters.batch.system import Capacity
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
 from diana.adapters.lrm.render import Renderer
+from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.effects import Start
 from diana.model.ids import SubgroupId
@@ -27,6 +28,9 @@ class Orders:
         self._plans = plans
         self._preparer = preparer
         self._cluster = cluster
+
+    def use(self, software: Software) -> None:
+        self._plans.use(software)
 
     def of(self, start: Start, indices: list[int], has: Capacity | None) -> tuple[list[Order], list[Unready]]:
         """Orders for arrays of at most as many tasks as they may have, and runs that cannot start. Blocks."""

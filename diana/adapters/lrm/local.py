@@ -18,6 +18,7 @@ from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
 from diana.adapters.lrm.reports import facts_of, failed_facts
 from diana.adapters.lrm.runas.accounts import Accounts
+from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import (
     VERSION,
@@ -72,6 +73,7 @@ class LocalLrm:
         worker: str = MAIN_MACHINE,
         term: int = 0,
         accounts: Accounts | None = None,
+        software: Software = NONE,
     ) -> None:
         # Jobs run elsewhere than this process: what they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
@@ -81,7 +83,7 @@ class LocalLrm:
         self._clock = clock
         self._worker = worker
         self._term = self._greeted = term
-        self._plans = Plans(data)
+        self._plans = Plans(data, software)
         self._accounts = accounts or Accounts({})
         self._preparer = Preparer(data, site, self._accounts)
         self._collector = Collector(data, site, self._accounts.release)
@@ -131,6 +133,10 @@ class LocalLrm:
         self._slots = slots
         if self._wire is not None:
             self._wire.send(SetSlots(max(1, slots)))
+
+    def use(self, software: Software) -> None:
+        """For jobs that are ordered from now on."""
+        self._plans.use(software)
 
     def set_term(self, term: int) -> None:
         """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.rows import TableRows
+from diana.adapters.lrm.software import Software
 from diana.engine.effects import Start
 from diana.model.ids import SubgroupId, group_of
 from diana.model.layout import DataDir
@@ -14,9 +15,17 @@ _MOST = 64
 
 
 class Plans:
-    def __init__(self, data: DataDir) -> None:
+    def __init__(self, data: DataDir, software: Software | None = None) -> None:
+        """`software`: what there is here for the jobs; None: they do not run here."""
         self._data = data
+        self._software = software
         self._kept: OrderedDict[tuple[SubgroupId, str], Renderer] = OrderedDict()
+
+    def use(self, software: Software) -> None:
+        """From now on, for jobs that have no order yet."""
+        if software != self._software:
+            self._software = software
+            self._kept.clear()
 
     @staticmethod
     def needs_disk(order: Start) -> bool:
@@ -25,13 +34,15 @@ class Plans:
         return bool(spec.script or spec.sweep.table or (spec.needs_directory() and not order.directory))
 
     def renderer(self, order: Start) -> Renderer:
-        """ValueError: a template that cannot be compiled."""
+        """ValueError: a template that cannot be compiled, or what its jobs need is not to be had here."""
         name = (order.subgroup, order.directory)
         found = self._kept.get(name)
         if found is None or (found.spec is not order.spec and found.spec != order.spec):
             table = order.spec.sweep.table
             rows = TableRows(self._data.staged(order.subgroup) / "blob" / table.blob, table.rows) if table else None
-            found = self._kept[name] = Renderer(order.spec, group_of(order.subgroup), rows)
+            here = self._software
+            before = here.before(order.spec, order.subgroup, self._data) if here is not None else []
+            found = self._kept[name] = Renderer(order.spec, group_of(order.subgroup), rows, before)
             if len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
         return found

@@ -32,8 +32,10 @@ class JobText(NamedTuple):
 class Renderer:
     """Compiled templates of one group. ValueError for a template or path that cannot stand."""
 
-    def __init__(self, spec: GroupSpec, group: GroupId, rows: Rows | None) -> None:
+    def __init__(self, spec: GroupSpec, group: GroupId, rows: Rows | None, before: Sequence[str] = ()) -> None:
+        """`before`: words that stand before each command, and become it when all is ready."""
         self.spec = spec
+        self._before = before
         self._group = group
         self._argv = [compile_template(text) for text in spec.argv]
         self._environment = [(name, compile_template(text)) for name, text in spec.environment]
@@ -104,6 +106,7 @@ class Renderer:
         plain = not own and not self._argv_varies and not self._environment_varies
         texts = [] if plain else [self.text(index) for index in indices]
         none: dict[str, str] = {}
+        program = (*self._before, *program)
         return Order(
             subgroup=subgroup,
             epoch=epoch,
@@ -126,4 +129,5 @@ class Renderer:
             collects=[text.collects for text in texts] if own else [],
             account=account,
             lease=lease,
+            made_ready=bool(self._before),
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.node.config import SiteConfig, load_config
-from diana.node.doctor import clusters, files, machine, trust
+from diana.node.doctor import clusters, files, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, in_thread, run_all
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
@@ -64,6 +64,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
             blocking(name, partial(clusters.answers, name, settings, str(paths.config)), "its batch system hangs")
             for name, settings in sorted(config.clusters.items())
         ),
+        *software.checks(config.software, str(paths.config)),
     ]
 
 

@@ -47,6 +47,12 @@ class Hello(_Message):
     """Path of the root program that becomes other accounts."""
 
 
+UNREADY_EXIT = 125
+"""Of a command that was not executed, for what it needs could not be made ready. `docker run` and `podman run` say so
+of themselves."""
+UNREADY = "a module or the container it needs could not be made ready; its log says why"
+
+
 class Order(_Message):
     """Claim these runs and start them in order as slots come free. Runs already claimed are passed over."""
 
@@ -80,6 +86,8 @@ class Order(_Message):
     """They run only while the lease of this name stands; empty: for ever."""
     gpus: int = 0
     """Of each, where a batch system hands them out."""
+    made_ready: bool = False
+    """argv begins with what makes modules or a container ready, and ends with `UNREADY_EXIT` where it cannot."""
 
 
 class Lease(_Message):

@@ -47,6 +47,8 @@ class Claimed(_Record):
     """Whose processes its jobs are; empty: ours."""
     lease: str = ""
     """Without which they may not run; empty: none is needed."""
+    made_ready: bool = False
+    """As in `Order`."""
 
 
 class Begin(msgspec.Struct, array_like=True):

@@ -23,6 +23,7 @@ from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotSt
 from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
+from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_EXIT
 from diana.adapters.lrm.spawner.records import End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
@@ -239,6 +240,8 @@ class Runner:
             outcome = job.verdict or (Outcome.FAILED if code else Outcome.DONE)
             cpu_s, rss = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
         error = ""
+        if outcome == Outcome.FAILED and code == UNREADY_EXIT and record.made_ready:
+            outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
         if outcome == Outcome.UNKNOWN:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
         job.state = State.DRAINING

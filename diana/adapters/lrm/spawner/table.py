@@ -83,6 +83,7 @@ class Table:
             collects=collects,
             account=order.account,
             lease=order.lease,
+            made_ready=order.made_ready,
         )
         self.next_number += 1
         self.log.add(record)

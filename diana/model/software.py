@@ -1,0 +1,37 @@
+"""What jobs need of a site besides its processors: a program that runs containers, and modules by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diana.model.spec import GroupSpec
+
+CONTAINERS = "containers"
+"""That a site can run jobs in an image."""
+ANY_MODULE = "module *"
+MOST_MODULES = 64
+MOST_TEXT = 200
+
+
+def module(name: str) -> str:
+    return f"module {name}"
+
+
+def needed(spec: GroupSpec) -> tuple[str, ...]:
+    """Names of all the group's jobs need."""
+    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules))
+
+
+def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
+    """What of the asked a site has that offers so much."""
+    names = frozenset(offered)
+    return tuple(one for one in asked if one in names or (one.startswith("module ") and ANY_MODULE in names))
+
+
+def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
+    """Why a site that offers so much is none for jobs that need the asked; empty: it has all."""
+    names = frozenset(offered)
+    lacks = next((one for one in asked if not had(names, (one,))), "")
+    if lacks == CONTAINERS:
+        return "runs no containers"
+    return f"has no {lacks[:MOST_TEXT]}" if lacks else ""

@@ -1,0 +1,45 @@
+"""`diana doctor` tries what the site offers its jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.lrm.software import Software
+from diana.node.doctor.bounded import Results, run_all
+from diana.node.doctor.software import checks
+
+
+def found(software: Software) -> dict[str, tuple[str, str, str]]:
+    rows: Results = asyncio.run(run_all(checks(software, "site.toml")))
+    return {row.name: (row.state, row.found, row.mend) for row in rows}
+
+
+def test_nothing_is_looked_at_where_nothing_is_offered_by_name() -> None:
+    assert found(Software(modules={"*": "false"})) == {}
+
+
+def test_modules_are_made_ready_once_and_what_fails_is_told_in_its_own_words() -> None:
+    rows = found(
+        Software(modules={"good": "echo loud; true", "bad": "echo no such thing >&2; false", "odd": "(exit 7)"})
+    )
+    assert rows["module good"] == ("ok", "can be made ready on this machine", "")
+    assert rows["module bad"] == ("fail", "no such thing", 'mend its line in site.toml:software.modules."bad"')
+    assert rows["module odd"][:2] == ("fail", "its line ends with exit code 7")
+
+
+def test_a_program_for_containers_is_asked_for_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program = tmp_path / "apptainer"
+    assert found(Software(container="apptainer"))["containers"] == (
+        "fail",
+        "no apptainer in the PATH of this account",
+        "install it, or name another in site.toml:software.container",
+    )
+    program.write_text("#!/bin/sh\necho apptainer version 1.3.0\n")
+    program.chmod(0o755)
+    assert found(Software(container="apptainer"))["containers"][:2] == ("ok", "apptainer version 1.3.0")
+    program.write_text("#!/bin/sh\necho no right to run >&2; exit 1\n")
+    assert found(Software(container="apptainer"))["containers"][:2] == ("fail", "apptainer: no right to run")
