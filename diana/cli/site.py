@@ -27,7 +27,9 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
     parser.add_argument(
-        "--cluster", metavar="KIND", help="slurm or gridengine starts its jobs; --slots N is then what runs here beside"
+        "--cluster",
+        metavar="KIND",
+        help="slurm, gridengine or pbs starts its jobs; --slots N is then what runs here beside",
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="what the node binds (default: 127.0.0.1:7400)")
     parser.add_argument(

@@ -111,7 +111,7 @@ _SETTINGS = {
 }
 
 _CLUSTER = {
-    "kind": "The batch system: slurm, gridengine, or the name of a plug-in.",
+    "kind": "The batch system: slurm, gridengine, pbs, or the name of a plug-in.",
     "slots": "Processors this site's jobs may hold there at once; 0: all there are.",
     "partition": "The partition or queue jobs are sent to; empty: the cluster's default.",
     "account": "Whom the cluster charges; empty: its default for the node's account.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -26,6 +27,7 @@ from tests.adapters.test_staging_faults import REPOSITORY, Liar, frame, small_di
 from tests.adapters.test_staging_whole import fill, tree, whole
 
 OTHER = SubgroupId("alpha-2/0")
+OUTSIDE = Path(f"/tmp/diana-outside-{os.getpid()}")
 SMALL = StagingLimits(cache_bytes=1, reserve_bytes=0, patience_s=0.5, retry_first_s=0.02)
 
 NONSENSE = [
@@ -90,7 +92,7 @@ def line(name: str, data: bytes = b"x") -> str:
 
 LISTS = {
     "up": line("../x"),
-    "absolute": line("/tmp/x"),
+    "absolute": line(str(OUTSIDE)),
     "a file of ours": line(".diana-part-x"),
     "twice": line("x") + line("x"),
     "out of order": line("y") + line("x"),
@@ -125,7 +127,7 @@ async def test_a_list_of_files_from_a_hostile_peer_writes_nothing_outside_and_is
         inside = {path for path in tmp_path.rglob("*") if path.is_file()}
         below = alpha.data.replica(unit.sha256)
         assert {path.name for path in inside if path.is_relative_to(below)} <= {"x", "y"}
-        assert not (tmp_path / "x").exists() and not Path("/tmp/x").exists()
+        assert not (tmp_path / "x").exists() and not OUTSIDE.exists()
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ def test_a_batch_system_that_answers_is_told_with_what_it_has(tmp_path: Path) ->
 def test_one_that_nobody_knows_is_a_fault_of_the_site_file() -> None:
     (row,) = answers("desk", ClusterSettings(kind="abacus"), "site.toml")
     assert (row.state, row.found) == ("fail", "site.toml:clusters.desk.kind: 'abacus' is no batch system")
-    assert row.mend == "known are gridengine, slurm"
+    assert row.mend == "known are gridengine, pbs, slurm"
 
 
 def test_a_command_that_is_not_there_is_told_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:

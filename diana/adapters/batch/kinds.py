@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from diana.adapters.batch.gridengine import GridEngine
+from diana.adapters.batch.pbs import Pbs
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.slurm import Slurm
 from diana.adapters.batch.system import BatchSystem
@@ -14,7 +15,9 @@ from diana.errors import UsageError
 PLUGINS = "diana.batch_systems"
 """Entry points of this group are callables from `ClusterSettings` to a `BatchSystem`."""
 
-_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {"slurm": Slurm, "gridengine": GridEngine}
+_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {"slurm": Slurm, "gridengine": GridEngine, "pbs": Pbs}
+EXPERIMENTAL = frozenset({"pbs"})
+"""Shown to nobody but fakes so far."""
 
 
 def known() -> list[str]:

@@ -9,7 +9,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """ValueError names the key, its value and what it may be."""
 
     kind: str = "slurm"
-    """Of the batch system: slurm, gridengine, or the name of a plug-in."""
+    """Of the batch system: slurm, gridengine, pbs, or the name of a plug-in."""
     slots: int = 0
     """Processors this site's jobs may hold there at once; 0: all there are."""
     partition: str = ""
