@@ -166,6 +166,8 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         return "the offer is malformed"
     if need.processors < 1 or not 0 <= need.work_s < inf or message.max_parallel < 0:
         return "the spec asks for less than nothing"
+    if not software.plain(spec):
+        return "the spec names software by what cannot be a name"
     if not 0 <= message.attempt_base <= MOST_ATTEMPTS:
         return f"its attempts count from {message.attempt_base}"
     asked = QuoteRequest(

@@ -22,7 +22,8 @@ LEAST_ERRORS = 5
 
 
 def template_key(spec: GroupSpec) -> str:
-    """What two groups have in common whose jobs run alike: command, script, environment, inputs and resources.
+    """What two groups have in common whose jobs run alike: command, script, environment, inputs, software and
+    resources.
 
     Not the sweep's values, the name, where outputs go, nor limits. Uploaded content counts by its path: it differs from
     one submission to the next though the work does not.
@@ -34,6 +35,7 @@ def template_key(spec: GroupSpec) -> str:
         spec.environment,
         tuple((i.path, "" if i.source.startswith("blob:") else i.source) for i in spec.inputs),
         (need.processors, need.memory_bytes, need.gpus, need.work_s),
+        *((spec.container, spec.modules) if spec.container or spec.modules else ()),
     )
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 

@@ -35,3 +35,10 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     if lacks == CONTAINERS:
         return "runs no containers"
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
+
+
+def plain(spec: GroupSpec) -> bool:
+    """Whether the names can be names: a spec may come from anywhere."""
+    names = (spec.container or "image", *spec.modules)
+    good = all(0 < len(name) <= MOST_TEXT and name.isprintable() and name[0] not in "- " for name in names)
+    return good and len(spec.modules) <= MOST_MODULES

@@ -248,7 +248,7 @@ class MemberNode:
             return
         self.config = config
         self.member.set_slots(slots)
-        self.local.use(config.software)
+        self.member.offer(config.software)
         _log.info("%s was read again", self.paths.config)
 
     # --- cleaning up ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.spawner import identity
 from diana.engine.events import JobsEnded
 from diana.model.facts import Outcome, OutputFile
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, Table
@@ -344,8 +345,8 @@ async def test_jobs_find_their_modules_ready_or_are_told_not_to_have_begun(tmp_p
         site.start(ready, 0)
         site.start(GroupSpec(argv=("true",), modules=("good", "bad")), 1)
         site.start(GroupSpec(argv=("true",), modules=("missing",)), 2)
-        # An exit code of the command's own, where nothing had to be made ready.
-        site.start(shell("exit 125"), 3)
+        # An exit code of the command's own.
+        site.start(shell("exit 125", modules=("good",)), 3)
         await site.ended(4)
         ends = site.by_index()
         assert [ends[k].outcome for k in range(4)] == [
@@ -358,5 +359,46 @@ async def test_jobs_find_their_modules_ready_or_are_told_not_to_have_begun(tmp_p
         site.start(GroupSpec(argv=("true",), modules=("missing",)), 4)
         await site.ended(5)
         assert site.by_index()[4].outcome == Outcome.DONE
+    finally:
+        await site.down()
+
+
+PODMAN = """\
+#!/bin/sh
+[ "$1" != image ] || exit 0
+for word; do case $word in DIANA_RUN=*) run=$word; esac; done
+setsid "${0%/*}/conmon" "$run" < /dev/null > /dev/null 2>&1 &
+trap "" TERM
+sleep 60
+"""
+CONMON = """\
+#!/bin/sh
+env "$1" sh -c 'touch "$1"; sleep 61; true' sh "${0%/*}/began" &
+wait
+touch "${0%/*}/cleared"
+"""
+
+
+async def test_a_container_ends_with_its_job_whatever_else_runs_and_its_caretaker_clears_it_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs by the names of real ones, which stand to each other as these do; `tests/clusters` has real ones."""
+    for name, text in (("podman", PODMAN), ("conmon", CONMON)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    site = RealSite(tmp_path / "data")
+    site.lrm.use(Software(container="podman"))
+    await site.up()
+    try:
+        site.start(shell("sleep 60"), 1)
+        site.start(GroupSpec(argv=("true",), container="image"), 0)
+        await site.until((tmp_path / "began").exists)
+        site.kill(0)
+        (end,) = await site.ended(1, 15.0)
+        assert (end.run.index, end.outcome) == (0, Outcome.CANCELLED)
+        assert not [entry for entry in identity.by_marker(b"DIANA_RUN=") if entry.endswith(b":alpha-1/0:1:0:1")]
+        await site.until((tmp_path / "cleared").exists)
+        assert len(site.ends()) == 1
     finally:
         await site.down()

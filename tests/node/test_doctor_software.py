@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.lrm.software import Software
+from diana.node.doctor import software
 from diana.node.doctor.bounded import Results, run_all
 from diana.node.doctor.software import checks
 
 
-def found(software: Software) -> dict[str, tuple[str, str, str]]:
-    rows: Results = asyncio.run(run_all(checks(software, "site.toml")))
+def found(offered: Software) -> dict[str, tuple[str, str, str]]:
+    rows: Results = asyncio.run(run_all(checks(offered, "site.toml")))
     return {row.name: (row.state, row.found, row.mend) for row in rows}
 
 
@@ -26,8 +27,15 @@ def test_modules_are_made_ready_once_and_what_fails_is_told_in_its_own_words() -
         Software(modules={"good": "echo loud; true", "bad": "echo no such thing >&2; false", "odd": "(exit 7)"})
     )
     assert rows["module good"] == ("ok", "can be made ready on this machine", "")
-    assert rows["module bad"] == ("fail", "no such thing", 'mend its line in site.toml:software.modules."bad"')
-    assert rows["module odd"][:2] == ("fail", "its line ends with exit code 7")
+    mend = 'mend its line in site.toml:software.modules."bad"'
+    assert rows["module bad"] == ("fail", "diana: module bad could not be made ready", mend)
+    assert rows["module odd"][0] == "fail"
+
+
+def test_what_takes_too_long_is_no_fault_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(software, "LIMIT_S", 0.2)
+    (row,) = found(Software(modules={"slow": "sleep 5"})).values()
+    assert row[:2] == ("warn", "not ready within 0.2 s")
 
 
 def test_a_program_for_containers_is_asked_for_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

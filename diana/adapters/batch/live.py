@@ -7,7 +7,7 @@ from enum import Enum
 
 from diana.adapters.batch.folder import CANCELLED, Begun, End
 from diana.adapters.batch.system import Fate, Seen, Stage
-from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_EXIT, Order
+from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 
@@ -149,6 +149,8 @@ def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
         )
     if end.flag == "s":
         return Outcome.NOT_STARTED, f"no scratch directory could be made on {end.machine}; see TMPDIR and /tmp there"
+    if end.flag == "u":
+        return Outcome.NOT_STARTED, f"on {end.machine}: {UNREADY}"
     if end.flag == "n":
         return Outcome.NOT_STARTED, f"the command was not found on {end.machine}; install it there or give its path"
     if end.exit_code == 0:
@@ -156,8 +158,6 @@ def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
     if cancelled:
         return Outcome.CANCELLED, ""
     ran_s = end.ended_s - end.started_s
-    if order.made_ready and end.exit_code == UNREADY_EXIT:
-        return Outcome.NOT_STARTED, f"on {end.machine}: {UNREADY}"
     if order.time_limit_s and end.exit_code in (124, 137) and ran_s >= order.time_limit_s:
         return Outcome.TIMED_OUT, ""
     return Outcome.FAILED, ""

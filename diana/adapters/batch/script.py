@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from diana.adapters.lrm.spawner.processes import MARKER
-from diana.adapters.lrm.spawner.protocol import Order
+from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
 
 GRACE_S = 5
@@ -67,6 +67,7 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) ->
         *around.setup,
         f"set -- {_words(order.argv)}",
         *(['. "$D/cases"'] if varies(order) else []),
+        *([f'set -- {_words(order.before)} "$@"'] if order.before else []),
         *_folder(order, jobs_folder, folder),
         *_run(order, folder),
     ]
@@ -160,6 +161,9 @@ def _run(order: Order, folder: str) -> Iterable[str]:
         yield f'(exec {limit}"$@") {streams}'
         yield "c=$?"
     yield 'case $c in 126|127) command -v -- "$1" >/dev/null || n=n;; esac'
+    if order.before:
+        told = f'"${{TMPDIR:-.}}/{UNREADY_FILE}.$DIANA_JOB.$a"'
+        yield f"[ $c != {UNREADY_EXIT} ] || {{ rm {told} 2>/dev/null && n=u; }}"
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
     yield 'told "$c" "${n:--}"'
 

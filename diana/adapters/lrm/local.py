@@ -138,6 +138,10 @@ class LocalLrm:
         """For jobs that are ordered from now on."""
         self._plans.use(software)
 
+    def offered(self) -> tuple[str, ...]:
+        """What jobs may ask for here (`model/software.py`)."""
+        return self._plans.offered()
+
     def set_term(self, term: int) -> None:
         """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
         is claimed any more. LrmLost and LrmReady follow, the latter once the spawner has the term on disk."""

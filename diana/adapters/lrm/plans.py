@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 
 from diana.adapters.lrm.render import Renderer
@@ -19,13 +20,19 @@ class Plans:
         """`software`: what there is here for the jobs; None: they do not run here."""
         self._data = data
         self._software = software
+        self._lock = threading.Lock()
+        """Orders are prepared in a thread of their own."""
         self._kept: OrderedDict[tuple[SubgroupId, str], Renderer] = OrderedDict()
 
     def use(self, software: Software) -> None:
         """From now on, for jobs that have no order yet."""
-        if software != self._software:
-            self._software = software
-            self._kept.clear()
+        with self._lock:
+            if software != self._software:
+                self._software = software
+                self._kept.clear()
+
+    def offered(self) -> tuple[str, ...]:
+        return self._software.offered() if self._software is not None else ()
 
     @staticmethod
     def needs_disk(order: Start) -> bool:
@@ -38,11 +45,13 @@ class Plans:
         name = (order.subgroup, order.directory)
         found = self._kept.get(name)
         if found is None or (found.spec is not order.spec and found.spec != order.spec):
-            table = order.spec.sweep.table
+            table, here = order.spec.sweep.table, self._software
             rows = TableRows(self._data.staged(order.subgroup) / "blob" / table.blob, table.rows) if table else None
-            here = self._software
             before = here.before(order.spec, order.subgroup, self._data) if here is not None else []
-            found = self._kept[name] = Renderer(order.spec, group_of(order.subgroup), rows, before)
-            if len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
+            found = Renderer(order.spec, group_of(order.subgroup), rows, before)
+            with self._lock:
+                if here is self._software:
+                    self._kept[name] = found
+                if len(self._kept) > _MOST:
+                    self._kept.popitem(last=False)
         return found

@@ -106,7 +106,6 @@ class Renderer:
         plain = not own and not self._argv_varies and not self._environment_varies
         texts = [] if plain else [self.text(index) for index in indices]
         none: dict[str, str] = {}
-        program = (*self._before, *program)
         return Order(
             subgroup=subgroup,
             epoch=epoch,
@@ -129,5 +128,6 @@ class Renderer:
             collects=[text.collects for text in texts] if own else [],
             account=account,
             lease=lease,
-            made_ready=bool(self._before),
+            before=list(self._before),
+            contained=bool(self._before and spec.container),
         )

@@ -1,7 +1,7 @@
 """What a job's site makes ready for it: modules, and the image it runs in.
 
-Both stand before the job's own command as a shell that becomes it. What cannot be made ready ends with `UNREADY_EXIT`:
-the command was not executed, and another site may.
+Both stand before the job's own command as a shell that becomes it. What cannot be made ready ends with `UNREADY_EXIT`
+and a file that says so: the command was not executed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ from typing import Literal
 import msgspec
 
 from diana.adapters.lrm.spawner.processes import MARKER
-from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT
+from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir
-from diana.model.software import CONTAINERS, module
+from diana.model.software import CONTAINERS, module, plain
 from diana.model.spec import GroupSpec
 
-_NOT_INSIDE = "PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|LD_.*|CONTAINERS_.*|DOCKER_.*"
+_TOOLS = "/usr/local/bin:/usr/bin:/bin"
+"""Where what a job's own PATH does not have is looked for."""
+_NOT_INSIDE = "PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|LD_.*|CONTAINERS_.*|DOCKER_.*|diana_.*"
 """Variables of the machine that mean something else in an image."""
+_RUN = MARKER.decode().rstrip("=")
+_GUARD = f"""\
+diana_at=$PWD diana_told=${{TMPDIR:-.}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
+trap 'trap - 0; echo "diana: $diana_what" >&2; : > "$diana_told"; exit {UNREADY_EXIT}' 0
+lost() {{ diana_what=$1; exit; }}"""
+"""However a line below it ends the shell, by `exit 0`, a syntax error or what it sources, this is what comes of it."""
+_PLAIN = 'unset IFS\nset +eu\ncd "$diana_at"'
+"""After the operator's lines."""
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,41 +49,57 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         """What stands before the command of the group's jobs; empty: nothing. ValueError: not to be had here."""
         if not (spec.container or spec.modules):
             return []
-        lines = [f'lost() {{ echo "diana: $1" >&2; exit {UNREADY_EXIT}; }}']
+        if not plain(spec):
+            raise ValueError("its jobs want software by a name that cannot be one")
+        lines = [_GUARD]
+        if any(name == "PATH" for name, _ in spec.environment):
+            lines.append(f"PATH=$PATH:{_TOOLS}")
         lines += map(self._module, spec.modules)
-        lines += self._container(spec, subgroup, data) if spec.container else ['exec "$@"']
+        if spec.container:
+            lines += self._container(spec, subgroup, data)
+        else:
+            lines += [_PLAIN, "trap - 0", 'exec "$@"']
         return ["/bin/sh", "-c", "\n".join(lines), "diana"]
 
     def _module(self, name: str) -> str:
+        """A function, for its line may set positional parameters, which are the command's words here."""
         line = self.modules.get(name) or self.modules.get("*")
         if line is None:
             raise ValueError(f"its jobs want {module(name)}, which software.modules in site.toml does not have")
-        why = shlex.quote(f"{module(name)} could not be made ready")
-        return f"module={shlex.quote(name)}\n{{ {line}\n}} || lost {why}\nunset -v module"
+        what = shlex.quote(f"{module(name)} could not be made ready")
+        begin = f"diana_what={what} module={shlex.quote(name)}"
+        return f"{begin}\ndiana_line() {{\n{line}\n}}\ndiana_line || exit\nunset -v module"
 
     def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> Iterator[str]:
         """The words of the program's command are put before the job's one after the other, the last ones first."""
         program = self.container
         if not program:
             raise ValueError("its jobs want a container, and software.container in site.toml names no program for them")
+        own = [str(folder) for folder in (data.jobs(subgroup), data.staged(subgroup), data.root / "cache")]
+        if ":" in own[0]:
+            raise ValueError(f"its jobs want a container, and none can see {data.root}, whose name has a colon")
+        yield f"diana_what='what its container needs could not be made ready'\n{_PLAIN}"
         yield f"command -v {program} >/dev/null || lost '{program} is not on this machine'"
+        image = shlex.quote(spec.container)
         if program in ("docker", "podman"):
-            command, bind = _run(program, spec), "--volume"
+            bind = "--volume"
+            missing = shlex.quote(f"{spec.container} is no image that {program} has or can fetch")
+            yield f"{program} image inspect {image} >/dev/null 2>&1 || {program} pull {image} >&2 || lost {missing}"
+            command = _run(program, spec)
         else:
-            command, bind = f'{program} exec --pwd "$PWD"' + (" --nv" if spec.resources.gpus else ""), "--bind"
+            bind, command = "--bind", f'{program} exec --pwd "$PWD"' + (" --nv" if spec.resources.gpus else "")
             if "://" not in spec.container:
-                why = shlex.quote(f"{spec.container} is not on this machine")
-                yield f"[ -e {shlex.quote(spec.container)} ] || lost {why}"
-        yield f'set -- {shlex.quote(spec.container)} "$@"'
+                yield f"[ -e {image} ] || lost {shlex.quote(f'{spec.container} is not on this machine')}"
+        yield f'set -- {image} "$@"'
         # What the job may write lies within what it may only read: that comes first, then.
         yield f'[ "${{TMPDIR:-$PWD}}" = "$PWD" ] || set -- {bind} "$TMPDIR:$TMPDIR" "$@"'
         yield f'set -- {bind} "$PWD:$PWD" "$@"'
-        own = [str(folder) for folder in (data.jobs(subgroup), data.staged(subgroup), data.root / "cache")]
-        yield _linked(bind, own)
+        if any(file.source.startswith("dataset:") for file in spec.inputs):
+            yield _linked(bind, own)
         for folder in map(shlex.quote, own):
             yield f'[ ! -d {folder} ] || set -- {bind} {folder}:{folder}:ro "$@"'
         # It hands TERM on, and has to be there for that.
-        yield "trap : TERM"
+        yield "trap - 0\ntrap : TERM"
         yield f'{command} "$@"'
         yield "exit $?"
 
@@ -84,16 +110,18 @@ NONE = Software()
 def _run(program: str, spec: GroupSpec) -> str:
     """The job is a process of the node's account, and the site knows it by its environment as any other. What looks
     after its container is not known so, and clears it away when the job was ended."""
-    run = MARKER.decode().rstrip("=")
-    words = [f"env -u {run} {program} run --rm --network host --pid host"]
+    words = [f"env -u {_RUN} {program} run --rm --network host --pid host --log-driver none --entrypoint ''"]
     words.append('--security-opt label=disable --workdir "$PWD" --user "$(id -u):$(id -g)"')
     if program == "podman":
         words.append('$([ "$(id -u)" = 0 ] || echo --userns keep-id)')
         words.append("--device nvidia.com/gpu=all" if spec.resources.gpus else "")
     else:
         words.append("--gpus all" if spec.resources.gpus else "")
-    names = f"env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -v -x -E '{_NOT_INSIDE}|{run}'"
-    words.append(f'--env {run}="${run}" $({names} | sed "s/^/--env /")')
+        words.append(f"--memory {spec.resources.memory_bytes}" if spec.resources.memory_bytes else "")
+    names = f"env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -v -x -E '{_NOT_INSIDE}|{_RUN}'"
+    words.append(f'--env {_RUN}="${_RUN}" $({names} | sed "s/^/--env /")')
+    # What the group itself names means what it means inside.
+    words += [f"--env {name}" for name, _ in spec.environment if not name.startswith("DIANA_")]
     return " ".join(filter(None, words))
 
 
@@ -102,7 +130,11 @@ def _linked(bind: str, own: Iterable[str]) -> str:
     apart = " ".join(f"-e {shlex.quote('^' + _literally(folder) + '/')}" for folder in own)
     found = "find -L . -type f -exec readlink -f {} + 2>/dev/null | sed 's,/[^/]*$,,' | sort -u"
     return f"""while IFS= read -r folder; do
-case $folder in ''|"$PWD"|"$PWD"/*) ;; *) set -- {bind} "$folder:$folder:ro" "$@";; esac
+case $folder in
+*:*) lost "$folder has a colon, so that no container can see it" ;;
+''|"$PWD"|"$PWD"/*) ;;
+*) set -- {bind} "$folder:$folder:ro" "$@" ;;
+esac
 done <<LINKED
 $({found} | grep -v {apart})
 LINKED"""

@@ -22,6 +22,7 @@ from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
+from diana.model.software import lacking, needed
 from diana.model.spec import GroupSpec, encode_spec
 from diana.ports import Emit
 
@@ -68,6 +69,8 @@ class MemberLink:
         self._pool = pool
         self._emit = emit
         self._clock = clock
+        self.software: tuple[str, ...] = ()
+        """What jobs may ask for there."""
         self._told: dict[SubgroupId, set[str]] = {}
         """Subgroups it had orders of, with the refs of the files it was told."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
@@ -86,6 +89,9 @@ class MemberLink:
             self.end()
             return
         indices = list(order.indices)
+        if lacks := lacking(self.software, needed(order.spec)):
+            self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
+            return
         if not self._waiting and not self._book.has_inputs(order):
             self._send_order(order, order.indices, [])
             return
@@ -183,7 +189,7 @@ class MemberLink:
     def _send_kill(self, order: Kill) -> None:
         self.send(protocol.Kill(self.term, order.subgroup, order.epoch, order.indices.bounds))
 
-    def _refuse(self, order: Start, indices: list[int], why: str) -> None:
+    def _refuse(self, order: Start, indices: list[int], why: str, outcome: Outcome = Outcome.STAGING_FAILED) -> None:
         """Jobs nobody can start; the machine never hears of them."""
         attempts = dict(order.attempts)
         errors = [
@@ -195,7 +201,7 @@ class MemberLink:
             self._site,
             indices,
             [attempts.get(index, 1) for index in indices],
-            [int(Outcome.STAGING_FAILED)] * count,
+            [int(outcome)] * count,
             0,
             errors,
             self._clock(),

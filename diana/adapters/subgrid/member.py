@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import EndBook, Kept
 from diana.engine import columns
@@ -36,6 +37,10 @@ class OwnLrm(LocalResourceManager, Protocol):
     def set_slots(self, slots: int) -> None: ...
 
     def set_term(self, term: int) -> None: ...
+
+    def offered(self) -> tuple[str, ...]: ...
+
+    def use(self, software: Software) -> None: ...
 
 
 class OwnStager(Protocol):
@@ -133,12 +138,20 @@ class Member:
         self._drop_staging()
         self._session += 1
         known = sorted(self._claimed | self.ends.runs(), key=lambda r: (r.subgroup, r.epoch, r.index, r.attempt))
-        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here()))
+        has = list(self._local.offered())
+        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here(), has))
         parts = protocol.in_parts(known)
         for at, part in enumerate(parts):
             channel.send(protocol.Known(self._session, protocol.columns(part), at == len(parts) - 1))
         for kept in self.ends.batches():
             channel.deliver(kept)
+
+    def offer(self, software: Software) -> None:
+        """For jobs that are ordered from now on; the site's leader is told anew."""
+        before = self._local.offered()
+        self._local.use(software)
+        if self._local.offered() != before:
+            self._inventory()
 
     def heard(self, message: protocol.FromRoot) -> None:
         """ValueError for nonsense."""

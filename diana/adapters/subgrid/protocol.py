@@ -63,6 +63,8 @@ class Ready(_Message):
     memory_bytes: int
     subgroups: list[str] = []
     """Whose files lie here."""
+    software: list[str] = []
+    """What jobs may ask for there (`model/software.py`). Of an older release nothing: it would run them without."""
 
 
 class Known(_Message):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 from functools import partial
+from pathlib import Path
 
 from diana.adapters.lrm.software import Software
-from diana.node.doctor.bounded import Check, Results, blocking, fail, ok
+from diana.model.ids import SubgroupId
+from diana.model.layout import DataDir
+from diana.model.spec import GroupSpec
+from diana.node.doctor.bounded import Check, Results, blocking, fail, ok, warn
 
-LIMIT_S = 1.8
+LIMIT_S = 1.5
 """For one command."""
 
 
@@ -18,10 +24,9 @@ def checks(software: Software, where: str) -> list[Check]:
     if software.container:
         work = partial(_container, software.container, where)
         out.append(blocking("containers", work, f"{software.container} hangs on this machine"))
-    for name, line in sorted(software.modules.items()):
-        if name != "*":
-            hangs = f'its line in {where}:software.modules."{name}" hangs'
-            out.append(blocking(f"module {name}", partial(_module, name, line, where), hangs))
+    for name in sorted(software.modules.keys() - {"*"}):
+        hangs = f'its line in {where}:software.modules."{name}" hangs'
+        out.append(blocking(f"module {name}", partial(_module, name, software, where), hangs))
     return out
 
 
@@ -31,17 +36,35 @@ def _container(program: str, where: str) -> Results:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except FileNotFoundError:
         return [fail("containers", f"no {program} in the PATH of this account", mend)]
+    except subprocess.TimeoutExpired:
+        return [warn("containers", f"{program} said nothing for {LIMIT_S:g} s", "see whether it hangs on this machine")]
     if done.returncode:
         return [fail("containers", f"{program}: {_last(done.stderr) or f'exit code {done.returncode}'}", mend)]
     return [ok("containers", _last(done.stdout))]
 
 
-def _module(name: str, line: str, where: str) -> Results:
-    shell = ["/bin/sh", "-c", f"{{ {line}\n}} >/dev/null"]
-    done = subprocess.run(shell, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+def _module(name: str, software: Software, where: str) -> Results:
+    """As a job of it would begin."""
+    with tempfile.TemporaryDirectory(prefix="diana-doctor-") as folder:
+        spec = GroupSpec(argv=("true",), modules=(name,))
+        before = software.before(spec, SubgroupId("doctor-1/0"), DataDir(Path(folder)))
+        known = {key: os.environ[key] for key in ("PATH", "HOME", "USER", "LANG") if key in os.environ}
+        mend = f'mend its line in {where}:software.modules."{name}"'
+        try:
+            done = subprocess.run(
+                [*before, "true"],
+                cwd=folder,
+                env={**known, "TMPDIR": folder},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return [warn(f"module {name}", f"not ready within {LIMIT_S:g} s", mend)]
     if done.returncode:
-        found = _last(done.stderr) or f"its line ends with exit code {done.returncode}"
-        return [fail(f"module {name}", found, f'mend its line in {where}:software.modules."{name}"')]
+        return [fail(f"module {name}", _last(done.stderr), mend)]
     return [ok(f"module {name}", "can be made ready on this machine")]
 
 

@@ -53,6 +53,15 @@ def stat_fields(pid: int) -> list[bytes] | None:
         return None
 
 
+def name_of(pid: int) -> bytes:
+    """Of its program, at most 15 bytes; empty when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().rstrip(b"\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def same_process(pid: int, before_s: float, after_s: float) -> bool:
     """Whether `pid` lives and is the one started between the two readings of `boot_s`."""
     ticks = start_ticks(pid)

@@ -48,8 +48,9 @@ class Hello(_Message):
 
 
 UNREADY_EXIT = 125
-"""Of a command that was not executed, for what it needs could not be made ready. `docker run` and `podman run` say so
-of themselves."""
+"""Of what stands before a command and could not make ready what that needs, which was not executed."""
+UNREADY_FILE = ".diana-unready"
+"""It leaves this in TMPDIR as well, with the job and the attempt behind its name: a command may end with any code."""
 UNREADY = "a module or the container it needs could not be made ready; its log says why"
 
 
@@ -86,8 +87,10 @@ class Order(_Message):
     """They run only while the lease of this name stands; empty: for ever."""
     gpus: int = 0
     """Of each, where a batch system hands them out."""
-    made_ready: bool = False
-    """argv begins with what makes modules or a container ready, and ends with `UNREADY_EXIT` where it cannot."""
+    before: list[str] = []
+    """Words before each argv, which make modules or a container ready or say that they cannot (`UNREADY_EXIT`)."""
+    contained: bool = False
+    """Its processes are a container's."""
 
 
 class Lease(_Message):

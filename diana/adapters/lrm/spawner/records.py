@@ -48,7 +48,8 @@ class Claimed(_Record):
     lease: str = ""
     """Without which they may not run; empty: none is needed."""
     made_ready: bool = False
-    """As in `Order`."""
+    """Its order had words before each argv."""
+    contained: bool = False
 
 
 class Begin(msgspec.Struct, array_like=True):

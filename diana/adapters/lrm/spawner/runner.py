@@ -17,13 +17,14 @@ from contextlib import suppress
 from itertools import count
 
 from diana.adapters.lrm.spawner import processes
+from diana.adapters.lrm.spawner.contained import Contained
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
 from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
-from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_EXIT
+from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_EXIT, UNREADY_FILE
 from diana.adapters.lrm.spawner.records import End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
@@ -67,6 +68,7 @@ class Runner:
         self._pids: set[int] = set()
         """Our own unreaped children."""
         self._strays = Strays(launcher, others)
+        self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
         """Ended, their scratch directories not yet empty."""
@@ -240,13 +242,19 @@ class Runner:
             outcome = job.verdict or (Outcome.FAILED if code else Outcome.DONE)
             cpu_s, rss = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
         error = ""
-        if outcome == Outcome.FAILED and code == UNREADY_EXIT and record.made_ready:
+        if outcome == Outcome.FAILED and code == UNREADY_EXIT and self._is_unready(job):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
         if outcome == Outcome.UNKNOWN:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
         job.state = State.DRAINING
         end = End(record.number, job.index, outcome, code, job.started_s, now, cpu_s, rss, "", 0, 0, False, error)
         self._draining.append((job, end))
+
+    def _is_unready(self, job: Job) -> bool:
+        """Whether what stands before its command said that it could not be executed."""
+        record = job.claim.record
+        told = f"{self._scratch.path(job.slots[0])}/{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
+        return record.made_ready and os.path.exists(told)
 
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
@@ -258,6 +266,7 @@ class Runner:
             return
         jobs = [job for job, _ in self._draining]
         held_up = self._strays.kill(self._pids | self.others.helpers(), jobs, self.running.values())
+        held_up.update(self._contained.left([job for job in jobs if job.claim.record.contained and not job.adopted]))
         left = []
         for job, end in self._draining:
             if job.claim.record.account and self.others.separate:
@@ -348,6 +357,7 @@ class Runner:
             for job in jobs:
                 self._signal(job, signal.SIGKILL)
             self._strays.kill(self._pids | self.others.helpers(), jobs, [])
+            self._contained.kill([job for job in jobs if job.claim.record.contained])
             self.others.flush()
             time.sleep(_DRAIN_POLL_S)
 

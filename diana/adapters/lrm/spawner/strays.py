@@ -1,8 +1,8 @@
 """Finds and kills what a job left behind outside its process group.
 
 A stray with the marker of a run dies with that run. One that wiped its environment cannot be told apart by it: it
-dies when the last of the runs that were there when it was first seen has ended. Not at once: it may be what looks after
-a container, which then clears that away.
+dies when the last of the runs that were there when it was first seen has ended. What looks after a container is left
+alone: it ends when the container's processes are gone, which bear the mark of their run, and clears it away.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 import signal
 from collections.abc import Collection, Iterable
 
-from diana.adapters.lrm.spawner.identity import boot_s
+from diana.adapters.lrm.spawner.identity import name_of
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
-from diana.adapters.lrm.spawner.processes import Children, kill_family
+from diana.adapters.lrm.spawner.processes import Children
 
-GRACE_S = 2.0
-"""In which an unmarked one may end by itself."""
+_CARETAKERS = frozenset({b"conmon", b"podman", b"catatonit"})
+"""Their names; a rootless podman keeps one process for all its containers."""
 
 
 class Strays:
@@ -28,8 +28,6 @@ class Strays:
         self._children = Children()
         self._suspects: dict[int, set[Job]] = {}
         """Unmarked stray -> runs it may belong to."""
-        self._alone_s: dict[int, float] = {}
-        """Those of which all such runs have ended, and since when."""
 
     def reap(self, known: Collection[int]) -> None:
         """Zombies of strays, while jobs run."""
@@ -40,7 +38,6 @@ class Strays:
         strays = self._children.strays(known)
         if not strays:
             self._suspects.clear()
-            self._alone_s.clear()
             return set()
         live = set(running)
         by_marker = {self._launcher.marker(job): job for job in (*ended, *live)}
@@ -51,25 +48,17 @@ class Strays:
                 owners = {owner}
             elif marker.startswith(self._launcher.marker_prefix):
                 owners = set()
+            elif name_of(pid) in _CARETAKERS:
+                continue
             else:
                 owners = self._suspects.setdefault(pid, {*ended, *live})
             if owners.isdisjoint(live):
                 try:
-                    if pid in self._suspects and self._spared(pid):
-                        for job in owners.intersection(ended):
-                            # What it looks after is known, and none of our children.
-                            kill_family(0, self._launcher.marker(job), signal.SIGKILL)
-                    else:
-                        os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
                 except PermissionError:
                     self._others.kill_stray(pid, owners)
                 held_up |= owners.intersection(ended)
         self._suspects = {pid: owners for pid, owners in self._suspects.items() if pid in strays}
-        self._alone_s = {pid: told_s for pid, told_s in self._alone_s.items() if pid in strays}
         return held_up
-
-    def _spared(self, pid: int) -> bool:
-        now_s = boot_s()
-        return now_s - self._alone_s.setdefault(pid, now_s) < GRACE_S

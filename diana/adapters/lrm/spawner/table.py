@@ -83,14 +83,16 @@ class Table:
             collects=collects,
             account=order.account,
             lease=order.lease,
-            made_ready=order.made_ready,
+            made_ready=bool(order.before),
+            contained=order.contained,
         )
         self.next_number += 1
         self.log.add(record)
         claim = Claim(record, order, base)
+        shared = [*order.before, *order.argv]
         for k in fresh:
             job = Job(claim, order.indices[k], attempts[k])
-            job.argv = order.argvs[k] if order.argvs else order.argv
+            job.argv = [*order.before, *order.argvs[k]] if order.argvs else shared
             if order.environments:
                 job.environment = order.environments[k]
             if order.stdouts:
@@ -234,6 +236,8 @@ def _claimed(jobs: list[Job]) -> Claimed:
         collects=[job.collects for job in jobs] if any(job.collects for job in jobs) else [],
         account=head.account,
         lease=head.lease,
+        made_ready=head.made_ready,
+        contained=head.contained,
     )
 
 
