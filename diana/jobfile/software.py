@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diana.model.software import MOST_MODULES
+from diana.model.software import MOST_MODULES, is_module
 
 MOST_LENGTH = 200
 
@@ -20,8 +20,8 @@ def modules(names: Sequence[str]) -> tuple[str, ...]:
     if len(names) > MOST_MODULES:
         raise ValueError(f"group.modules: names {len(names)}; want at most {MOST_MODULES}")
     for at, name in enumerate(names):
-        if not software_name(name, f"group.modules[{at}]") or name == "*":
-            raise ValueError(f"group.modules[{at}]: {name!r} names none; write the name of a module")
+        if not is_module(name):
+            raise ValueError(f"group.modules[{at}]: {name[:60]!r} names none; write the name of a module")
         if name in names[:at]:
             raise ValueError(f"group.modules[{at}]: {name!r} stands there before; keep one")
     return tuple(names)

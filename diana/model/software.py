@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from diana.model.spec import GroupSpec
@@ -11,6 +12,7 @@ CONTAINERS = "containers"
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 MOST_TEXT = 200
+_MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 
 def module(name: str) -> str:
@@ -39,6 +41,12 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
 
 def plain(spec: GroupSpec) -> bool:
     """Whether the names can be names: a spec may come from anywhere."""
-    names = (spec.container or "image", *spec.modules)
-    good = all(0 < len(name) <= MOST_TEXT and name.isprintable() and name[0] not in "- " for name in names)
-    return good and len(spec.modules) <= MOST_MODULES
+    image = spec.container
+    if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
+        return False
+    return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))
+
+
+def is_module(name: str) -> bool:
+    """A name that means nothing else to a shell, in which an operator may have forgotten quotes."""
+    return len(name) <= MOST_TEXT and _MODULE.fullmatch(name) is not None

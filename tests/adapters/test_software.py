@@ -35,8 +35,8 @@ def test_jobs_that_ask_for_nothing_are_left_as_they_are(tmp_path: Path) -> None:
 
 def test_modules_are_made_ready_in_the_order_they_are_asked_for_and_words_stay_what_they_are(tmp_path: Path) -> None:
     software = Software(modules={"one": "export GREETING=one", "*": 'export GREETING="$GREETING+$module"'})
-    done = run(software.before(spec("", "one", "it's/2"), PART, DataDir(tmp_path)), SAYS, tmp_path)
-    assert (done.returncode, done.stdout) == (0, "one+it's/2||a  b'c|$HOME\n"), done.stderr
+    done = run(software.before(spec("", "one", "it=2"), PART, DataDir(tmp_path)), SAYS, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "one+it=2||a  b'c|$HOME\n"), done.stderr
     # The command becomes the process: what ends it ends all there is.
     killed = run(software.before(spec("", "one"), PART, DataDir(tmp_path)), ["/bin/sh", "-c", "kill -9 $$"], tmp_path)
     assert killed.returncode == -9
@@ -60,6 +60,7 @@ LINES = (
     *("false", "no-such-command", "(exit 3)", "exit 3", "exit 0", "return 1", ". /no/such/file", ": ${NO_SUCH:?}"),
     *("set -eu; echo $NO_SUCH", "set -e; false; true; exit", "if", "echo 'no end", "export 1=2"),
 )
+UNSEEN = ("trap - EXIT; exit 0", "exec true", "set -n", "trap : 0; exit 0", "cd /usr; exit 1")
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -67,6 +68,13 @@ def test_a_module_that_cannot_be_made_ready_ends_the_job_before_its_command(tmp_
     software = Software(modules={"gcc/12": line})
     done = run(software.before(spec("", "gcc/12"), PART, DataDir(tmp_path)), ["touch", "began"], tmp_path)
     assert done.returncode == UNREADY_EXIT and "diana: module gcc/12 could not be made ready" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [f"{UNREADY_FILE}.alpha-1.0.1"]
+
+
+@pytest.mark.parametrize("line", UNSEEN)
+def test_whatever_a_line_does_the_command_is_known_not_to_have_begun(tmp_path: Path, line: str) -> None:
+    before = Software(modules={"a": line}).before(spec("", "a"), PART, DataDir(tmp_path))
+    run(before, ["touch", "began"], tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f"{UNREADY_FILE}.alpha-1.0.1"]
 
 
@@ -116,11 +124,14 @@ def test_names_and_lines_that_cannot_stand_are_refused(modules: dict[str, str]) 
         check(Software(modules=modules))
 
 
-@pytest.mark.parametrize("name", ["--privileged", " a", "", "a\nb", "x" * 201])
+IMAGES = ("--privileged", " a", "a\nb", "x" * 201)
+
+
+@pytest.mark.parametrize("name", [*IMAGES, "", "a;b", "$(a)", "a b", "*"])
 def test_names_that_cannot_be_names_reach_no_command(tmp_path: Path, name: str) -> None:
     """A spec may come from a peer that checks nothing."""
     everything = Software(container="podman", modules={"*": "true"})
-    for bad in (spec("", name), *([spec(name)] if name else [])):
+    for bad in (spec("", name), *([spec(name)] if name in IMAGES else [])):
         with pytest.raises(ValueError, match="by a name that cannot be one"):
             everything.before(bad, PART, DataDir(tmp_path))
 

@@ -22,6 +22,8 @@ from tests.batch.fake_pbs import FakePbs
 from tests.contract.lrm_builders import shell
 from tests.contract.test_lrm_conformance import Site
 
+pytestmark = pytest.mark.wide
+
 
 @pytest.fixture
 def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakePbs]:

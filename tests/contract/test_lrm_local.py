@@ -402,3 +402,13 @@ async def test_a_container_ends_with_its_job_whatever_else_runs_and_its_caretake
         assert len(site.ends()) == 1
     finally:
         await site.down()
+
+
+async def test_a_spawner_of_an_older_release_is_given_no_job_it_would_run_without_its_container(site: RealSite) -> None:
+    site.lrm.use(Software(container="podman", modules={"greeter": "true"}))
+    site.lrm._makes_ready = False
+    site.start(GroupSpec(argv=("true",), modules=("greeter",)), 0)
+    site.start(shell("true"), 1)
+    ends = {end.run.index: end for end in await site.ended(2)}
+    assert (ends[0].outcome, ends[1].outcome) == (Outcome.NOT_STARTED, Outcome.DONE)
+    assert "the spawner of an older release still runs jobs here" in ends[0].error

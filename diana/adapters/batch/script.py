@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from diana.adapters.lrm.spawner.processes import MARKER
-from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE, Order
+from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
 
 GRACE_S = 5
@@ -162,8 +162,7 @@ def _run(order: Order, folder: str) -> Iterable[str]:
         yield "c=$?"
     yield 'case $c in 126|127) command -v -- "$1" >/dev/null || n=n;; esac'
     if order.before:
-        told = f'"${{TMPDIR:-.}}/{UNREADY_FILE}.$DIANA_JOB.$a"'
-        yield f"[ $c != {UNREADY_EXIT} ] || {{ rm {told} 2>/dev/null && n=u; }}"
+        yield f'rm "${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$a" 2>/dev/null && n=u'
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
     yield 'told "$c" "${n:--}"'
 

@@ -42,6 +42,7 @@ from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.layout import DataDir
+from diana.model.software import needed
 from diana.ports import Emit
 
 _log = logging.getLogger(__name__)
@@ -92,6 +93,8 @@ class LocalLrm:
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
         self._waiting: deque[tuple[Start, list[int]] | Kill] = deque()
         self._wire: Wire | None = None
+        self._makes_ready = False
+        """Whether the spawner there is can run jobs in containers and after modules."""
         self._session = 0
         self._known: set[RunKey] = set()
         """Claimed or about to be: their directories are not made anew."""
@@ -162,7 +165,8 @@ class LocalLrm:
         if not fresh:
             return
         self._known.update((*name, index, attempts.get(index, 1)) for index in fresh)
-        if self._waiting or self._accounts.any or self._plans.needs_disk(order):
+        old = not self._makes_ready and needed(order.spec)
+        if self._waiting or self._accounts.any or self._plans.needs_disk(order) or old:
             self._enqueue_start(order, fresh)
             return
         try:
@@ -246,6 +250,11 @@ class LocalLrm:
 
     def _prepare(self, order: Start, indices: list[int]) -> Prepared:
         try:
+            if needed(order.spec) and not self._makes_ready:
+                raise ValueError(
+                    "it wants a container or modules, and the spawner of an older release still runs jobs here; "
+                    "retry it when these are done and the node was started anew"
+                )
             return self._preparer.prepare(order, self._plans.renderer(order), indices)
         except ValueError as fault:
             return self._preparer.refuse(order, indices, str(fault))
@@ -290,6 +299,7 @@ class LocalLrm:
             wire.abort()
             return
         self._wire = wire
+        self._makes_ready = welcome.makes_ready
         self._session += 1
         self._known = {
             (named.subgroup, named.epoch, index, attempt)

@@ -25,12 +25,16 @@ _NOT_INSIDE = "PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|LD_.*|CONTAINERS_.*|DOCKER_.*|
 """Variables of the machine that mean something else in an image."""
 _RUN = MARKER.decode().rstrip("=")
 _GUARD = f"""\
-diana_at=$PWD diana_told=${{TMPDIR:-.}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
-trap 'trap - 0; echo "diana: $diana_what" >&2; : > "$diana_told"; exit {UNREADY_EXIT}' 0
+diana_at=$PWD diana_told=${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
+trap 'trap - 0; echo "diana: $diana_what" >&2; exit {UNREADY_EXIT}' 0
+diana_what='TMPDIR cannot be written'
+command : > "$diana_told" || exit
 lost() {{ diana_what=$1; exit; }}"""
-"""However a line below it ends the shell, by `exit 0`, a syntax error or what it sources, this is what comes of it."""
-_PLAIN = 'unset IFS\nset +eu\ncd "$diana_at"'
+"""However a line below it ends the shell, by `exit 0`, a syntax error or what it sources, the file is there then."""
+_PLAIN = 'unset IFS\nset +eu\ncd "$diana_at" || exit'
 """After the operator's lines."""
+_BEGIN = 'trap - 0\nrm -f "$diana_told"'
+"""Before the command."""
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +62,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if spec.container:
             lines += self._container(spec, subgroup, data)
         else:
-            lines += [_PLAIN, "trap - 0", 'exec "$@"']
+            lines += [_PLAIN, _BEGIN, 'exec "$@"']
         return ["/bin/sh", "-c", "\n".join(lines), "diana"]
 
     def _module(self, name: str) -> str:
@@ -84,7 +88,9 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if program in ("docker", "podman"):
             bind = "--volume"
             missing = shlex.quote(f"{spec.container} is no image that {program} has or can fetch")
-            yield f"{program} image inspect {image} >/dev/null 2>&1 || {program} pull {image} >&2 || lost {missing}"
+            # What it leaves running for all its containers is not this run's.
+            client = f"env -u {_RUN} {program}"
+            yield f"{client} image inspect {image} >/dev/null 2>&1 || {client} pull {image} >&2 || lost {missing}"
             command = _run(program, spec)
         else:
             bind, command = "--bind", f'{program} exec --pwd "$PWD"' + (" --nv" if spec.resources.gpus else "")
@@ -99,7 +105,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         for folder in map(shlex.quote, own):
             yield f'[ ! -d {folder} ] || set -- {bind} {folder}:{folder}:ro "$@"'
         # It hands TERM on, and has to be there for that.
-        yield "trap - 0\ntrap : TERM"
+        yield f"{_BEGIN}\ntrap : TERM"
         yield f'{command} "$@"'
         yield "exit $?"
 

@@ -64,7 +64,8 @@ def _module(name: str, software: Software, where: str) -> Results:
         except subprocess.TimeoutExpired:
             return [warn(f"module {name}", f"not ready within {LIMIT_S:g} s", mend)]
     if done.returncode:
-        return [fail(f"module {name}", _last(done.stderr), mend)]
+        words = [line for line in done.stderr.splitlines() if not line.startswith("diana: ")]
+        return [fail(f"module {name}", _last("\n".join(words)) or _last(done.stderr), mend)]
     return [ok(f"module {name}", "can be made ready on this machine")]
 
 

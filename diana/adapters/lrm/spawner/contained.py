@@ -35,6 +35,10 @@ class Contained:
         self._told_s = {job: told_s for job, told_s in self._told_s.items() if job in jobs}
         return self.kill(jobs)
 
+    def hurry(self) -> None:
+        """The next look is not waited for."""
+        self._next_s = 0.0
+
     def kill(self, jobs: Collection[Job]) -> set[Job]:
         """One look at the machine for all of them; gives those of which there was something."""
         hidden = {job for job in jobs if job.claim.record.account and self._others.separate}

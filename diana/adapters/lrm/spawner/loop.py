@@ -187,7 +187,7 @@ class Spawner:
         if self._greet is not None:
             self._greet = None
             self._table.log.write()
-            server.send(link, Welcome(VERSION, self._table.generation, self._table.known()))
+            server.send(link, Welcome(VERSION, self._table.generation, self._table.known(), True))
             runner.to_tell = self._ended()
             self._send_ends(link, now)
         elif runner.to_tell:

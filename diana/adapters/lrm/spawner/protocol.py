@@ -48,9 +48,9 @@ class Hello(_Message):
 
 
 UNREADY_EXIT = 125
-"""Of what stands before a command and could not make ready what that needs, which was not executed."""
+"""Of what stands before a command and could not make ready what that needs."""
 UNREADY_FILE = ".diana-unready"
-"""It leaves this in TMPDIR as well, with the job and the attempt behind its name: a command may end with any code."""
+"""While this is in TMPDIR, with job and attempt behind its name, the command was not executed, whatever the code."""
 UNREADY = "a module or the container it needs could not be made ready; its log says why"
 
 
@@ -129,6 +129,8 @@ class Welcome(_Message):
     version: int
     generation: int
     known: list[Runs]
+    makes_ready: bool = False
+    """It heeds `Order.before`. One of an older release may outlive its node's upgrade, and would run jobs without."""
 
 
 class Refused(_Message):

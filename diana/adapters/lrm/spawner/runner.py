@@ -24,7 +24,7 @@ from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotSt
 from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
-from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_EXIT, UNREADY_FILE
+from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
 from diana.adapters.lrm.spawner.records import End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
@@ -167,6 +167,7 @@ class Runner:
                 break
             job.started_by_s = boot_s()
             job.state = State.RUNNING
+            self._strays.caretakers |= job.claim.record.contained
             self._pids.add(job.pid)
             self._watch(job, os.pidfd_open(job.pid))
             started.append(job)
@@ -212,6 +213,7 @@ class Runner:
         """A living run of an earlier spawner."""
         record = job.claim.record
         job.adopted = True
+        self._strays.caretakers |= record.contained
         job.state = State.RUNNING
         self.slots.hold(job.slots)
         job.segment = self._segments.named(segment, record.group, job.slots[0])
@@ -242,7 +244,7 @@ class Runner:
             outcome = job.verdict or (Outcome.FAILED if code else Outcome.DONE)
             cpu_s, rss = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
         error = ""
-        if outcome == Outcome.FAILED and code == UNREADY_EXIT and self._is_unready(job):
+        if outcome in (Outcome.DONE, Outcome.FAILED) and self._is_unready(job):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
         if outcome == Outcome.UNKNOWN:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
@@ -266,7 +268,8 @@ class Runner:
             return
         jobs = [job for job, _ in self._draining]
         held_up = self._strays.kill(self._pids | self.others.helpers(), jobs, self.running.values())
-        held_up.update(self._contained.left([job for job in jobs if job.claim.record.contained and not job.adopted]))
+        contained = [job for job in jobs if job.claim.record.contained and not job.adopted]
+        held_up.update(self._contained.left(contained))
         left = []
         for job, end in self._draining:
             if job.claim.record.account and self.others.separate:
@@ -343,6 +346,7 @@ class Runner:
             if fd in self.running:
                 self.exited(fd)
         for _ in range(_LAST_ROUNDS):
+            self._contained.hurry()
             self._settle()
             if not self._draining:
                 return

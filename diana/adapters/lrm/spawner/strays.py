@@ -17,7 +17,7 @@ from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.processes import Children
 
-_CARETAKERS = frozenset({b"conmon", b"podman", b"catatonit"})
+_CARETAKERS = frozenset({b"conmon", b"podman", b"podman pause", b"catatonit"})
 """Their names; a rootless podman keeps one process for all its containers."""
 
 
@@ -26,6 +26,8 @@ class Strays:
         self._launcher = launcher
         self._others = others
         self._children = Children()
+        self.caretakers = False
+        """Runs in containers have begun here."""
         self._suspects: dict[int, set[Job]] = {}
         """Unmarked stray -> runs it may belong to."""
 
@@ -48,7 +50,7 @@ class Strays:
                 owners = {owner}
             elif marker.startswith(self._launcher.marker_prefix):
                 owners = set()
-            elif name_of(pid) in _CARETAKERS:
+            elif self.caretakers and name_of(pid) in _CARETAKERS:
                 continue
             else:
                 owners = self._suspects.setdefault(pid, {*ended, *live})
