@@ -247,7 +247,13 @@ class FileStager:
     def drop_subgroup(self, subgroup: SubgroupId) -> None:
         for ticket in [t for t, (_, lane) in self._tickets.items() if lane == subgroup]:
             self.cancel(ticket)
-        self._drop(subgroup, lambda: drop_subgroup(self._data, self._catalogue, subgroup))
+
+        def work() -> None:
+            if drop_subgroup(self._data, self._catalogue, subgroup):
+                # What it read may have been all that kept the cache above its cap.
+                self._cache.trim()
+
+        self._drop(subgroup, work)
 
     def drop_group(self, group: GroupId) -> None:
         self._drop(group, lambda: drop_group(self._data, self._catalogue, self._blobs, group))

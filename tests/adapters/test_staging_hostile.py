@@ -197,7 +197,7 @@ async def test_half_a_dataset_left_by_a_kill_is_evicted_when_nobody_comes_back_t
 
 
 async def test_a_deletion_that_a_kill_broke_off_does_not_hinder_the_next_of_the_same_dataset(tmp_path: Path) -> None:
-    async with grid(tmp_path, "alpha", "beta", limits=SMALL) as (alpha, beta):
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         fill(tmp_path / "in", 3)
         unit = (await beta.stager.register("few", [tmp_path / "in"])).unit
         for subgroup in (SUBGROUP, OTHER):

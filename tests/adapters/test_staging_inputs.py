@@ -144,6 +144,24 @@ async def test_cancel_leaves_nothing_and_says_nothing(tmp_path: Path) -> None:
         assert alpha.events.empty() and alpha.parts_left() == []
 
 
+async def test_what_exceeds_the_cap_goes_when_nobody_reads_it_any_more(tmp_path: Path) -> None:
+    limits = StagingLimits(cache_bytes=1500, reserve_bytes=0, patience_s=1.0, retry_first_s=0.02)
+    async with grid(tmp_path, "alpha", "beta", limits=limits) as (alpha, beta):
+        contents = [noise(1000, number) for number in range(2)]
+        for number, content in enumerate(contents):
+            write(tmp_path / "in" / f"f{number}", content)
+        files = (await beta.register("events", [tmp_path / "in"])).files
+        subgroup = SubgroupId("alpha-1/0")
+        assert (await alpha.stage(*fetches(files, "beta"), subgroup=subgroup)).error == ""
+        assert all(alpha.data.cached(sha(c)).exists() for c in contents)
+        alpha.stager.drop_subgroup(subgroup)
+        by_s = time.monotonic() + 5.0
+        while all(alpha.data.cached(sha(c)).exists() for c in contents):
+            assert time.monotonic() < by_s, "nothing was evicted"
+            await asyncio.sleep(0.01)
+        assert sum(alpha.data.cached(sha(c)).exists() for c in contents) == 1
+
+
 async def test_what_nobody_pins_is_evicted_least_recently_used_first(tmp_path: Path) -> None:
     limits = StagingLimits(cache_bytes=2500, reserve_bytes=0, patience_s=1.0, retry_first_s=0.02)
     async with grid(tmp_path, "alpha", "beta", limits=limits) as (alpha, beta):

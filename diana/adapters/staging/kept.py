@@ -112,9 +112,10 @@ class Kept(Database):
         with self.change() as db:
             db.executemany("INSERT OR IGNORE INTO pins VALUES (?, ?)", ((bytes.fromhex(h), subgroup) for h in hashes))
 
-    def unpin(self, subgroup: SubgroupId) -> None:
+    def unpin(self, subgroup: SubgroupId) -> bool:
+        """Whether it had pinned any."""
         with self.change() as db:
-            db.execute("DELETE FROM pins WHERE subgroup = ?", (subgroup,))
+            return bool(db.execute("DELETE FROM pins WHERE subgroup = ?", (subgroup,)).rowcount)
 
     def cached_bytes(self) -> int:
         with self.read() as db:

@@ -13,12 +13,12 @@ from diana.model.layout import DataDir, flat
 _BLOB_UNUSED_S = 86400.0
 
 
-def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> None:
-    """Links, job directories and pins; collected outputs only where nothing is left of them."""
+def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> bool:
+    """Links, job directories and pins; collected outputs only where nothing is left of them. True: there were pins."""
     remove_tree(data.staged(subgroup))
     remove_tree(data.jobs(subgroup))
     remove_empty(data.collected(subgroup, 0).parent)
-    catalogue.unpin(subgroup)
+    return catalogue.unpin(subgroup)
 
 
 def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId) -> None:
