@@ -67,7 +67,7 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
-        software=software.had(core.software, asked.software),
+        software=software.had(core.software, asked.software[: software.MOST_MODULES + 1]),
     )
 
 

@@ -11,7 +11,9 @@ CONTAINERS = "containers"
 """That a site can run jobs in an image."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
+"""That a group may ask for."""
 MOST_TEXT = 200
+"""Characters of a name."""
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 

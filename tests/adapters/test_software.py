@@ -118,7 +118,7 @@ def test_an_image_or_a_program_that_is_not_on_the_machine_ends_the_job_before_it
     ]
 
 
-@pytest.mark.parametrize("modules", [{"": "true"}, {"a\nb": "true"}, {"a": " "}, {"a" * 101: "true"}])
+@pytest.mark.parametrize("modules", [{"": "true"}, {"a\nb": "true"}, {"a": " "}, {"a" * 201: "true"}, {"a b": "true"}])
 def test_names_and_lines_that_cannot_stand_are_refused(modules: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="modules"):
         check(Software(modules=modules))

@@ -16,7 +16,7 @@ from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir
-from diana.model.software import CONTAINERS, module, plain
+from diana.model.software import CONTAINERS, is_module, module, plain
 from diana.model.spec import GroupSpec
 
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
@@ -154,7 +154,7 @@ def _literally(text: str) -> str:
 def check(software: Software) -> None:
     """ValueError: names that cannot stand."""
     for name, line in software.modules.items():
-        if not name or not name.isprintable() or len(name) > 100:
-            raise ValueError(f"modules.{name}: want a name of at most 100 printable characters")
+        if name != "*" and not is_module(name):
+            raise ValueError(f'modules."{name}": no job can ask for that; want letters, digits and . _ / + @ : = , -')
         if not line.strip():
             raise ValueError(f'modules."{name}": empty; write the shell line that makes it ready')
