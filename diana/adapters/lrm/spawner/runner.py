@@ -255,8 +255,10 @@ class Runner:
     def _is_unready(self, job: Job) -> bool:
         """Whether what stands before its command said that it could not be executed."""
         record = job.claim.record
-        told = f"{self._scratch.path(job.slots[0])}/{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
-        return record.made_ready and os.path.exists(told)
+        if not record.made_ready:
+            return False
+        told = f"{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
+        return os.path.exists(f"{self._scratch.path(job.slots[0])}/{told}")
 
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
