@@ -99,7 +99,7 @@ proto: setup ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate
 
 lock: setup ## pin the dependencies anew, with hashes
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --extra dev --extra urls --no-annotate --no-header \
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --extra dev --extra docs --extra snakemake --extra traces --extra urls --no-annotate --no-header \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 	sed -i '/^#/d' requirements.lock
 
