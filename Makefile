@@ -23,7 +23,7 @@ JOBS ?= 10000
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 CLUSTER_TESTS ?= not wide
 
-.PHONY: help setup demo test wide real test-netns test-compose test-clusters image check bench torture proto lock clean
+.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check bench torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -44,11 +44,11 @@ demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram
 	$(BIN)/diana demo $(DEMO)
 
 test: setup ## the rules, then single nodes and small grids, in under five minutes
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters tests $(PYTEST)
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/e2e $(PYTEST)
 
 wide: setup ## the same rules under more seeds and cases
-	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters tests $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
 
 real: setup ## sites, members and standbys as real processes, killed, stopped, cut off (root, iproute2 and iptables for some)
 	$(BIN)/python -m pytest -n 3 --dist loadfile tests/real $(PYTEST)
@@ -66,6 +66,10 @@ test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs i
 	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
 	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
 	$(BIN)/python -m pytest -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
+
+test-web: setup ## the dashboard's pages in a real Chromium, over five sites (gets chromium from apt)
+	@$(call wanted,chromium,chromium)
+	$(BIN)/python -m pytest --timeout 240 tests/web $(PYTEST)
 
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)

@@ -285,6 +285,17 @@ class Client:
         """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
         return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
 
+    def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
+        """A way into the node's pages as this caller, good once and within two minutes; or, for the scope `metrics`, a
+        token for what collects them. `for_s`: how long it holds; 0: as the site's operator set."""
+        request = wire.DashboardRequest(scope=scope, for_s=for_s)
+        return cast("wire.DashboardResponse", self._call("Dashboard", request))
+
+    def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
+        """What the site did since its node started, in columns; only samples after that time of the node's clock."""
+        request = wire.ActivityRequest(after_wall_s=after_wall_s)
+        return cast("wire.ActivityResponse", self._call("Activity", request))
+
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""
         self._call("Stop", wire.Empty())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from diana.engine.state import Group, Subgroup
 from diana.model.decision import Decision, PlannedPart
 from diana.model.ids import SiteId
@@ -45,6 +47,12 @@ def _outcome(
         bytes_in=sum(s.bytes_in for s in given),
         over=not any(s.open_jobs() for s in given),
     )
+
+
+def expected_end_s(group: Group) -> float:
+    """When all its plans are through, in seconds after submission; negative: there is none."""
+    ends = (decision.decided_at_s - group.submitted_s + decision.end_s() for decision in group.decisions)
+    return max((end for end in ends if math.isfinite(end)), default=-1.0)
 
 
 def predicted_s(group: Group) -> float:

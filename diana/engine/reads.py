@@ -11,6 +11,7 @@ from diana.engine import (
     link_reads,
     load,
     machines,
+    outcomes,
     peer_reads,
     queries,
     staging,
@@ -96,6 +97,11 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
                 groups=len(core.state.groups),
                 queued_jobs=load.queued_jobs(core),
                 running_jobs=load.running_jobs(core),
+                slots=core.workers.slots(),
+                free_slots=core.workers.free_slots(),
+                jobs_done=core.counters.get("jobs_done", 0),
+                jobs_exported=core.counters.get("jobs_exported", 0),
+                jobs_imported=core.counters.get("jobs_imported", 0),
             )
     return views.Ok()
 
@@ -149,6 +155,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         or group.note,
         after=group.after,
         dataset=group.spec.outputs.dataset,
+        expected_end_s=outcomes.expected_end_s(group),
         outputs_to=group.spec.outputs.to,
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
     )

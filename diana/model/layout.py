@@ -26,6 +26,8 @@ class DataDir:
         self.keys = root / "keys"
         """0700: site.key, site.pem (leaf and its signers), vo.pem (trust root); at a signer signer.key and signer.pem;
         vo.key where the VO was made; `revoked`, whom this site trusts no more. A member has member.key, member.pem."""
+        self.web_key = self.keys / "web.key"
+        """What the dashboard signs its sessions with; without it all are over."""
         self.control = root / "control"
         """0750, with `diana.sock` 0660."""
         self.socket = self.control / "diana.sock"

@@ -75,6 +75,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """Groups it waits for, or waited for."""
     dataset: str = ""
     """What its outputs are registered as once it is done; empty: nothing."""
+    expected_end_s: float = -1.0
+    """When its plans have it end, seconds after submission; negative: it has none yet."""
     durability: int = 1
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
@@ -169,6 +171,12 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     groups: int
     queued_jobs: int
     running_jobs: int
+    slots: int = 0
+    free_slots: int = 0
+    jobs_done: int = 0
+    """This one and the next two: of all groups, since the node started."""
+    jobs_exported: int = 0
+    jobs_imported: int = 0
 
 
 class BannedView(msgspec.Struct, frozen=True, kw_only=True):

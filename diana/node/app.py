@@ -10,7 +10,6 @@ import signal
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ import msgspec
 
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
-from diana.adapters.heap import give_back
 from diana.adapters.lrm.local import LocalLrm
 from diana.engine import datasets
 from diana.engine import events as ev
@@ -33,18 +31,13 @@ from diana.node.ending import Stop, report
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
+from diana.node.room import watch_room
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
 
 if TYPE_CHECKING:
     from diana.node.linking import Links
     from diana.node.runner import Runner
-
-ROOM_EVERY_S = 10.0
-SETTLED_LOOKS = 3
-"""So many times that later, what starting needed is no longer in use."""
-AUDIT_HEAD = "audit_head"
-"""In the store: what the newest line of the audit trail is."""
 
 _log = logging.getLogger("diana.node")
 
@@ -328,13 +321,14 @@ class _Node:
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
         from diana.node.api import Api
-        from diana.node.audit import open_audit
+        from diana.node.audit import AUDIT_HEAD, open_audit
         from diana.node.client_service import add_client_service
         from diana.node.control import ControlServer
         from diana.node.door import About
         from diana.node.insight import Insight
         from diana.node.trusting import watch_links
         from diana.node.users import Users
+        from diana.node.web.wiring import open_dashboard
 
         config, paths = self.config, self.paths
         users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
@@ -366,6 +360,7 @@ class _Node:
             pair=self.pair,
             machine=config.machine,
         )
+        await open_dashboard(stack, config, paths, api, self.thread)
         add_client_service(server, api, users)
         control = ControlServer(paths.socket, api, users)
         discovery = self.links.discovery
@@ -386,7 +381,7 @@ class _Node:
             loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         running = asyncio.create_task(self.runner.run())
-        watching = asyncio.create_task(self._watch_room())
+        watching = asyncio.create_task(watch_room(self.opened, self.thread, self.audit, self.runner.emit_own))
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({running, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
         # Also where it ends by itself.
@@ -405,22 +400,6 @@ class _Node:
         if running.cancelled():
             return AGAIN if self.again else 0
         return report(running.exception())
-
-    async def _watch_room(self) -> None:
-        """A full disk must not cost a result: new work is refused in time, and what runs gets the ballast's room. The
-        newest line of the audit trail is kept apart from it."""
-        told, head = "", self.audit.head()
-        for look in count():
-            if look == SETTLED_LOOKS:
-                await asyncio.to_thread(give_back)
-            if self.audit.head() != head:
-                head = self.audit.head()
-                await self.thread.call(self.store.set_meta, AUDIT_HEAD, head)
-            low = await asyncio.to_thread(self.opened.keep_room)
-            if low != told:
-                self.runner.emit_own(ev.RoomChecked(low))
-                told = low
-            await asyncio.sleep(ROOM_EVERY_S)
 
     def _end(self) -> None:
         """For good, also while it stops in order to start anew."""

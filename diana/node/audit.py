@@ -16,6 +16,8 @@ from pathlib import Path
 
 from diana import errors
 
+AUDIT_HEAD = "audit_head"
+"""In the journal's store: what the newest line of the trail is."""
 ROTATE_BYTES = 64 << 20
 """A full file is kept as `audit.log.1`, the one before it goes; the chain runs on."""
 MOST_ALIKE = 60

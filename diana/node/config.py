@@ -26,6 +26,7 @@ from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
+from diana.node.web.config import OFF, Web
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
 DIAL_OUT_ONLY = "none"
@@ -92,6 +93,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     software: Software = Software()
     """What jobs may ask for besides processors."""
     trust: Trust = Trust()
+    web: Web = Web()
+    """The dashboard."""
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
 
@@ -151,9 +154,12 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     staging = _staging(values.pop("staging", {}), name)
     software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)
+    web = _web(values.pop("web", {}), name)
     clusters = _clusters(values.pop("clusters", {}), values, name)
     settings = _within_rate(settings, staging)
-    return SiteConfig(settings=settings, staging=staging, software=software, trust=trust, clusters=clusters, **values)
+    return SiteConfig(
+        settings=settings, staging=staging, software=software, trust=trust, web=web, clusters=clusters, **values
+    )
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
@@ -217,6 +223,19 @@ def _trust(table: dict[str, Any], name: str) -> Trust:
         raise errors.UsageError(f"{name}:trust.{_range_line(str(error))}") from None
 
 
+def _web(table: dict[str, Any], name: str) -> Web:
+    try:
+        web = Web(**_checked(Web, table, name, "web."))
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:web.{_range_line(str(error))}") from None
+    if web.listen != OFF:
+        _check_address(name, "web.listen", web.listen, lambda port: port >= 0)
+    if bool(web.certificate) != bool(web.key):
+        lacks = "key" if web.certificate else "certificate"
+        raise errors.UsageError(f"{name}:web.{lacks}: missing; name both files, or neither")
+    return web
+
+
 def limits_of(staging: Staging) -> StagingLimits:
     """ValueError names the key that is out of range."""
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
@@ -266,7 +285,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Software, Trust, dict[str, ClusterSettings])
+        tables = (Settings, Staging, Software, Trust, Web, dict[str, ClusterSettings])
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)
@@ -359,21 +378,22 @@ def _check_run_as(values: dict[str, Any], name: str) -> None:
         raise errors.UsageError(f"{name}:run_as_program: {values['run_as_program']!r}: want an absolute path")
 
 
-def _check_addresses(values: dict[str, Any], name: str) -> None:
-    def check(key: str, address: str, good: Callable[[int], bool]) -> None:
-        try:
-            fine = good(host_port(address)[1])
-        except ValueError:
-            fine = False
-        if not fine:
-            raise errors.UsageError(f'{name}:{key}: {address!r} is no address; write "HOST:PORT"')
+def _check_address(name: str, key: str, address: str, good: Callable[[int], bool]) -> None:
+    try:
+        fine = good(host_port(address)[1])
+    except ValueError:
+        fine = False
+    if not fine:
+        raise errors.UsageError(f'{name}:{key}: {address!r} is no address; write "HOST:PORT"')
 
+
+def _check_addresses(values: dict[str, Any], name: str) -> None:
     if "listen" in values:
-        check("listen", values["listen"], lambda port: port >= 0)
+        _check_address(name, "listen", values["listen"], lambda port: port >= 0)
     if values.get("advertise", "") not in ("", DIAL_OUT_ONLY):
-        check("advertise", values["advertise"], lambda port: port > 0)
+        _check_address(name, "advertise", values["advertise"], lambda port: port > 0)
     for key in ("peers", "root"):
         for address in values.get(key, ()):
-            check(key, address, lambda port: port > 0)
+            _check_address(name, key, address, lambda port: port > 0)
     if values.get("role", "site") != "site" and not values.get("root"):
         raise errors.UsageError(f'{name}:root: missing; a {values["role"]} dials its site: add root = ["HOST:PORT"]')

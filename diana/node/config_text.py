@@ -52,6 +52,13 @@ _SOFTWARE = {
     "modules": 'What jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
 }
 
+_WEB = {
+    "listen": "host:port of the dashboard, `diana dashboard` opens it; port 0: any free one; none: there is none.",
+    "certificate": "PEM file of a certificate browsers trust; empty: the node's own, which only the VO trusts.",
+    "key": "PEM file of its key.",
+    "session_hours": "After which a browser has to be let in anew, hours.",
+}
+
 _SETTINGS = {
     "slots": "Processors jobs may hold here at once; 0: this site only submits.",
     "speed": "How much faster than the reference a job runs here.",
@@ -157,6 +164,8 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_SOFTWARE, config.software, default.software, set())
     parts.append("# Certificates this site signs.\n[trust]\n")
     parts += _lines(_TRUST, config.trust, default.trust, set())
+    parts.append("# The dashboard.\n[web]\n")
+    parts += _lines(_WEB, config.web, default.web, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'

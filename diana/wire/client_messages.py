@@ -19,6 +19,10 @@ from diana.wire.control_messages import ReleaseRequest as ReleaseRequest
 from diana.wire.control_messages import ReleaseResponse as ReleaseResponse
 from diana.wire.control_messages import RetryRequest as RetryRequest
 from diana.wire.control_messages import RetryResponse as RetryResponse
+from diana.wire.dashboard_messages import ActivityRequest as ActivityRequest
+from diana.wire.dashboard_messages import ActivityResponse as ActivityResponse
+from diana.wire.dashboard_messages import DashboardRequest as DashboardRequest
+from diana.wire.dashboard_messages import DashboardResponse as DashboardResponse
 from diana.wire.dataset_messages import Dataset as Dataset
 from diana.wire.dataset_messages import DatasetAddRequest as DatasetAddRequest
 from diana.wire.dataset_messages import DatasetChunk as DatasetChunk
@@ -184,6 +188,8 @@ class GroupStatus(_Message, frozen=True):
     """Groups it waits for, or waited for."""
     dataset: str = ""
     """What its outputs are registered as once it is done."""
+    expected_end_s: float = 0.0
+    """When its plans have it end, seconds after submission; negative: it has none yet."""
 
 
 class StatusResponse(_Message, frozen=True):
@@ -393,6 +399,8 @@ METHODS: dict[str, Method] = {
     "Ledger": Method(Empty, LedgerResponse),
     "Peers": Method(Empty, PeersResponse),
     "Doctor": Method(Empty, DoctorResponse),
+    "Dashboard": Method(DashboardRequest, DashboardResponse),
+    "Activity": Method(ActivityRequest, ActivityResponse),
 }
 """The whole client service. Local socket framing: a 4-byte big-endian length, then a JSON object.
 

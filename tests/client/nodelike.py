@@ -31,6 +31,8 @@ from diana.model import views
 from diana.model.facts import Facts, FactsKey, JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, subgroup_id
 from diana.model.layout import DataDir
+from diana.model.link import LinkMap
+from diana.model.peers import Peers
 from diana.model.principal import Principal, Role
 from diana.node.api import Api
 from diana.node.control import ControlServer
@@ -135,6 +137,14 @@ class Book:
                 return views.Sites(())
             case Ask(what="datasets"):
                 return views.Datasets(())
+            case Ask(what="links"):
+                return LinkMap(site=HOME)
+            case Ask(what="peers"):
+                return Peers((), ())
+            case Ask(what="ledger"):
+                return views.LedgerView()
+            case Ask(what="queue"):
+                return Refusal(code="retry", text="the queues cannot be told now", retry_after_s=1.0)
         raise AssertionError(event)
 
     def _submit(self, event: SubmitGroup) -> ReplyBody:

@@ -18,6 +18,7 @@ from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.node.config import SiteConfig, Staging, Trust, parse_config
 from diana.node.config_text import config_text
+from diana.node.web.config import Web
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "site-file.md"
 BASE = SiteConfig(site=SiteId("alpha"), vo="lab")
@@ -28,6 +29,7 @@ SECTIONS: dict[str, msgspec.Struct] = {
     "[staging]": Staging(),
     "[software]": Software(),
     "[trust]": Trust(),
+    "[web]": Web(),
     "[clusters.slurm]": ClusterSettings(),
 }
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
@@ -56,7 +58,7 @@ def _within(config: SiteConfig, field: str) -> msgspec.Struct:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    tables = {"users", "run_as", "settings", "staging", "software", "trust", "clusters"}
+    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "clusters"}
     inner = tables if section == "The node" else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]
@@ -75,7 +77,7 @@ def test_the_defaults_of_the_reference_are_those_of_the_node(section: str) -> No
         assert value == (list(known) if isinstance(known, tuple) else known), key
 
 
-@pytest.mark.parametrize("section", ["[settings]", "[staging]", "[trust]", "[clusters.slurm]"])
+@pytest.mark.parametrize("section", ["[settings]", "[staging]", "[trust]", "[web]", "[clusters.slurm]"])
 def test_the_ranges_of_the_reference_are_those_that_are_checked(section: str) -> None:
     field = section.strip("[]")
     for key, _, wish, _ in _rows(section):

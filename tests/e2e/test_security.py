@@ -51,6 +51,8 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Client/Sites": (YES, NO, NO),
     "Client/Peers": (YES, NO, NO),
     "Client/Doctor": (NO, NO, NO),
+    "Client/Dashboard": (YES, NO, NO),
+    "Client/Activity": (YES, NO, NO),
     "Client/Datasets": (YES, NO, NO),
     "Client/ShowDataset": (YES, NO, NO),
     "Client/AddDataset": (NO, NO, NO),

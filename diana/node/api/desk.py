@@ -17,6 +17,7 @@ from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
 
 if TYPE_CHECKING:
+    from diana.node.api.dashboard import Views
     from diana.node.replication import Replication
 
 T = TypeVar("T")
@@ -45,6 +46,8 @@ class Desk:
         self.wall_s = wall_s
         self.inviter = inviter
         self.insight = insight
+        self.views: Views | None = None
+        """Its dashboard and what that draws; not of a machine that follows."""
         self.pair: Replication | None = None
         """Where two machines keep the site's journal."""
 

@@ -17,9 +17,24 @@ import msgspec
 from diana.errors import Denied, DianaError, Overloaded, UsageError
 from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
-from diana.model.principal import Principal
+from diana.model.principal import Principal, Role
+from diana.model.views import Info
 from diana.node import standby_api
-from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
+from diana.node.api import (
+    control,
+    dashboard,
+    datasets,
+    enrol,
+    fetch,
+    follow,
+    links,
+    logs,
+    operators,
+    peers,
+    reads,
+    submit,
+)
+from diana.node.api.dashboard import Views
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
 from diana.node.call_rates import (
@@ -69,6 +84,8 @@ ACTIONS: dict[str, Action] = {
     "Ledger": Action.READ_SITES,
     "Peers": Action.READ_SITES,
     "Doctor": Action.DIAGNOSE,
+    "Dashboard": Action.READ_INFO,
+    "Activity": Action.READ_SITES,
 }
 
 READS = frozenset(
@@ -112,6 +129,8 @@ _UNARY: dict[str, Unary] = {
     "Ledger": operators.ledger,
     "Peers": peers.peers,
     "Doctor": peers.doctor,
+    "Dashboard": dashboard.dashboard,
+    "Activity": dashboard.activity,
 }
 
 _STREAMED: dict[str, Streamed] = {
@@ -156,6 +175,14 @@ class Api:
         self._bytes = ByteRates()
         self._begin = Pace(GAP_S, AT_ONCE)
         self._refuse = Pace(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
+
+    def show(self, views: Views) -> None:
+        """From now on there is a dashboard, which is itself a caller of this."""
+        self._desk.views = views
+
+    async def look(self) -> Info:
+        """The site's own numbers, for the node itself: no caller's right, rate or trail is touched."""
+        return await self._desk.ask(Info, Principal(Role.OPERATOR, ""), "info")
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         """`where`: what the way in knows of the caller's place, for the audit trail."""

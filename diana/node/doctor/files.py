@@ -14,6 +14,7 @@ from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node import audit
+from diana.node.audit import AUDIT_HEAD
 from diana.node.config import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
 
@@ -22,7 +23,6 @@ SLOW_FSYNC_S = 0.1
 STORE_S = 1.5
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
-AUDIT_HEAD = "audit_head"
 
 _PRIVATE_FILES = ("journal.db", "catalogue.db", "audit.log", "audit.log.1", "signers.json", "lock")
 

@@ -160,7 +160,7 @@ class SiteShare(_message.Message):
     def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +189,7 @@ class GroupStatus(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_END_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -217,7 +218,8 @@ class GroupStatus(_message.Message):
     priority: float
     after: _containers.RepeatedScalarFieldContainer[str]
     dataset: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ...) -> None: ...
+    expected_end_s: float
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
     __slots__ = ("groups",)
@@ -1048,6 +1050,50 @@ class PeersResponse(_message.Message):
     relayed_by: _containers.RepeatedScalarFieldContainer[str]
     relays_to: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DashboardRequest(_message.Message):
+    __slots__ = ("scope", "for_s")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    for_s: float
+    def __init__(self, scope: _Optional[str] = ..., for_s: _Optional[float] = ...) -> None: ...
+
+class DashboardResponse(_message.Message):
+    __slots__ = ("url", "token", "expires_wall_s")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    token: str
+    expires_wall_s: float
+    def __init__(self, url: _Optional[str] = ..., token: _Optional[str] = ..., expires_wall_s: _Optional[float] = ...) -> None: ...
+
+class ActivityRequest(_message.Message):
+    __slots__ = ("after_wall_s",)
+    AFTER_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    after_wall_s: float
+    def __init__(self, after_wall_s: _Optional[float] = ...) -> None: ...
+
+class ActivityResponse(_message.Message):
+    __slots__ = ("at_wall_s", "slots", "used_slots", "queued", "running", "done", "exported", "imported")
+    AT_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    USED_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    EXPORTED_FIELD_NUMBER: _ClassVar[int]
+    IMPORTED_FIELD_NUMBER: _ClassVar[int]
+    at_wall_s: _containers.RepeatedScalarFieldContainer[float]
+    slots: _containers.RepeatedScalarFieldContainer[int]
+    used_slots: _containers.RepeatedScalarFieldContainer[int]
+    queued: _containers.RepeatedScalarFieldContainer[int]
+    running: _containers.RepeatedScalarFieldContainer[int]
+    done: _containers.RepeatedScalarFieldContainer[int]
+    exported: _containers.RepeatedScalarFieldContainer[int]
+    imported: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, at_wall_s: _Optional[_Iterable[float]] = ..., slots: _Optional[_Iterable[int]] = ..., used_slots: _Optional[_Iterable[int]] = ..., queued: _Optional[_Iterable[int]] = ..., running: _Optional[_Iterable[int]] = ..., done: _Optional[_Iterable[int]] = ..., exported: _Optional[_Iterable[int]] = ..., imported: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class CheckResult(_message.Message):
     __slots__ = ("name", "state", "found", "mend")

@@ -185,6 +185,16 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
                 _registered_method=True)
+        self.Dashboard = channel.unary_unary(
+                '/diana.v1.Client/Dashboard',
+                request_serializer=diana_dot_v1_dot_client__pb2.DashboardRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.DashboardResponse.FromString,
+                _registered_method=True)
+        self.Activity = channel.unary_unary(
+                '/diana.v1.Client/Activity',
+                request_serializer=diana_dot_v1_dot_client__pb2.ActivityRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.ActivityResponse.FromString,
+                _registered_method=True)
 
 
 class ClientServicer:
@@ -374,6 +384,20 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Dashboard(self, request, context):
+        """A way into the node's pages for a browser, or a token for what collects its metrics.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Activity(self, request, context):
+        """What the site did over time, since its node started.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClientServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -526,6 +550,16 @@ def add_ClientServicer_to_server(servicer, server):
                     servicer.Doctor,
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.DoctorResponse.SerializeToString,
+            ),
+            'Dashboard': grpc.unary_unary_rpc_method_handler(
+                    servicer.Dashboard,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.DashboardRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.DashboardResponse.SerializeToString,
+            ),
+            'Activity': grpc.unary_unary_rpc_method_handler(
+                    servicer.Activity,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.ActivityRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.ActivityResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1338,6 +1372,60 @@ class Client:
             '/diana.v1.Client/Doctor',
             diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
             diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Dashboard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Dashboard',
+            diana_dot_v1_dot_client__pb2.DashboardRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.DashboardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Activity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Activity',
+            diana_dot_v1_dot_client__pb2.ActivityRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.ActivityResponse.FromString,
             options,
             channel_credentials,
             insecure,

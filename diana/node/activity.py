@@ -1,0 +1,77 @@
+"""What a site did over time, for pictures: samples of a few numbers, fine for the last hour and coarse for two days.
+
+Kept in memory alone, some 100 kB: what it shows began with the node's start, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from diana.errors import DianaError
+from diana.model.views import Info
+from diana.wire.client_messages import ActivityResponse
+
+EVERY_S = 10.0
+FINE = 360
+COARSE_EVERY = 30
+"""Every so many fine samples one stays for longer."""
+COARSE = 576
+
+_Row = tuple[float, int, int, int, int, int, int, int]
+
+
+class Activity:
+    """`look` asks the engine; a sample it cannot give now is left out."""
+
+    def __init__(self, look: Callable[[], Awaitable[Info]], wall_s: Callable[[], float] = time.time) -> None:
+        self._look = look
+        self._wall_s = wall_s
+        self._fine: deque[_Row] = deque(maxlen=FINE)
+        self._coarse: deque[_Row] = deque(maxlen=COARSE)
+        self._seen = 0
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            with suppress(DianaError):
+                self.note(await self._look(), self._wall_s())
+            await asyncio.sleep(EVERY_S)
+
+    def note(self, info: Info, at_wall_s: float) -> None:
+        row = (
+            at_wall_s,
+            info.slots,
+            max(0, info.slots - info.free_slots),
+            info.queued_jobs,
+            info.running_jobs,
+            info.jobs_done,
+            info.jobs_exported,
+            info.jobs_imported,
+        )
+        if len(self._fine) == FINE and self._seen % COARSE_EVERY == 0:
+            self._coarse.append(self._fine[0])
+        if len(self._fine) == FINE:
+            self._seen += 1
+        self._fine.append(row)
+
+    def since(self, after_wall_s: float) -> ActivityResponse:
+        rows = [*self._coarse, *self._fine]
+        rows = rows[bisect_right(rows, after_wall_s, key=lambda row: row[0]) :]
+        if not rows:
+            return ActivityResponse()
+        at, slots, used, queued, running, done, exported, imported = zip(*rows, strict=True)
+        return ActivityResponse(
+            at_wall_s=at,
+            slots=slots,
+            used_slots=used,
+            queued=queued,
+            running=running,
+            done=done,
+            exported=exported,
+            imported=imported,
+        )

@@ -1,0 +1,39 @@
+"""The calls behind `diana dashboard` and its pictures."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from diana.errors import UsageError
+from diana.model.principal import Principal
+from diana.node.activity import Activity
+from diana.node.api.desk import Desk
+from diana.wire import client_messages as wire
+
+
+class Pages(Protocol):
+    def let_in(self, caller: Principal, request: wire.DashboardRequest) -> wire.DashboardResponse:
+        """`errors.UsageError` where the operator wants no dashboard, or for what it does not have."""
+        ...
+
+
+class Views:
+    """What the node shows in pictures; both stand from the node's start on."""
+
+    def __init__(self, pages: Pages, activity: Activity) -> None:
+        self.pages = pages
+        self.activity = activity
+
+
+async def dashboard(desk: Desk, caller: Principal, request: wire.DashboardRequest) -> wire.DashboardResponse:
+    return _views(desk).pages.let_in(caller, request)
+
+
+async def activity(desk: Desk, caller: Principal, request: wire.ActivityRequest) -> wire.ActivityResponse:
+    return _views(desk).activity.since(request.after_wall_s)
+
+
+def _views(desk: Desk) -> Views:
+    if desk.views is None:
+        raise UsageError("this node shows no dashboard")
+    return desk.views

@@ -1,0 +1,1 @@
+"""The dashboard: pages in a browser, served by the node itself."""

@@ -1,0 +1,223 @@
+"""What answers a browser: the pages' files, the calls of the client service as JSON, and the live feed.
+
+Whoever asks shows a token (`sessions.py`) and then is a caller of the client service like any other: the same roles,
+limits and audit trail hold. The calls' JSON is that of the local socket, the proto3 JSON mapping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
+from diana.node.web.live import Feeds
+from diana.node.web.sessions import PAGES, Session
+from diana.wire.client_messages import METHODS
+from diana.wire.failures import failure_of
+
+if TYPE_CHECKING:
+    from diana.node.web.server import WebServer
+
+_log = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+MOST_BODY = 64 << 10
+_LOOK = "Status Explain Queue Sites Peers Links Datasets ShowDataset Ledger Info Doctor Results Logs Activity"
+_ACT = "Cancel Hold Release Retry Move Operate"
+CALLS = frozenset(f"{_LOOK} {_ACT}".split())
+"""Of the client service; no file goes in or out through a page."""
+OPERATIONS = frozenset(("drain", "undrain"))
+"""Of Operate: what is not easily undone is left to the command line."""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_STATUS: dict[type[DianaError], int] = {UsageError: 400, Denied: 403, Overloaded: 429, Unreachable: 502}
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
+    """On a socket that listens. `cleanup` of what comes back ends it."""
+    pages = Pages(server)
+    app = web.Application(client_max_size=MOST_BODY, middlewares=[pages.guarded])
+    app.router.add_get("/", pages.file)
+    app.router.add_post("/api/session", pages.enter)
+    app.router.add_get("/api/live", pages.live)
+    app.router.add_post("/api/{method}", pages.call)
+    app.router.add_get("/{name:[a-z0-9-]+\\.(?:js|css|svg)}", pages.file)
+    app.on_shutdown.append(pages.close)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    await web.SockSite(runner, listener, ssl_context=tls, backlog=64).start()
+    return runner
+
+
+class Pages:
+    def __init__(self, server: WebServer) -> None:
+        self._server = server
+        self._api = server.api
+        self._feeds = Feeds(server.api, server.wall_s)
+        self._files = _files()
+
+    @property
+    def guarded(self) -> Any:
+        @web.middleware
+        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                response = await handler(request)
+            except web.HTTPException as error:
+                response = _failed("usage", error.reason.lower(), error.status)
+            except DianaError as error:
+                response = _refused(error)
+            except (ConnectionError, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                _log.exception("%s %s failed", request.method, request.path)
+                text = f"{request.path} failed in the node ({type(error).__name__}); its log says more"
+                response = _failed("internal", text, 500)
+            if not response.prepared:
+                response.headers.update(_HEADERS)
+            return response
+
+        return middleware
+
+    async def close(self, app: web.Application) -> None:
+        self._feeds.close()
+
+    # --- files ---------------------------------------------------------------------------------------------
+
+    async def file(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info.get("name", "index.html")
+        content = self._files.get(name)
+        if content is None:
+            raise web.HTTPNotFound
+        return web.Response(body=content, content_type=_KINDS[Path(name).suffix], charset="utf-8")
+
+    # --- who asks ------------------------------------------------------------------------------------------
+
+    async def enter(self, request: web.Request) -> web.StreamResponse:
+        """A ticket for a token."""
+        try:
+            ticket = msgspec.json.decode(await request.read() or b"{}", type=dict[str, str]).get("ticket", "")
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"a way in: {error}") from None
+        entered = self._server.sessions.enter(ticket)
+        if entered is None:
+            return _failed("denied", "this way in was used or is too old; ask for another: diana dashboard", 401)
+        token, session = entered
+        return _json({"token": token, "expiresWallS": session.until_wall_s})
+
+    def _session(self, request: web.Request) -> Session:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        session = self._server.sessions.of(token) if kind == "Bearer" else None
+        if session is None:
+            raise _NotIn("not let in, or no longer; ask for a way in: diana dashboard")
+        return session
+
+    def _viewer(self, request: web.Request) -> Session:
+        session = self._session(request)
+        if session.scope != PAGES:
+            raise Denied(f"this token is for the {session.scope} alone; diana dashboard gives one for the pages")
+        return session
+
+    # --- calls ---------------------------------------------------------------------------------------------
+
+    async def call(self, request: web.Request) -> web.StreamResponse:
+        session = self._viewer(request)
+        name = request.match_info["method"]
+        if name not in CALLS:
+            raise UsageError(f"call {name!r}: not through the dashboard; use the command line")
+        method = METHODS[name]
+        try:
+            asked: Any = msgspec.json.decode(await request.read() or b"{}", type=method.request)
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"{name}: {error}") from None
+        if name == "Operate" and asked.order not in OPERATIONS:
+            raise UsageError(f"site {asked.order}: not through the dashboard; use diana site {asked.order}")
+        where = f"dashboard {request.remote}"
+        if not method.streams_out:
+            return _json(await self._api.call(session.caller, name, asked, where))
+        # The first message decides whether it is a failure: after it the answer's head has gone.
+        async with aclosing(self._api.stream(session.caller, name, asked, where)) as messages:
+            response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/x-ndjson"})
+            try:
+                async for message in messages:
+                    if not response.prepared:
+                        await response.prepare(request)
+                    await response.write(msgspec.json.encode(message) + b"\n")
+            except DianaError as error:
+                if not response.prepared:
+                    raise
+                await response.write(msgspec.json.encode({"failure": failure_of(error)}) + b"\n")
+            if not response.prepared:
+                await response.prepare(request)
+            await response.write_eof()
+        return response
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events; see `live.py`."""
+        session = self._viewer(request)
+        if self._feeds.full():
+            raise Overloaded("as many pages look at this node as it serves; close one, or look at another node", 10.0)
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        left_s = session.until_wall_s - self._server.wall_s()
+        try:
+            async with asyncio.timeout(left_s), aclosing(self._feeds.of(session.caller).follow()) as events:
+                async for name, data in events:
+                    await response.write(b"event: %s\ndata: %s\n\n" % (name.encode(), data))
+        except (ConnectionError, TimeoutError):
+            pass
+        return response
+
+
+class _NotIn(Denied):
+    """A browser that is to be let in first."""
+
+
+_STATUS[_NotIn] = 401
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), content_type="application/json")
+
+
+def _refused(error: DianaError) -> web.Response:
+    status = _STATUS.get(type(error), 400)
+    response = _failed(error.code, str(error), status)
+    if isinstance(error, Overloaded):
+        response.headers["Retry-After"] = str(round(error.retry_after_s) or 1)
+    return response
+
+
+def _failed(code: str, text: str, status: int) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode({"failure": {"code": code, "text": text}}),
+        status=status,
+        content_type="application/json",
+    )
+
+
+def _files() -> dict[str, bytes]:
+    """All that pages are made of, some hundred kB. d3 is a part of the package mpld3, of which nothing else is used."""
+    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
+    found = importlib.util.find_spec("mpld3")
+    if found is None or not found.submodule_search_locations:
+        raise UsageError("the dashboard's pictures want the package mpld3; install diana with all it depends on")
+    files["d3.js"] = (Path(found.submodule_search_locations[0]) / "js" / "d3.v5.min.js").read_bytes()
+    return files
