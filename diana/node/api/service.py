@@ -19,7 +19,7 @@ from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.node import standby_api
-from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
+from diana.node.api import control, datasets, enrol, fetch_follow, follow, links, logs, operators, peers, reads, submit
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
 from diana.node.call_rates import (
@@ -118,7 +118,7 @@ _STREAMED: dict[str, Streamed] = {
     "Wait": follow.wait,
     "Results": follow.results,
     "Logs": logs.logs,
-    "Fetch": fetch.fetch,
+    "Fetch": fetch_follow.fetch_or_follow,
     "ShowDataset": datasets.show,
     "AddDataset": datasets.add,
     "VerifyDataset": datasets.verify,
