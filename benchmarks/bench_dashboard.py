@@ -1,4 +1,4 @@
-"""The dashboard (PERFORMANCE P11): how soon a browser shows 100 sites and 1,000 groups, what ten open pages cost a node.
+"""The dashboard (PERFORMANCE P11): how soon a browser shows 100 sites and 1,000 groups, and what ten pages cost.
 
     python -m benchmarks.bench_dashboard [--rounds 5] [--sites 100] [--groups 1000] [--json FILE]
 

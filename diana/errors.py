@@ -56,6 +56,20 @@ class WaitTimedOut(DianaError):
     exit_code = 124
 
 
+class JobFailed(DianaError):
+    """A job ended without the result somebody waits for. `log`: the end of what it wrote, where that could be had."""
+
+    code = "failed"
+
+    def __init__(self, text: str, *, job: str, outcome: str, job_exit_code: int = 0, log: str = "") -> None:
+        super().__init__(text)
+        self.job = job
+        self.outcome = outcome
+        """As `JobResult` has it; HELD for a job that will not start by itself."""
+        self.job_exit_code = job_exit_code
+        self.log = log
+
+
 class StoreFailed(DianaError):
     """The disk refused; never retried."""
 

@@ -5,7 +5,11 @@
         group = client.submit("sweep.toml").group
         print(client.wait(group).state)
 
-Importing this imports neither asyncio nor grpc; `AsyncClient` and remote clients bring theirs when used.
+    with GridExecutor() as executor:
+        print(sum(executor.map(pow, range(1000), range(1000), chunksize=50)))
+
+Importing this imports neither asyncio nor grpc; `AsyncClient`, `GridExecutor` and remote clients bring theirs when
+used.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from diana.client.results import JobResult
 
 if TYPE_CHECKING:
     from diana.client.aio import AsyncClient
+    from diana.client.calls.executor import GridExecutor
 
-__all__ = ["AsyncClient", "Client", "JobResult"]
+__all__ = ["AsyncClient", "Client", "GridExecutor", "JobResult"]
 
 
 def __getattr__(name: str) -> object:
@@ -27,4 +32,8 @@ def __getattr__(name: str) -> object:
         from diana.client.aio import AsyncClient
 
         return AsyncClient
+    if name == "GridExecutor":
+        from diana.client.calls.executor import GridExecutor
+
+        return GridExecutor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -100,6 +100,10 @@ class AsyncClient:
         request = wire.CancelRequest(target=target, dependents=dependents)
         return cast("int", (await self._wire.call("Cancel", request)).jobs)
 
+    async def cancel_held(self, target: str) -> wire.CancelResponse:
+        request = wire.CancelRequest(target=target, held=True)
+        return cast("wire.CancelResponse", await self._wire.call("Cancel", request))
+
     async def hold(self, target: str) -> wire.HoldResponse:
         return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))
 
@@ -162,11 +166,11 @@ class AsyncClient:
     def logs(self, job: str, *, failed: bool = False) -> AsyncIterator[wire.LogsChunk]:
         return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
 
-    async def fetch(self, group: str, folder: StrPath, pattern: str = "") -> list[Path]:
+    async def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:
         from diana.client.fetching import FolderWriter
 
         writer = await asyncio.to_thread(FolderWriter, folder)
-        stream = self._wire.stream("Fetch", wire.FetchRequest(group=group, pattern=pattern))
+        stream = self.fetch_chunks(group, pattern, follow=follow)
         try:
             async with aclosing(cast("Any", stream)) as chunks:
                 async for chunk in chunks:
@@ -174,6 +178,12 @@ class AsyncClient:
         finally:
             writer.close()
         return writer.paths
+
+    def fetch_chunks(
+        self, group: str, pattern: str = "", *, follow: bool = False, skip: str = ""
+    ) -> AsyncIterator[wire.FetchChunk]:
+        request = wire.FetchRequest(group=group, pattern=pattern, follow=follow, skip=skip)
+        return self._wire.stream("Fetch", request)
 
     async def explain(self, group: str) -> wire.ExplainResponse:
         return cast("wire.ExplainResponse", await self._wire.call("Explain", wire.GroupRequest(group=group)))

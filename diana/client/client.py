@@ -104,6 +104,11 @@ class Client:
         request = wire.CancelRequest(target=target, dependents=dependents)
         return cast("int", (self._call("Cancel", request)).jobs)
 
+    def cancel_held(self, target: str) -> wire.CancelResponse:
+        """Of the target's jobs those that are held and have not started are cancelled, the others left as they are.
+        Asked again while it is `unsure` of some, because their site has not said yet that it holds them."""
+        return cast("wire.CancelResponse", self._call("Cancel", wire.CancelRequest(target=target, held=True)))
+
     def hold(self, target: str) -> wire.HoldResponse:
         """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""
         return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
@@ -170,15 +175,24 @@ class Client:
         """Of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
         return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
 
-    def fetch(self, group: str, folder: StrPath, pattern: str = "") -> list[Path]:
-        """Copy gathered outputs into `folder`, each verified and whole or not at all; the paths written."""
+    def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:
+        """Copy gathered outputs into `folder`, each verified and whole or not at all; the paths written. With `follow`
+        as they come, until the group is final (without what its merge command wrote)."""
         from diana.client.fetching import FolderWriter
 
-        stream = cast("Generator[Any, None, None]", self._wire.stream("Fetch", _fetch(group, pattern)))
+        stream = cast("Generator[Any, None, None]", self.fetch_chunks(group, pattern, follow=follow))
         with closing(stream) as chunks, closing(FolderWriter(folder)) as writer:
             for chunk in chunks:
                 writer.feed(chunk)
         return writer.paths
+
+    def fetch_chunks(
+        self, group: str, pattern: str = "", *, follow: bool = False, skip: str = ""
+    ) -> Iterator[wire.FetchChunk]:
+        """The same in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs are not
+        wanted, as `0-7,12`."""
+        request = wire.FetchRequest(group=group, pattern=pattern, follow=follow, skip=skip)
+        return self._wire.stream("Fetch", request)
 
     def explain(self, group: str) -> wire.ExplainResponse:
         return cast("wire.ExplainResponse", self._call("Explain", wire.GroupRequest(group=group)))
@@ -314,7 +328,3 @@ class Client:
                 answer = None
                 self._wire.upload(step.requests())
         return step.value
-
-
-def _fetch(group: str, pattern: str) -> wire.FetchRequest:
-    return wire.FetchRequest(group=group, pattern=pattern)

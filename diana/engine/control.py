@@ -68,12 +68,34 @@ def cancel(core: Context, event: CancelJobs) -> None:
     if event.dependents and event.indices is not None:
         refuse(core, event, f"dependents are cancelled with the whole of a group; write {group.group} alone")
         return
+    if event.held:
+        waiting, unsure = _held_for_sure(core, group, wanted)
+        core.reply(Reply(event.request, Ok(_cancel(core, group, waiting, waiting), jobs=waiting, unsure=unsure)))
+        return
     count = _cancel(core, group, wanted, event.indices)
     for name in dependencies.downstream(core, group.group) if event.dependents else ():
         behind = core.state.groups[name]
         if not behind.state and not authorise(event.principal, Action.CANCEL, behind.owner):
             count += _cancel(core, behind, IndexSet.span(0, behind.jobs), None)
     core.reply(Reply(event.request, Ok(count)))
+
+
+def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[IndexSet, int]:
+    """Of `wanted` those under an order to hold that have not started, exactly at home, elsewhere by what the site said
+    last; and of how many their site has not acknowledged the order."""
+    out, unsure = [group.holding & group.unplaced & wanted], 0
+    for part, subgroup in group.subgroups.items():
+        ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
+        custody, told = core.state.custodies.get((part, subgroup.epoch)), core.progress.get(part)
+        if not ordered:
+            continue
+        if subgroup.site == core.site:
+            out.append(ordered & custody.pending if custody is not None else IndexSet())
+        elif subgroup.control_acked < subgroup.control_seq:
+            unsure += len(ordered)
+        elif told is not None and told.epoch == subgroup.epoch:
+            out.append(ordered & told.held)
+    return IndexSet.union(out), unsure
 
 
 def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | None) -> int:

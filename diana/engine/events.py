@@ -92,6 +92,8 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     """None: all of the group."""
     dependents: bool = False
     """Also every group that waits for it, directly or not."""
+    held: bool = False
+    """Only those that are held and can no longer start."""
 
 
 class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):

@@ -158,6 +158,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         expected_end_s=outcomes.expected_end_s(group),
         outputs_to=group.spec.outputs.to,
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
+        on_their_way=tuple(group.gathers),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from diana.model.decision import Decision
+from diana.model.facts import FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
@@ -82,6 +83,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
     """Whose results of these jobs count no more, for they were retried. For the node's own use, not shown."""
+    on_their_way: tuple[FactsKey, ...] = ()
+    """Batches whose outputs are not all here yet. For the node's own use, not shown."""
 
 
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +223,10 @@ class Ok(msgspec.Struct, frozen=True):
     count: int = 0
     started: int = 0
     """Hold: jobs that had started already, and run on."""
+    jobs: IndexSet = IndexSet()
+    """Cancel, of held ones only: those that will never run."""
+    unsure: int = 0
+    """Cancel, of held ones only: jobs whose site has not said yet whether it holds them."""
 
 
 Answer = (

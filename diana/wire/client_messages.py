@@ -259,6 +259,10 @@ class FetchRequest(_Message, frozen=True):
     group: str
     pattern: str = ""
     """Shell pattern over output names; empty: all."""
+    follow: bool = False
+    """Each as soon as it was gathered, until the group is final."""
+    skip: str = ""
+    """Jobs whose outputs the caller has already, as `0-7,12`; with `follow`."""
 
 
 class FetchChunk(_Message, frozen=True):

@@ -10,10 +10,16 @@ class CancelRequest(_Message, frozen=True):
     """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
     dependents: bool = False
     """Also every group that waits for it; with the whole of a group only."""
+    held: bool = False
+    """Only those that are held and have not started; such as run are left alone."""
 
 
 class CancelResponse(_Message, frozen=True):
     jobs: int = 0
+    indices: str = ""
+    """With `held`: the jobs that will never run, as `0-7,12`."""
+    unsure: int = 0
+    """With `held`: jobs whose site has not said yet whether it holds them; ask again."""
 
 
 class HoldRequest(_Message, frozen=True):

@@ -17,10 +17,15 @@ async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> 
     done = await desk.request(
         views.Ok,
         lambda number: CancelJobs(
-            request=number, principal=caller, group=group, indices=indices, dependents=request.dependents
+            request=number,
+            principal=caller,
+            group=group,
+            indices=indices,
+            dependents=request.dependents,
+            held=request.held,
         ),
     )
-    return wire.CancelResponse(jobs=done.count)
+    return wire.CancelResponse(jobs=done.count, indices=str(done.jobs), unsure=done.unsure)
 
 
 async def hold(desk: Desk, caller: Principal, request: wire.HoldRequest) -> wire.HoldResponse:

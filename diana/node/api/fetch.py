@@ -22,6 +22,7 @@ from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
 from diana.model.principal import Principal
 from diana.model.urls import is_url
+from diana.model.views import GroupView
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.elsewhere import other_machine
@@ -33,8 +34,7 @@ READ_BYTES = 1 << 20
 async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> AsyncGenerator[wire.FetchChunk, None]:
     group = checked_group(request.group)
     view = await desk.group(caller, group)
-    own = not view.outputs_to or is_url(view.outputs_to)
-    folder = desk.data.gathered(group) if own else Path(view.outputs_to)
+    folder, own = where(desk, view)
     named = await asyncio.to_thread(wanted_outputs, current(desk.door.store.facts(group), view), request.pattern)
     other = _Other(desk, group) if own and desk.pair is not None else None
     if own and view.final:
@@ -49,9 +49,30 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
     if not named:
         raise UsageError(_nothing(request, view.final))
     for name in sorted(named):
-        async with aclosing(_file(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
+        async with aclosing(one(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+
+def where(desk: Desk, view: GroupView) -> tuple[Path, bool]:
+    """The folder its outputs are gathered in, and whether that is the group's own."""
+    own = not view.outputs_to or is_url(view.outputs_to)
+    return desk.data.gathered(view.group) if own else Path(view.outputs_to), own
+
+
+async def late(
+    desk: Desk, view: GroupView, named: dict[str, str]
+) -> AsyncGenerator[wire.FetchChunk | DianaError, None]:
+    """Once the group is final: what of the outputs `named` can be had, on whichever machine, and why others cannot."""
+    folder, own = where(desk, view)
+    other = _Other(desk, view.group) if own and desk.pair is not None else None
+    for name in sorted(named):
+        try:
+            async with aclosing(one(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except DianaError as fault:
+            yield fault
 
 
 def _nothing(request: wire.FetchRequest, final: bool) -> str:
@@ -117,9 +138,10 @@ class _Other:
             raise Unreachable(f"{what} is on machine {self._machine}, which is away; fetch it when that is back")
 
 
-async def _file(
-    folder: Path, name: str, sha256: str, other: _Other | None, or_at: str
+async def one(
+    folder: Path, name: str, sha256: str, other: _Other | None = None, or_at: str = ""
 ) -> AsyncGenerator[wire.FetchChunk, None]:
+    """A file in pieces, the last with its SHA-256, which is `sha256` unless that is empty. DianaError."""
     try:
         handle = await asyncio.to_thread(open_below, folder, name)
     except FileNotFoundError:

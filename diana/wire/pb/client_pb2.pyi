@@ -294,12 +294,16 @@ class LogsChunk(_message.Message):
     def __init__(self, job: _Optional[str] = ..., data: _Optional[bytes] = ..., truncated: _Optional[bool] = ..., error: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("group", "pattern")
+    __slots__ = ("group", "pattern", "follow", "skip")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     PATTERN_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    SKIP_FIELD_NUMBER: _ClassVar[int]
     group: str
     pattern: str
-    def __init__(self, group: _Optional[str] = ..., pattern: _Optional[str] = ...) -> None: ...
+    follow: bool
+    skip: str
+    def __init__(self, group: _Optional[str] = ..., pattern: _Optional[str] = ..., follow: _Optional[bool] = ..., skip: _Optional[str] = ...) -> None: ...
 
 class FetchChunk(_message.Message):
     __slots__ = ("name", "size_bytes", "data", "sha256", "last")
@@ -316,18 +320,24 @@ class FetchChunk(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., data: _Optional[bytes] = ..., sha256: _Optional[str] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
-    __slots__ = ("target", "dependents")
+    __slots__ = ("target", "dependents", "held")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     DEPENDENTS_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
     target: str
     dependents: bool
-    def __init__(self, target: _Optional[str] = ..., dependents: _Optional[bool] = ...) -> None: ...
+    held: bool
+    def __init__(self, target: _Optional[str] = ..., dependents: _Optional[bool] = ..., held: _Optional[bool] = ...) -> None: ...
 
 class CancelResponse(_message.Message):
-    __slots__ = ("jobs",)
+    __slots__ = ("jobs", "indices", "unsure")
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    UNSURE_FIELD_NUMBER: _ClassVar[int]
     jobs: int
-    def __init__(self, jobs: _Optional[int] = ...) -> None: ...
+    indices: str
+    unsure: int
+    def __init__(self, jobs: _Optional[int] = ..., indices: _Optional[str] = ..., unsure: _Optional[int] = ...) -> None: ...
 
 class HoldRequest(_message.Message):
     __slots__ = ("target",)

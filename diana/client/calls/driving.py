@@ -1,0 +1,288 @@
+"""The thread behind an executor: sends groups of calls, follows them, ends their futures.
+
+It lives while there is something to do. Groups are followed by streams, each for as long as it takes, or by turns where
+there are more groups than a client may have streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from diana.client.aio import AsyncClient
+from diana.client.calls.following import follow, hold_out
+from diana.client.calls.gathering import CallGroup, GridFuture, Waiting
+from diana.client.calls.packing import Call, job_of
+from diana.errors import DianaError, UsageError
+from diana.model.indexset import IndexSet
+
+if TYPE_CHECKING:
+    from diana.client.client import Client
+    from diana.client.where import StrPath
+
+PLACES = 24
+"""Groups followed at once, by two streams each: a node gives one user 192 connections."""
+IDLE_S = 0.5
+"""Without work the thread ends after so long; the next call starts another."""
+MOST_LINGER_S = 2.0
+WITHDRAW_S = 5.0
+"""For the sites that have the jobs to say which they hold."""
+LOOK_EVERY_S = 0.02
+LOOKS = 3
+"""A site's word that it obeys comes just before its word what it holds."""
+
+
+class Driver:
+    """Any thread may call it."""
+
+    def __init__(
+        self,
+        client: Client,
+        node: tuple[StrPath | None, str | None, StrPath | None],
+        *,
+        options: Mapping[str, object],
+        python: Sequence[str],
+        inputs: Sequence[Mapping[str, Any]],
+        linger_s: float,
+        patience_s: float,
+    ) -> None:
+        self._client = client
+        """For calls of the user's threads, and of callbacks."""
+        self._node = node
+        self._options, self._python, self._inputs = options, python, inputs
+        self._linger_s = linger_s
+        self._patience_s = patience_s
+        # Entered anew by callbacks, and by generators that are collected at any moment.
+        self._lock = threading.RLock()
+        self._drained = threading.Condition(self._lock)
+        self._waiting = Waiting()
+        self._ready: list[CallGroup] = []
+        self._groups: set[CallGroup] = set()
+        """All that are not over."""
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+
+    # --- from the user's threads ---------------------------------------------------------------------------
+
+    def add(self, future: GridFuture[Any], call: Call, title: str) -> None:
+        with self._lock:
+            self._check_open()
+            while self._waiting.full and threading.current_thread() is not self._thread:
+                self._drained.wait()
+                self._check_open()
+            self._waiting.add(future, call, title, time.monotonic())
+            self._stir()
+
+    def send(self, group: CallGroup) -> None:
+        with self._lock:
+            self._check_open()
+            if not group.open:
+                group.drop_files()
+                return
+            self._groups.add(group)
+            self._ready.append(group)
+            self._stir()
+
+    def withdraw(self, future: GridFuture[Any]) -> bool:
+        """Whether the call will never run. Blocks while it is on its way to the node."""
+        with self._lock:
+            if self._waiting.remove(future):
+                return True
+        if future.place is None:
+            return future.cancelled()
+        group, index = future.place
+        if not group.sent.wait(self._patience_s) or not group.name:
+            return False
+        if index not in self._withdrawn(group, f"{group.name}.{index}", once=True):
+            return False
+        group.open.pop(index, None)
+        return True
+
+    def abandon(self, group: CallGroup) -> None:
+        """Nobody reads its results any more: what has not started need not. Does not wait."""
+        with self._lock:
+            if self._loop is not None and group in self._groups:
+                self._loop.call_soon_threadsafe(self._spawn, asyncio.to_thread(self._withdraw_all, group))
+
+    def close(self, *, cancel: bool) -> None:
+        with self._lock:
+            self._closed = True
+            dropped = self._waiting.drain() if cancel else []
+            groups = list(self._groups) if cancel else []
+            self._drained.notify_all()
+            self._stir(start=False)
+        for future in dropped:
+            future.end_cancelled()
+        for group in groups:
+            self._withdraw_all(group)
+
+    def join(self) -> bool:
+        """When nothing is open any more; False: it is its own thread that asks."""
+        while (thread := self._thread) is not None:
+            if thread is threading.current_thread():
+                return False
+            thread.join()
+        return True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def _stir(self, *, start: bool = True) -> None:
+        if self._loop is not None and self._wake is not None:
+            self._loop.call_soon_threadsafe(self._wake.set)
+        elif self._thread is None and start:
+            self._thread = threading.Thread(target=self._run, name="diana-calls")
+            self._thread.start()
+
+    def _withdraw_all(self, group: CallGroup) -> None:
+        if group.sent.wait(self._patience_s) and group.name:
+            for index in self._withdrawn(group, group.name, once=False):
+                if (future := group.open.pop(index, None)) is not None:
+                    future.end_cancelled()
+
+    def _withdrawn(self, group: CallGroup, target: str, *, once: bool) -> IndexSet:
+        """Which of the target's jobs will never run: they are held, and such as are held for sure are cancelled. Others
+        had started, and run on."""
+        out, looks, end_s = IndexSet(), 0, time.monotonic() + WITHDRAW_S
+        try:
+            self._client.hold(target)
+        except DianaError:
+            # All have ended, or nobody answers.
+            return out
+        with suppress(DianaError):
+            while looks < LOOKS and time.monotonic() < end_s:
+                answer = self._client.cancel_held(target)
+                if answer.indices:
+                    out |= IndexSet.parse(answer.indices)
+                if once and out:
+                    return out
+                looks += not answer.unsure
+                time.sleep(LOOK_EVERY_S)
+        with suppress(DianaError):
+            # One that runs, and has to start again some day, may.
+            self._client.release(target)
+        return out
+
+    # --- in the thread -------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:
+            self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """A bug, or an interpreter that is ending: no future may wait for ever."""
+        broken = BrokenExecutor(f"the executor's thread ended: {error!r}; jobs that were sent go on at the node")
+        broken.__cause__ = error
+        with self._lock:
+            self._closed, self._loop, self._wake, self._thread = True, None, None, None
+            left, groups = self._waiting.drain(), list(self._groups)
+            self._drained.notify_all()
+        for future in left:
+            future.fail(broken)
+        for group in groups:
+            group.fail(broken)
+            group.drop_files()
+
+    async def _main(self) -> None:
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._places = asyncio.Semaphore(PLACES)
+        async with AsyncClient(*self._node) as client:
+            with self._lock:
+                self._loop = asyncio.get_running_loop()
+            idle_since_s = time.monotonic()
+            while True:
+                now_s = time.monotonic()
+                due, wait_s = self._due(now_s)
+                for group in due:
+                    self._spawn(self._drive(client, group))
+                idle_since_s = now_s if self._tasks else idle_since_s
+                if self._over(now_s - idle_since_s):
+                    return
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
+                self._wake.clear()
+
+    def _due(self, now_s: float) -> tuple[list[CallGroup], float]:
+        """Groups to send now, and how long to wait for more."""
+        with self._lock:
+            wait_s = IDLE_S
+            if self._waiting:
+                # The more groups are open, the longer single calls wait for company.
+                linger_s = min(MOST_LINGER_S, self._linger_s * (1 + len(self._groups) // 4))
+                wait_s = max(0.0, self._waiting.since_s + linger_s - now_s)
+                if self._closed or self._waiting.full or wait_s <= 0.0:
+                    self._make_group()
+                    wait_s = IDLE_S
+            due, self._ready = self._ready, []
+        return due, wait_s
+
+    def _make_group(self) -> None:
+        try:
+            group = self._waiting.group()
+        except OSError as error:
+            full = UsageError(f"{error.filename or tempfile.gettempdir()}: {error.strerror}; make room, or set TMPDIR")
+            for future in self._waiting.drain():
+                future.fail(full)
+        else:
+            self._groups.add(group)
+            self._ready.append(group)
+        self._drained.notify_all()
+
+    def _over(self, idle_s: float) -> bool:
+        with self._lock:
+            if self._tasks or self._waiting or self._ready or (idle_s < IDLE_S and not self._closed):
+                return False
+            self._loop = self._wake = self._thread = None
+            return True
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()
+        if self._wake is not None:
+            self._wake.set()
+
+    async def _drive(self, client: AsyncClient, group: CallGroup) -> None:
+        try:
+            await self._send(client, group)
+            await follow(client, group, self._places, self._patience_s)
+        except DianaError as error:
+            group.fail(error)
+        except Exception as error:
+            broken = BrokenExecutor(f"group {group.name or group.title} cannot be followed any more: {error!r}")
+            broken.__cause__ = error
+            group.fail(broken)
+        finally:
+            group.sent.set()
+            with self._lock:
+                self._groups.discard(group)
+            await asyncio.to_thread(group.drop_files)
+
+    async def _send(self, client: AsyncClient, group: CallGroup) -> None:
+        """The same key however often: one group."""
+        title = group.title if group.title.isprintable() else "calls"
+        job = job_of(title[:100], group.payload.jobs, self._python, self._inputs)
+        made = await hold_out(
+            lambda: client.submit(job, key=group.key, options=self._options, folder=group.folder), self._patience_s
+        )
+        group.name = made.group
+        group.sent.set()
+        await asyncio.to_thread(group.drop_files)

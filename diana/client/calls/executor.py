@@ -1,0 +1,137 @@
+"""`GridExecutor`: the standard library's Executor over the sites of a VO."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from diana.client.calls.driving import Driver
+from diana.client.calls.gathering import CallGroup, GridFuture
+from diana.client.calls.packing import (
+    Call,
+    Outcome,
+    checked_inputs,
+    checked_options,
+    function_name,
+    packed_calls,
+    packed_function,
+    python_command,
+)
+from diana.client.client import Client
+
+if TYPE_CHECKING:
+    from diana.client.where import StrPath
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_drivers: weakref.WeakSet[Driver] = weakref.WeakSet()
+
+
+class GridExecutor(Executor):
+    """Calls as jobs of the submitting user. `data`, `address`, `credential` as for `Client`.
+
+    `options`: as on the command line (`{"cpus": 2, "memory": "4G", "sites": ["alpha"], "time": "10m"}`). `python`: the
+    interpreter's command at the sites; left out, `python3.N` of this version, else `python3`. `inputs`: files and
+    datasets each job finds in its directory, as in a job file. Single calls wait `linger_s` for others, to be one group
+    with them; a node that is away is waited for so long as `patience_s`.
+
+    UsageError, Denied or Unreachable at once where the node or the options are not right.
+    """
+
+    def __init__(
+        self,
+        data: StrPath | None = None,
+        address: str | None = None,
+        credential: StrPath | None = None,
+        *,
+        options: Mapping[str, object] | None = None,
+        python: str | Sequence[str] | None = None,
+        inputs: Iterable[StrPath | Mapping[str, Any]] = (),
+        linger_s: float = 0.05,
+        patience_s: float = 60.0,
+    ) -> None:
+        self._client = Client(data, address, credential)
+        self._client.info()
+        self._driver = Driver(
+            self._client,
+            (data, address, credential),
+            options=checked_options(options),
+            python=python_command(python),
+            inputs=checked_inputs(inputs),
+            linger_s=linger_s,
+            patience_s=patience_s,
+        )
+        _drivers.add(self._driver)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> GridFuture[T]:
+        """UsageError at once for what cannot be pickled; RuntimeError after shutdown. Waits while too much is on its
+        way to the node."""
+        call = Call(packed_function(fn), packed_calls(fn, [(args, kwargs)]))
+        future: GridFuture[T] = GridFuture(self._driver.withdraw)
+        self._driver.add(future, call, function_name(fn))
+        return future
+
+    def map(
+        self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[T]:
+        """One group, of a job per `chunksize` calls. Results in the order of the arguments; whoever stops reading
+        cancels what has not started."""
+        if chunksize < 1:
+            raise ValueError(f"chunksize {chunksize}: want at least 1")
+        end_s = None if timeout is None else time.monotonic() + timeout
+        function = packed_function(fn)
+        group = CallGroup(function_name(fn), whole=True)
+        futures: list[GridFuture[list[Outcome]]] = []
+        try:
+            calls = zip(*iterables, strict=False)
+            while chunk := list(itertools.islice(calls, chunksize)):
+                future: GridFuture[list[Outcome]] = GridFuture(self._driver.withdraw)
+                group.add(future, Call(function, packed_calls(fn, [(arguments, {}) for arguments in chunk])))
+                futures.append(future)
+            group.payload.finish()
+            self._driver.send(group)
+        except BaseException:
+            group.drop_files()
+            raise
+        return _results(self._driver, group, futures, end_s)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._driver.close(cancel=cancel_futures)
+        if wait and self._driver.join():
+            self._client.close()
+
+
+def _results(
+    driver: Driver, group: CallGroup, futures: list[GridFuture[list[Outcome]]], end_s: float | None
+) -> Iterator[Any]:
+    futures.reverse()
+    try:
+        while futures:
+            left_s = None if end_s is None else end_s - time.monotonic()
+            # Popped, so that what was read can be forgotten.
+            yield from (outcome.result() for outcome in futures.pop().result(left_s))
+    finally:
+        if futures and group.open:
+            driver.abandon(group)
+
+
+def _end_all() -> None:
+    """Before the interpreter ends, as the standard library's executors do: what was submitted is carried out."""
+    for driver in list(_drivers):
+        with suppress(Exception):
+            driver.close(cancel=False)
+            driver.join()
+
+
+# Functions of atexit come too late. The last one registered is called first: before the one that ends asyncio's
+# threads, which their module registers.
+import_module("concurrent.futures.thread")
+getattr(threading, "_register_atexit", lambda function: None)(_end_all)

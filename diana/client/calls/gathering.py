@@ -1,0 +1,153 @@
+"""Futures of calls, and the groups they become: single calls wait a moment for others and travel as one group."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from diana.client.calls.packing import Call, Payload
+from diana.model.indexset import FinishedSet
+
+T = TypeVar("T")
+
+MOST_CALLS = 10_000
+MOST_BYTES = 32 << 20
+"""Waiting calls, or as many bytes of them, make a group at once."""
+
+_telling = threading.Lock()
+
+
+class GridFuture(Future[T]):
+    """A future whose call is a job. `running()` is never true: sites tell ends, not starts."""
+
+    def __init__(self, withdraw: Callable[[GridFuture[Any]], bool]) -> None:
+        super().__init__()
+        self._withdraw = withdraw
+        self._told = False
+        self.place: tuple[CallGroup, int] | None = None
+        """None: waits for company."""
+
+    @property
+    def job(self) -> str:
+        """Its job's name (`alpha-3.17`), for `diana logs` and the like; empty until the node has it."""
+        return f"{self.place[0].name}.{self.place[1]}" if self.place is not None and self.place[0].name else ""
+
+    def cancel(self) -> bool:
+        """Whether it will never run: a call that has started runs on, and this is False. Asks the node, which may have
+        to hear of the site that has the job; False also where nobody answers in time."""
+        if self.done():
+            return self.cancelled()
+        return self._withdraw(self) and self.end_cancelled()
+
+    def end_cancelled(self) -> bool:
+        """Nothing is asked any more. False: it has ended otherwise."""
+        if not super().cancel():
+            return False
+        with _telling:
+            told, self._told = self._told, True
+        if not told:
+            self.set_running_or_notify_cancel()
+        return True
+
+    def end(self, value: T) -> None:
+        with suppress(InvalidStateError):
+            self.set_result(value)
+
+    def fail(self, error: BaseException) -> None:
+        with suppress(InvalidStateError):
+            self.set_exception(error)
+
+
+class CallGroup:
+    """Calls that are one bulk group, or are about to be: job k of it is the future `open[k]`, until that has ended."""
+
+    def __init__(self, title: str, *, whole: bool) -> None:
+        self.title = title
+        self.whole = whole
+        """A future's result is the list of a job's outcomes, not its only one."""
+        self.key = os.urandom(12).hex()
+        self.name = ""
+        """What the node calls it."""
+        self.sent = threading.Event()
+        """It has a name, or never will."""
+        self.open: dict[int, GridFuture[Any]] = {}
+        self.folder = Path(tempfile.mkdtemp(prefix="diana-calls-"))
+        self.payload = Payload(self.folder)
+        self.chunks_read = 0
+        """Of its results."""
+        self.have = FinishedSet()
+        """Jobs whose outcomes came."""
+        self.trouble = ""
+        """Why some of its outcomes cannot be had."""
+        self.logs_read = 0
+        self.heard_s = 0.0
+        """When it last told anything, in the loop's time."""
+
+    def add(self, future: GridFuture[Any], call: Call) -> None:
+        index = self.payload.add(call)
+        self.open[index] = future
+        future.place = (self, index)
+
+    def fail(self, error: BaseException) -> None:
+        """All that is still open."""
+        self.sent.set()
+        for _, future in self.take_open():
+            future.fail(error)
+
+    def take_open(self) -> Iterator[tuple[int, GridFuture[Any]]]:
+        """Whatever is still open; another thread may take from it, too."""
+        with suppress(KeyError):
+            while True:
+                yield self.open.popitem()
+
+    def drop_files(self) -> None:
+        self.payload.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Waiting:
+    """Single calls that wait for company. The caller holds the lock."""
+
+    def __init__(self) -> None:
+        self._calls: dict[GridFuture[Any], tuple[Call, str]] = {}
+        self._size_bytes = 0
+        self.since_s = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def full(self) -> bool:
+        return len(self._calls) >= MOST_CALLS or self._size_bytes >= MOST_BYTES
+
+    def add(self, future: GridFuture[Any], call: Call, title: str, now_s: float) -> None:
+        if not self._calls:
+            self.since_s = now_s
+        self._calls[future] = call, title
+        # Functions are mostly the same one.
+        self._size_bytes += len(call.calls) + len(call.function)
+
+    def remove(self, future: GridFuture[Any]) -> bool:
+        return self._calls.pop(future, None) is not None
+
+    def drain(self) -> list[GridFuture[Any]]:
+        """None of them is sent."""
+        futures = list(self._calls)
+        self._calls, self._size_bytes = {}, 0
+        return futures
+
+    def group(self) -> CallGroup:
+        title = next(iter(self._calls.values()))[1]
+        group = CallGroup(title, whole=False)
+        for future, (call, _) in self._calls.items():
+            group.add(future, call)
+        group.payload.finish()
+        self.drain()
+        return group
