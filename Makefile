@@ -23,7 +23,7 @@ JOBS ?= 10000
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 CLUSTER_TESTS ?= not wide
 
-.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check bench torture proto lock clean
+.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check docs bench torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -91,6 +91,10 @@ check: setup ## lint, format, types, layers, proto compatibility
 	$(BIN)/lint-imports
 	$(BIN)/python -m diana.wire.generate --check
 	$(BIN)/python -m diana.wire.compat
+
+docs: setup ## the documentation as a site in build/docs, every link checked (to read it: python3 -m http.server -d build/docs)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/web/mkdocs.yml
+	$(BIN)/python docs/web/check.py build/docs
 
 bench: setup ## the figures of benchmarks/, beside a calibration of the same run
 	$(BIN)/python -m benchmarks.run $(BENCH)

@@ -22,7 +22,7 @@ from diana import __version__, errors
 from diana.adapters.durable import sync
 from diana.model.layout import DataDir
 
-_KEYS = ("site.key", "site.pem", "vo.pem", "vo.key")
+_KEYS = ("site.key", "site.pem", "signer.key", "signer.pem", "vo.pem", "vo.key", "revoked")
 _FORMAT = 1
 _MANIFEST = "backup.json"
 

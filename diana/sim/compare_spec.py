@@ -22,6 +22,7 @@ class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way to place the same work."""
 
     name: str
+    """For the report, and for `compare`."""
     settings: SettingsTable = {}
     """At every site, over the scenario's `settings` and the sites' own."""
     central: Literal["", "min-min", "sufferage", "first-start"] = ""
@@ -36,6 +37,7 @@ class CompareSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loads: tuple[float, ...] = (1.0,)
     """Work comes so many times as fast; of a workload with `load = 1.0` these are the loads themselves."""
     seeds: int = 10
+    """How many each is run with."""
     warm_up: float = 0.1
     """Jobs submitted in the first and in the last such share of the time are not measured."""
     baseline: str = ""

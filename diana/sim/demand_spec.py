@@ -18,6 +18,7 @@ class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     """`NAME@VO`."""
     role: Literal["user", "operator"] = "user"
+    """An operator may act on every group."""
     count: int = 1
     """This many such users: NAME@VO, NAME-2@VO, ..."""
     quota: float = 0.0

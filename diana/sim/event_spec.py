@@ -16,6 +16,7 @@ class EventSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that happens for sure, unlike `faults`, which are drawn."""
 
     at_s: float
+    """When it happens."""
     kind: EventKind
     """`kill`: the machines of these sites lose power, jobs and all; of a site with a standby the one that leads.
     `stop`: their nodes are stopped (SIGSTOP) for `for_s`, jobs go on. `restart`: those that were killed are started

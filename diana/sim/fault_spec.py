@@ -9,15 +9,19 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
 
     draw: bool = False
+    """Each seed draws its rates, between 0 and what stands here."""
     off: float = 0.0
     """With `draw`: the probability for each kind of fault that a seed goes without it."""
     until_s: float = 0.0
     """Faults end here, all heals, and everything has to come to an end within `heal_s`."""
     heal_s: float = 600.0
+    """So long after the last fault all must be over."""
     loss: float = 0.0
     """Probability per message."""
     duplicate: float = 0.0
+    """Probability per message that it comes twice."""
     delay: float = 0.0
+    """Probability per message that it comes late."""
     delay_s: float = 2.0
     """A delayed message arrives up to this much later, so that others overtake it."""
     crash: float = 0.0
@@ -46,6 +50,7 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut_every_s: float = 0.0
     """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
     cut_s: float = 10.0
+    """Up to this long."""
     stage_error: float = 0.0
     """Probability that a stage-in or a gathering fails for good."""
     retell: float = 0.0
@@ -60,21 +65,27 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition_every_s: float = 0.0
     """Mean time between partitions: some sites are cut from all others."""
     partition_s: float = 20.0
+    """Up to this long."""
     disk_slow_every_s: float = 0.0
     """Mean time between spells of a slow disk at a site; each commit takes from 0.1 s up to `disk_slow_commit_s`."""
     disk_slow_s: float = 15.0
+    """Up to this long."""
     disk_slow_commit_s: float = 3.0
+    """What a commit takes then, at most."""
     disk_full_every_s: float = 0.0
     """Mean time between full disks: the site refuses new work; in every other case its node stops at a commit."""
     disk_full_s: float = 15.0
+    """Up to this long."""
     disk_error_every_s: float = 0.0
     """Mean time between I/O errors of a site's disk: its node stops. Whether that commit is kept nobody knows."""
     clock_jump_every_s: float = 0.0
     """Mean time between jumps of a site's wall clock, to any time within `clock_jump_s` of the right one."""
     clock_jump_s: float = 3600.0
+    """How far, either way."""
     stall_every_s: float = 0.0
     """Mean time between stops of a node (SIGSTOP) for 1 s up to `stall_s`; its jobs go on."""
     stall_s: float = 60.0
+    """Up to this long."""
     database_lost_every_s: float = 0.0
     """Mean time between losses of a site's database: its node stops and comes back without it."""
     database_old_every_s: float = 0.0
@@ -85,9 +96,11 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backup_restored_every_s: float = 0.0
     """Mean time between restores of a backup of a site (`diana restore`)."""
     backup_restored_s: float = 20.0
+    """The backup is up to this old."""
     site_loss_every_s: float = 0.0
     """Mean time between losses of a whole site, its machine and its node, for 5 s up to `site_loss_s`."""
     site_loss_s: float = 60.0
+    """Up to this long."""
 
 
 def check_faults(faults: FaultsSpec) -> None:

@@ -25,6 +25,7 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     latency_s: float = 0.01
     """One way."""
     bytes_per_s: float = 125e6
+    """In each direction."""
     loss: float = 0.0
     """Share of packets lost: pings go unanswered, messages come later by a round trip each time they are sent again."""
     noise: float = 0.0
@@ -40,15 +41,20 @@ class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Links not listed one by one."""
 
     latency_s: float = 0.01
+    """One way."""
     bytes_per_s: float = 125e6
+    """In each direction."""
     loss: float = 0.0
+    """Share of packets: pings go unanswered, messages come a round trip later."""
     noise: float = 0.0
+    """By how much measurements err, as a share, either way."""
 
 
 class RouteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How two sites reach each other, both ways."""
 
     between: tuple[str, str]
+    """Two sites."""
     links: tuple[str, ...] = ()
     """From the first site to the second; none: as it would be without this entry."""
     latency_s: float = -1.0
@@ -59,13 +65,19 @@ class TransferSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes that move between two sites beside what the jobs want: a load on the links."""
 
     name: str
+    """For the report."""
     source: str
+    """The site the bytes lie at."""
     to: str
+    """The site that fetches them."""
     size_bytes: int
+    """Of each."""
     at_s: float = 0.0
+    """When the first begins."""
     repeat: int = 1
     """This many of them, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
+    """Between two of them."""
 
 
 def check_links(scenario: Scenario, names: tuple[str, ...], known: Known) -> None:

@@ -31,10 +31,13 @@ class BackgroundSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """lublin: processors and run times as Lublin and Feitelson's model says for a machine of this size; given:
     `processors`, and run times exponential with mean `run_s`. They come by a Poisson process."""
     processors: int = 1
+    """Of each of these jobs."""
     run_s: float = 3600.0
+    """How long each of them runs."""
     request_factor: float = 2.0
     """Time they ask for over the time they take, which is all that EASY knows of them; a trace says its own."""
     begin_s: float = 0.0
+    """When the first of them comes."""
     until_s: float = 0.0
     """Nobody submits any more; 0: they go on as long as the run."""
 

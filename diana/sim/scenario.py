@@ -14,7 +14,6 @@ import msgspec
 from diana.errors import UsageError
 from diana.model.ids import MAIN_MACHINE, site_id
 from diana.model.settings import Settings
-from diana.model.spec import OnCrash, OnSiteLost
 from diana.sim import central_spec, chains, demand_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
@@ -45,6 +44,8 @@ from diana.sim.topology_import import imported
 from diana.sim.trace_spec import TraceSpec as TraceSpec
 from diana.sim.trace_spec import check_trace, placed
 from diana.sim.variants import check_variants
+from diana.sim.work_spec import MoveSpec as MoveSpec
+from diana.sim.work_spec import WorkSpec as WorkSpec
 
 REPORT_KEYS = (
     "groups",
@@ -70,7 +71,9 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
 
     name: str
+    """Within its site."""
     slots: int = 1
+    """Processors jobs may hold on it."""
     speed: float = 0.0
     """0: the site's."""
     fails: bool = False
@@ -79,8 +82,11 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
+    """Lower-case letters, digits, hyphens."""
     slots: int = 1
+    """Processors jobs may hold there at once."""
     speed: float = 1.0
+    """How much faster than the reference a job runs there."""
     dial_only: bool = False
     """Others cannot dial it."""
     fails: bool = False
@@ -108,78 +114,15 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`files` files named f0, f1, ... of `file_bytes` each."""
 
     name: str
+    """What `inputs` call it."""
     site: str
+    """Where it was registered."""
     files: int = 1
+    """How many."""
     file_bytes: int = 1_000_000
+    """Size of each."""
     replicas: tuple[str, ...] = ()
     """Other sites that hold it too."""
-
-
-class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user has jobs that wait run elsewhere."""
-
-    to: str
-    at_s: float
-    first: int = 0
-    jobs: int = 0
-    """From the first on; 0: all."""
-
-
-class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One bulk group."""
-
-    name: str
-    site: str = ""
-    """Where it is submitted."""
-    jobs: int = 0
-    user: str = ""
-    """Empty: the first user."""
-    work_s: float = 1.0
-    """Run time at speed 1.0, as declared in the job file."""
-    true_work_s: float = 0.0
-    """What its jobs take where the declaration is wrong; 0: as declared."""
-    spread: float = 0.0
-    """True run times lie evenly in w * (1 - spread) .. w * (1 + spread), w being true_work_s or else work_s."""
-    fail_fraction: float = 0.0
-    """Share of jobs that exit 1."""
-    processors: int = 1
-    inputs: tuple[str, ...] = ()
-    """Datasets; with `file_per_job`, job k reads file k of their files laid end to end, else all of them."""
-    file_per_job: bool = False
-    output_bytes: int = 0
-    """Per job, gathered at the submitter's site; 0: none."""
-    merge: bool = False
-    after: tuple[str, ...] = ()
-    """Entries to wait for; with `inputs` that another one produces too. What hangs together is one submission, made
-    when the first of it is due."""
-    produces: str = ""
-    """The outputs become a dataset of this name, its files `0.out`, `1.out`, ..."""
-    sites: tuple[str, ...] = ()
-    forced: dict[str, int] = {}
-    """Site -> jobs: this plan instead of the planner's, as one group per site that may run nowhere else. Jobs, with
-    their files, are dealt out in the order written. Reported as one entry."""
-    max_subgroup: int = 0
-    max_parallel: int = 0
-    on_crash: OnCrash = "hold"
-    on_site_lost: OnSiteLost = "hold"
-    submit_s: float = 0.0
-    cancel_s: float = -1.0
-    """Site time of a cancel; negative: never."""
-    hold_s: float = -1.0
-    release_s: float = -1.0
-    """After the hold was answered."""
-    retry_s: float = -1.0
-    """Of what has failed by then; another attempt has another luck."""
-    moves: tuple[MoveSpec, ...] = ()
-    repeat: int = 1
-    """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
-    every_s: float = 0.0
-    generate: GenerateSpec | None = None
-    """They are drawn from a model."""
-    trace: TraceSpec | None = None
-    """They are the jobs of a log."""
-    data: DataSpec | None = None
-    """Each of its groups reads a dataset that is drawn."""
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,7 +144,9 @@ class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What must hold beside the invariants, for every seed. Negative: not asked."""
 
     done: int = -1
+    """Jobs, exactly."""
     failed: int = -1
+    """Jobs, exactly."""
     sites_used: int = -1
     """At least."""
     makespan_s: float = -1.0
@@ -212,14 +157,20 @@ class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
+    """Of this format: 1."""
     sites: tuple[SiteSpec, ...] = ()
+    """At least one, here or by `sites_from`."""
     sites_from: SitesFromSpec | None = None
     """More of them, from a CSV file."""
     name: str = ""
+    """For people."""
     about: str = ""
+    """What the story is, for people."""
     settings: SettingsTable = {}
+    """Of all sites; keys of `[settings]` in site.toml."""
     default_link: LinksSpec = LinksSpec()
     links: tuple[LinkSpec, ...] = ()
+    """Between two sites or routers each; all other pairs are `default_link`."""
     routers: tuple[str, ...] = ()
     """Ends of links that are no site; they carry the traffic of all."""
     routes: tuple[RouteSpec, ...] = ()
@@ -235,6 +186,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
     datasets: tuple[DatasetSpec, ...] = ()
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
+    """Who submits; all of one VO."""
     workload: tuple[WorkSpec, ...] = ()
     events: tuple[EventSpec, ...] = ()
     """What happens at given times, in the simulator and on real nodes."""
@@ -244,6 +196,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policies: tuple[PolicySpec, ...] = ()
     compare: CompareSpec | None = None
     report: tuple[str, ...] = ("groups", "sites", "faults")
+    """What is printed, by the report's keys."""
     fsync_s: float = 0.0
     """How long a commit takes; events that arrive meanwhile share the next one."""
     limit_s: float = 1e6

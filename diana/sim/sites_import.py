@@ -33,6 +33,7 @@ class SitesFromSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     """What a site's name cannot hold (all but small letters and digits) becomes a hyphen."""
     slots: str
+    """The column of slots."""
     speed: str = ""
     """Empty: all have speed 1."""
     place: str = ""

@@ -35,6 +35,7 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: Literal["", "drawn"] = ""
     """drawn: `first` jobs in succession, or those of `span_s` seconds, from a place in the log that the seed draws."""
     span_s: float = 0.0
+    """Of a drawn cut: the jobs of so many seconds; 0: `first` jobs."""
     time_scale: float = 1.0
     """All times between jobs times this."""
     load: float = 0.0

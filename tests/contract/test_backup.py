@@ -62,6 +62,15 @@ def test_a_restored_store_has_all_that_was_backed_up_a_new_uuid_and_the_mark(dat
     catalogue.close()
 
 
+def test_a_signer_restored_with_its_keys_signs_and_distrusts_as_before(data: DataDir, tmp_path: Path) -> None:
+    (data.keys / "revoked").write_text("user:mallory@lab\n")
+    back_up(data.root, tmp_path / "copy", keys=True)
+    restore(tmp_path / "copy", tmp_path / "b")
+    kept = {path.name: path.read_bytes() for path in data.keys.iterdir()}
+    assert "signer.key" in kept
+    assert {path.name: path.read_bytes() for path in (tmp_path / "b" / "keys").iterdir()} == kept
+
+
 def test_two_restores_of_one_backup_have_different_uuids(data: DataDir, tmp_path: Path) -> None:
     back_up(data.root, tmp_path / "copy")
     minted = set()

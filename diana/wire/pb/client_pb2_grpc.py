@@ -201,139 +201,162 @@ class ClientServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Submit(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Takes a job file. Once answered with an id, its groups are durable; the same key again gives the same groups.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Plan(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Where the groups of a job file would go now, and why; submits nothing.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Upload(self, request_iterator, context):
-        """Missing associated documentation comment in .proto file."""
+        """One local file a job file names, before it is submitted; known by its SHA-256.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Groups and how far they are, site by site.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Wait(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Each change of a group's state until it is over.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Results(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """How each job of a group ended: site, attempt, exit code, times.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Logs(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """What jobs wrote, wherever they ran.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Fetch(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The gathered outputs of a group.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Ends a group or some of its jobs.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Hold(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Jobs that have not started wait until released.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Move(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Jobs that have not started run at another site.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Lets held jobs start.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Retry(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Failed, held or unreachable jobs once more; never those that are done.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The decisions of a group with their cost tables, and what came of them.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Queue(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """What waits at this site, level by level.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Links(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """What this node measured and forecasts of links, and what its peers told of theirs.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Sites(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The sites known here, with their load.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Datasets(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """All datasets known here.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ShowDataset(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Versions, replicas and files of one dataset.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddDataset(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Registers files that lie at this site under a name.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VerifyDataset(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Reads every file of a dataset again.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RemoveDataset(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Forgets a dataset; its files stay.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Info(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Which node this is: site, VO, release, process.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -346,13 +369,15 @@ class ClientServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Stop(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Operators: end the node; running jobs run on.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Invite(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Operators: a token with which a site, a machine or a user joins; also lists and withdraws them.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -372,7 +397,8 @@ class ClientServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Peers(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """How each site is linked, and the machines of this one.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')

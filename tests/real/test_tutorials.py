@@ -1,0 +1,39 @@
+"""The tutorials do what they show: each is typed into a shell as it stands, on a network of its own, against real nodes
+(half a minute in all)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.commands import program
+from tests.docs.replay import Shell
+from tests.e2e.grid import REPO
+
+# A busy machine takes its time; each command has a limit of its own.
+pytestmark = pytest.mark.timeout(400)
+TUTORIALS = REPO / "docs" / "tutorials"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    assert os.geteuid() == 0, "these want root: each shell has network and processes of its own"
+    assert shutil.which("unshare") and shutil.which("ip"), "install util-linux and iproute2"
+    made = Shell(
+        tmp_path,
+        f"{program(tmp_path)}:{os.environ['PATH']}",
+        around=("unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"),
+    )
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("page", ["one-machine.md", "three-sites.md"])
+def test_a_tutorial_does_what_it_shows(shell: Shell, page: str) -> None:
+    assert shell.play(TUTORIALS / page) > 10
