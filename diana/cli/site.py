@@ -29,7 +29,7 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="KIND",
-        help="slurm, gridengine or pbs starts its jobs; --slots N is then what runs here beside",
+        help="slurm, gridengine, pbs or htcondor starts its jobs; --slots N is then what runs here beside",
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="what the node binds (default: 127.0.0.1:7400)")
     parser.add_argument(

@@ -118,13 +118,13 @@ _SETTINGS = {
 }
 
 _CLUSTER = {
-    "kind": "The batch system: slurm, gridengine, pbs, or the name of a plug-in.",
+    "kind": "The batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in.",
     "slots": "Processors this site's jobs may hold there at once; 0: all there are.",
-    "partition": "The partition or queue jobs are sent to; empty: the cluster's default.",
+    "partition": "The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default.",
     "account": "Whom the cluster charges; empty: its default for the node's account.",
     "qos": "The quality of service jobs ask for; empty: the cluster's default.",
-    "config": "Of a cluster that is not this machine's own: the path SLURM_CONF names, or $SGE_ROOT/$SGE_CELL.",
-    "options": "Further options of the command that submits.",
+    "config": "Not this machine's own cluster: the path SLURM_CONF or CONDOR_CONFIG names, or $SGE_ROOT/$SGE_CELL.",
+    "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
     "look_s": "Between two looks for ended jobs, seconds.",
     "ask_s": "Between two questions to the batch system, seconds.",

@@ -60,7 +60,9 @@ def test_a_site_file_with_clusters_is_written_as_it_is_read() -> None:
 def test_a_batch_system_is_one_of_dianas_or_a_plug_ins(tmp_path: Path) -> None:
     where = "site.toml:clusters.a"
     assert isinstance(kinds.make(ClusterSettings(), where), Slurm)
-    with pytest.raises(UsageError, match=r"kind: 'background' is no batch system; known are gridengine, pbs, slurm$"):
+    with pytest.raises(
+        UsageError, match=r"kind: 'background' is no batch system; known are gridengine, htcondor, pbs, slurm$"
+    ):
         kinds.make(ClusterSettings(kind="background"), where)
     with pytest.raises(UsageError, match=r"a\.config: /no/common/settings\.sh: No such file .*; give the path"):
         kinds.make(ClusterSettings(kind="gridengine", config="/no"), where)

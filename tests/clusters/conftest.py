@@ -14,7 +14,8 @@ import pytest
 from diana.adapters.batch.settings import ClusterSettings
 from diana.node.config import load_config
 from diana.node.config_text import write_config
-from tests.clusters import gridengine_site, slurm_site
+from tests.clusters import condor_site, gridengine_site, slurm_site
+from tests.clusters.condor_site import HTCondorSite
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.programs import missing
 from tests.clusters.slurm_site import SlurmSite
@@ -75,11 +76,26 @@ def gridengine() -> Iterator[GridEngineSite]:
         shutil.rmtree(made.root, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def htcondor() -> Iterator[HTCondorSite]:
+    lacks = missing(condor_site.PROGRAMS)
+    assert not lacks, f"HTCondor is got and started with {lacks[0]}, which is not here"
+    made = HTCondorSite(folder("htcondor"))
+    try:
+        made.up()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", f"{made.bin}:{os.environ['PATH']}")
+            yield made
+    finally:
+        made.down()
+        shutil.rmtree(made.root, ignore_errors=True)
+
+
 @pytest.fixture
 def clustered(grid: Grid) -> Clustered:
     """Adds a site without slots of its own, before a cluster."""
 
-    def add(name: str, cluster: SlurmSite | GridEngineSite, **more: object) -> Site:
+    def add(name: str, cluster: SlurmSite | GridEngineSite | HTCondorSite, **more: object) -> Site:
         site = grid.add(name, 0)
         config = load_config(site.paths.config)
         settings = ClusterSettings(

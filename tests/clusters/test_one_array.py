@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from tests.clusters.condor_site import HTCondorSite
 from tests.clusters.conftest import Clustered
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.slurm_site import SlurmSite
@@ -29,6 +30,17 @@ def test_an_array_runs_once_over_grid_engine_slurm_and_a_plain_machine(
     chance: random.Random,
 ) -> None:
     goes_through(grid, starts, clustered("beta", gridengine), clustered("gamma", slurm), chance, jobs=400)
+
+
+def test_an_array_runs_once_over_htcondor_slurm_and_a_plain_machine(
+    grid: Grid,
+    starts: Starts,
+    clustered: Clustered,
+    htcondor: HTCondorSite,
+    slurm: SlurmSite,
+    chance: random.Random,
+) -> None:
+    goes_through(grid, starts, clustered("beta", htcondor), clustered("gamma", slurm), chance, jobs=400)
 
 
 def goes_through(grid: Grid, starts: Starts, beta: Site, gamma: Site, chance: random.Random, *, jobs: int) -> None:

@@ -63,7 +63,7 @@ def test_an_initialised_directory_is_left_alone(tmp_path: Path) -> None:
         ({"site": "Alpha"}, "site id 'Alpha': want"),
         ({"vo": "My VO"}, "VO name 'My VO': want"),
         ({"slots": -1}, "slots = -1: want 0 to 1e\\+06"),
-        ({"cluster": "abacus"}, "--cluster abacus: no batch system; known are gridengine, pbs, slurm"),
+        ({"cluster": "abacus"}, "--cluster abacus: no batch system; known are gridengine, htcondor, pbs, slurm"),
         ({"listen": "nowhere"}, "init:listen: 'nowhere' is no address"),
         ({"peers": ["b"]}, "init:peers: 'b' is no address"),
         ({"peers": ["127.0.0.1:7400"]}, "peer 127.0.0.1:7400: this site would bind that itself; give it another"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.node.doctor.clusters import answers
+from tests.batch.fake_htcondor import FakeHTCondor
 from tests.batch.plugin import installed
 
 
@@ -20,7 +22,7 @@ def test_a_batch_system_that_answers_is_told_with_what_it_has(tmp_path: Path) ->
 def test_one_that_nobody_knows_is_a_fault_of_the_site_file() -> None:
     (row,) = answers("desk", ClusterSettings(kind="abacus"), "site.toml")
     assert (row.state, row.found) == ("fail", "site.toml:clusters.desk.kind: 'abacus' is no batch system")
-    assert row.mend == "known are gridengine, pbs, slurm"
+    assert row.mend == "known are gridengine, htcondor, pbs, slurm"
 
 
 def test_a_command_that_is_not_there_is_told_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +30,23 @@ def test_a_command_that_is_not_there_is_told_with_the_mend(monkeypatch: pytest.M
     (row,) = answers("slurm", ClusterSettings(), "site.toml")
     assert row.state == "fail"
     assert "scontrol is not in the PATH of the node" in row.found
+
+
+def test_a_pool_of_htcondor_is_told_with_what_our_tests_know_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = FakeHTCondor(tmp_path / "condor", cpus=8)
+    monkeypatch.setenv("PATH", f"{pool.bin}:{os.environ['PATH']}")
+    pool.up()
+    try:
+        settings = ClusterSettings(kind="htcondor", config=str(pool.config))
+        (row,) = answers("pool", settings, "site.toml")
+    finally:
+        pool.close()
+    found, _, note = row.found.partition("; ")
+    assert (row.state, found) == ("ok", "htcondor 23.9.6, 8 processors up, 0 used by others")
+    assert note == "experimental: this kind has met a real pool of one machine alone in our tests"
+    (row,) = answers("pool", ClusterSettings(kind="htcondor", options=("queue",)), "site.toml")
+    assert row.state == "fail"
+    assert row.found.startswith("site.toml:clusters.pool.options: 'queue' is no line of a submit description")
+    assert row.mend.startswith("write KEY = VALUE")

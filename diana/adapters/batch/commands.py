@@ -21,24 +21,24 @@ class Commands:
 
     def __init__(self, environment: Mapping[str, str], keeps: Sequence[str] = ()) -> None:
         kept = {name: os.environ[name] for name in (*_KEPT, *keeps) if name in os.environ}
-        self._environment = {**kept, **environment}
+        self.environment = {**kept, **environment}
         self.calls = 0
 
-    def run(self, argv: Sequence[str], transient: Sequence[str], *, errors_too: bool = False) -> str:
-        """What it prints, `errors_too`: as errors as well. Refused in its own words; Unreachable when it cannot be run,
-        takes too long, or says one of `transient`."""
-        program = shutil.which(argv[0], path=self._environment.get("PATH"))
+    def run(self, argv: Sequence[str], transient: Sequence[str], *, errors_too: bool = False, told: str = "") -> str:
+        """What it prints, `errors_too`: as errors as well; `told`: its standard input. Refused in its own words;
+        Unreachable when it cannot be run, takes too long, or says one of `transient`."""
+        program = shutil.which(argv[0], path=self.environment.get("PATH"))
         if program is None:
             raise Refused(f"{argv[0]} is not in the PATH of the node; install it or correct the PATH", every=True)
         self.calls += 1
         try:
             done = subprocess.run(
                 [program, *argv[1:]],
-                stdin=subprocess.DEVNULL,
+                input=told,
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env=self._environment,
+                env=self.environment,
                 timeout=WAIT_S,
                 check=False,
             )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from diana.adapters.batch.gridengine import GridEngine
+from diana.adapters.batch.htcondor import HTCondor
 from diana.adapters.batch.pbs import Pbs
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.slurm import Slurm
@@ -15,9 +16,17 @@ from diana.errors import UsageError
 PLUGINS = "diana.batch_systems"
 """Entry points of this group are callables from `ClusterSettings` to a `BatchSystem`."""
 
-_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {"slurm": Slurm, "gridengine": GridEngine, "pbs": Pbs}
-EXPERIMENTAL = frozenset({"pbs"})
-"""Shown to nobody but fakes so far."""
+_OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {
+    "slurm": Slurm,
+    "gridengine": GridEngine,
+    "pbs": Pbs,
+    "htcondor": HTCondor,
+}
+EXPERIMENTAL = {
+    "htcondor": "this kind has met a real pool of one machine alone in our tests",
+    "pbs": "this kind has met no real one in our tests",
+}
+"""What their users are told."""
 
 
 def known() -> list[str]:

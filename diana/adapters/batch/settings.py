@@ -9,18 +9,18 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """ValueError names the key, its value and what it may be."""
 
     kind: str = "slurm"
-    """Of the batch system: slurm, gridengine, pbs, or the name of a plug-in."""
+    """Of the batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in."""
     slots: int = 0
     """Processors this site's jobs may hold there at once; 0: all there are."""
     partition: str = ""
-    """The partition or queue jobs are sent to; empty: the cluster's default."""
+    """The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default."""
     account: str = ""
     """Whom the cluster charges; empty: its default for the node's account."""
     qos: str = ""
     config: str = ""
-    """Of a cluster that is not the machine's own: the path SLURM_CONF names."""
+    """Of a cluster that is not the machine's own: the path SLURM_CONF names, or CONDOR_CONFIG."""
     options: tuple[str, ...] = ()
-    """Further options of the command that submits."""
+    """Further options of the command that submits; for HTCondor, lines of its submit description."""
     setup: tuple[str, ...] = ()
     """Shell lines before each job."""
     look_s: float = 1.0

@@ -24,7 +24,7 @@ def answers(name: str, settings: ClusterSettings, where: str) -> Results:
         return [fail(name, f"{settings.kind} does not answer: {silence}", mend)]
     found = f"{settings.kind} {has.version}, {counted(has.slots, 'processor')} up, {has.others} used by others"
     if settings.kind in kinds.EXPERIMENTAL:
-        found += "; experimental: this kind has met no real one in our tests"
+        found += f"; experimental: {kinds.EXPERIMENTAL[settings.kind]}"
     if not has.slots:
         return [warn(name, found, "wait, or see why its machines are down or drained")]
     return [ok(name, found)]

@@ -1,0 +1,153 @@
+"""HTCondor, by its commands, as a plain user of a submit host (SPEC U7)."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from diana.adapters.batch import htcondor_job
+from diana.adapters.batch import htcondor_text as read
+from diana.adapters.batch.commands import Commands
+from diana.adapters.batch.htcondor_job import JOB_VARIABLE, TASK, TASK_VARIABLE, TOKEN
+from diana.adapters.batch.script import Dialect
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.model.indexset import IndexSet
+
+_TRANSIENT = (
+    "Failed to connect",
+    "communication error",
+    "Can't find address",
+    "Can't connect",
+    "Can't send",
+    "schedd is not running",
+    "Connection closed",
+    "CEDAR:",
+    "SECMAN:2003",
+    "SECMAN:2004",
+    "SECMAN:2007",
+    "SECMAN:2011",
+    "Read failure",
+    "timed out",
+    "Failed to fetch ads",
+    "Failed to end classad message",
+    "Qmgmt",
+)
+"""What may be otherwise in a minute."""
+_FULL = ("MAX_JOBS_PER_OWNER", "MAX_JOBS_SUBMITTED")
+"""It takes no more jobs of ours now."""
+_EVERY = ("DENIED", "Failed to authenticate", "unknown host", "no record of", "not allowed", "Parse error")
+"""What no job of ours gets past, with these settings."""
+_GONE = ("Couldn't find/remove all jobs", "There are no jobs in the queue")
+_MOST_CANCELLED = 200
+"""Ranges of tasks in one call: an expression has a length."""
+_MOST_SCANNED = 200_000
+"""Jobs of its history that are looked at where nothing tells how far back ours are."""
+_REMEMBERED = 10_000
+_FIRST_VERSION = 10
+
+
+class HTCondor:
+    """`system.BatchSystem`. `ClusterSettings.config` is what CONDOR_CONFIG names, `partition` the name of a schedd that
+    is not this machine's own, `options` are lines of the submit description. ValueError for those that cannot be."""
+
+    kind = "htcondor"
+    dialect = Dialect(task=TASK_VARIABLE, first=0, job=JOB_VARIABLE, machine="(uname -n)")
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self._settings = settings
+        htcondor_job.check(settings.options)
+        if settings.config and not os.path.isfile(settings.config):
+            raise ValueError(f"config: {settings.config}: no such file; give the path CONDOR_CONFIG would have")
+        environment = {"CONDOR_CONFIG": settings.config} if settings.config else {}
+        self.commands = Commands(environment, keeps=("CONDOR_CONFIG",))
+        self._schedd = ["-name", settings.partition] if settings.partition else []
+        self._holding = 0
+        self._queued_s: dict[str, int] = {}
+        """When clusters that listings showed were queued, by the schedd's clock; the last of them."""
+        self._version = self._limits = self._domain = ""
+
+    def capacity(self) -> Capacity:
+        if not self._version:
+            self._version = read.version(self._run("condor_version"))
+            if int(self._version.partition(".")[0]) < _FIRST_VERSION:
+                raise Refused(f"HTCondor {self._version} is too old; diana speaks to {_FIRST_VERSION}.0 and later")
+            self._limits = self._run("condor_config_val", "-schedd", *self._schedd, *read.LIMITS)
+            if not htcondor_job.transfers(self._settings.options):
+                self._domain = self._run("condor_config_val", "FILESYSTEM_DOMAIN").strip()
+        slots = self._run("condor_status", "-json", *_attributes(read.SLOT_ATTRIBUTES), "-constraint", read.NOT_DYNAMIC)
+        has = read.capacity(slots, self._version, self._limits, self._domain, self._holding)
+        if not has.slots and read.strangers(slots, self._domain):
+            raise Refused(
+                f"no machine of the pool is of this one's FILESYSTEM_DOMAIN, {self._domain}; set it alike on all that "
+                'share the data directory, or say options = ["should_transfer_files = IF_NEEDED"]'
+            )
+        return has
+
+    def starts_in_s(self) -> float | None:
+        return None
+
+    def submit(self, array: Array) -> str:
+        told = htcondor_job.description(array, self._settings, self.commands.environment)
+        argv = ["condor_submit", "-terse", *self._schedd, "-"]
+        try:
+            said = self.commands.run(argv, (*_TRANSIENT, *_FULL), told=told)
+        except Refused as refusal:
+            every = refusal.every or any(words in str(refusal) for words in _EVERY)
+            raise Refused(str(refusal), every=every) from None
+        # First and last of its jobs.
+        job = re.search(r"^(\d+)\.0 - \1\.\d+\s*$", said, re.MULTILINE)
+        if job is None:
+            raise Unreachable(f"condor_submit says {said.strip()!r}")
+        return job[1]
+
+    def listing(self) -> list[Seen]:
+        said = self._run(
+            "condor_q",
+            *self._schedd,
+            "-json",
+            *_attributes(read.JOB_ATTRIBUTES),
+            "-constraint",
+            f"{TOKEN} =!= undefined",
+        )
+        found, self._holding, queued_s = read.listing(said)
+        self._queued_s |= queued_s
+        for job in list(self._queued_s)[:-_REMEMBERED]:
+            del self._queued_s[job]
+        return found
+
+    def past(self, jobs: list[str]) -> list[Seen]:
+        """It is read from its end back to when the first of them was queued."""
+        known = [self._queued_s.get(job) for job in jobs]
+        since = min((at_s for at_s in known if at_s is not None), default=0)
+        bound = ["-scanlimit", str(_MOST_SCANNED)]
+        if since and None not in known:
+            bound = ["-since", f"EnteredCurrentStatus < {since}"]
+        wanted = " || ".join(f"ClusterId == {job}" for job in jobs)
+        said = self._run(
+            "condor_history",
+            *self._schedd,
+            "-json",
+            *_attributes(read.PAST_ATTRIBUTES),
+            *bound,
+            "-constraint",
+            f"({wanted}) && {TOKEN} =!= undefined",
+        )
+        return read.past(said)
+
+    def cancel(self, job: str, tasks: IndexSet) -> None:
+        ranges = list(tasks.ranges())
+        for at in range(0, len(ranges), _MOST_CANCELLED):
+            some = " || ".join(f"{TASK} >= {a} && {TASK} < {b}" for a, b in ranges[at : at + _MOST_CANCELLED])
+            try:
+                self._run("condor_rm", *self._schedd, "-constraint", f"ClusterId == {job} && ({some})")
+            except Refused as refusal:
+                if not any(each in str(refusal) for each in _GONE):
+                    raise
+
+    def _run(self, *argv: str) -> str:
+        return self.commands.run(argv, _TRANSIENT)
+
+
+def _attributes(names: tuple[str, ...]) -> list[str]:
+    return ["-attributes", ",".join(names)]
