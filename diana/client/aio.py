@@ -270,6 +270,10 @@ class AsyncClient:
         """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
         return cast("wire.DoctorResponse", await self._wire.call("Doctor", wire.Empty())).checks
 
+    async def metrics(self) -> str:
+        """As `Client.metrics`."""
+        return cast("wire.MetricsResponse", await self._wire.call("Metrics", wire.Empty())).text
+
     async def stop(self) -> None:
         await self._wire.call("Stop", wire.Empty())
 

@@ -285,6 +285,10 @@ class Client:
         """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
         return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
 
+    def metrics(self) -> str:
+        """What a Prometheus server reads of the node, in its text format; docs/metrics.md names every metric."""
+        return cast("wire.MetricsResponse", self._call("Metrics", wire.Empty())).text
+
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""
         self._call("Stop", wire.Empty())

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from diana.model.decision import Decision
+from diana.model.figures import Figures
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
@@ -207,7 +208,7 @@ class Invitations(msgspec.Struct, frozen=True):
 
 
 class Ok(msgspec.Struct, frozen=True):
-    """Done. `count`: jobs concerned, where that means something."""
+    """Done. `count`: jobs concerned, or what is left to do, where that means something."""
 
     count: int = 0
     started: int = 0
@@ -226,6 +227,7 @@ Answer = (
     | Ok
     | LedgerView
     | Peers
+    | Figures
     | Named
     | Invitations
 )

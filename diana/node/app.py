@@ -14,8 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.heap import give_back
@@ -33,6 +31,7 @@ from diana.node.ending import Stop, report
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
+from diana.node.overrides import overridden
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
 
@@ -58,7 +57,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     paths = DataDir(data)
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
-    config = _with(load_config(paths.config), overrides or {})
+    config = overridden(load_config(paths.config), overrides or {})
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
@@ -73,17 +72,6 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     finally:
         opened.close()
     return again() if code == AGAIN else code
-
-
-def _with(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:
-    fields = {f.name for f in msgspec.structs.fields(SiteConfig)}
-    own = {k: v for k, v in overrides.items() if k in fields}
-    rest = {k: v for k, v in overrides.items() if k not in fields}
-    try:
-        settings = msgspec.structs.replace(config.settings, **rest)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    return msgspec.structs.replace(config, settings=settings, **own)
 
 
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
@@ -333,6 +321,7 @@ class _Node:
         from diana.node.control import ControlServer
         from diana.node.door import About
         from diana.node.insight import Insight
+        from diana.node.metrics.of_node import of_site
         from diana.node.trusting import watch_links
         from diana.node.users import Users
 
@@ -342,6 +331,8 @@ class _Node:
         self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
         stack.callback(self.audit.close)
         self.refusals.audit = self.audit
+        lrm, stager = self.subgrid.local, self.stager
+        self.metrics = of_site(config, paths, self.runner, self.transport, stager, lrm, self.pair)
         inviter = await self.enrolling.open(
             stack,
             server,
@@ -365,6 +356,7 @@ class _Node:
             insight=Insight(paths, config, self.links, self.pair, self.keyring.distrust_site),
             pair=self.pair,
             machine=config.machine,
+            metrics=self.metrics,
         )
         add_client_service(server, api, users)
         control = ControlServer(paths.socket, api, users)
@@ -435,7 +427,7 @@ class _Node:
     def _reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
         try:
-            config = _with(load_config(self.paths.config), self.overrides)
+            config = overridden(load_config(self.paths.config), self.overrides)
             self.keyring.reload_revoked()
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)

@@ -17,6 +17,7 @@ from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
 
 if TYPE_CHECKING:
+    from diana.node.metrics import Metrics
     from diana.node.replication import Replication
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Desk:
         self.insight = insight
         self.pair: Replication | None = None
         """Where two machines keep the site's journal."""
+        self.metrics: Metrics | None = None
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
         """The engine's answer, which must be a `want`; its refusals are raised."""

@@ -19,7 +19,20 @@ from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.node import standby_api
-from diana.node.api import control, datasets, enrol, fetch, follow, links, logs, operators, peers, reads, submit
+from diana.node.api import (
+    control,
+    datasets,
+    enrol,
+    fetch,
+    follow,
+    links,
+    logs,
+    metrics,
+    operators,
+    peers,
+    reads,
+    submit,
+)
 from diana.node.api.desk import Desk
 from diana.node.audit import Audit
 from diana.node.call_rates import (
@@ -34,6 +47,7 @@ from diana.node.call_rates import (
     Pace,
 )
 from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
+from diana.node.metrics import Metrics
 from diana.node.replication import Replication
 from diana.node.standby_api import told
 from diana.policy.authorise import Action, authorise
@@ -69,6 +83,7 @@ ACTIONS: dict[str, Action] = {
     "Ledger": Action.READ_SITES,
     "Peers": Action.READ_SITES,
     "Doctor": Action.DIAGNOSE,
+    "Metrics": Action.READ_SITES,
 }
 
 READS = frozenset(
@@ -112,6 +127,7 @@ _UNARY: dict[str, Unary] = {
     "Ledger": operators.ledger,
     "Peers": peers.peers,
     "Doctor": peers.doctor,
+    "Metrics": metrics.metrics,
 }
 
 _STREAMED: dict[str, Streamed] = {
@@ -146,10 +162,12 @@ class Api:
         insight: Insight | None = None,
         pair: Replication | None = None,
         machine: str = MAIN_MACHINE,
+        metrics: Metrics | None = None,
     ) -> None:
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
         self._desk.insight = insight
         self._desk.pair = pair
+        self._desk.metrics = metrics
         self._machine = machine
         self._audit = audit
         self._rates = rates or CallRates()
@@ -207,11 +225,11 @@ class Api:
 
     def _note(self, caller: Principal, method: str, request: Any, where: str, error: DianaError | None) -> None:
         action = ACTIONS.get(method)
-        if self._audit is None or (error is None and action in READS):
-            return
-        if action in READS and not isinstance(error, Denied):
-            return
         decision = "allowed" if error is None else "denied" if isinstance(error, Denied) else "refused"
+        if self._desk.metrics is not None:
+            self._desk.metrics.calls[method if action else "unknown", decision] += 1
+        if self._audit is None or (action in READS and decision != "denied"):
+            return
         named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job", "id"))
         target = " ".join(str(text) for text in named if text)
         self._audit.note(

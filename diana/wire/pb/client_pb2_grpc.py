@@ -185,6 +185,11 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
                 _registered_method=True)
+        self.Metrics = channel.unary_unary(
+                '/diana.v1.Client/Metrics',
+                request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.MetricsResponse.FromString,
+                _registered_method=True)
 
 
 class ClientServicer:
@@ -374,6 +379,12 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Metrics(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClientServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -526,6 +537,11 @@ def add_ClientServicer_to_server(servicer, server):
                     servicer.Doctor,
                     request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.DoctorResponse.SerializeToString,
+            ),
+            'Metrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.Metrics,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.MetricsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1338,6 +1354,33 @@ class Client:
             '/diana.v1.Client/Doctor',
             diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
             diana_dot_v1_dot_client__pb2.DoctorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Metrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Metrics',
+            diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            diana_dot_v1_dot_client__pb2.MetricsResponse.FromString,
             options,
             channel_credentials,
             insecure,
