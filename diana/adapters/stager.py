@@ -224,7 +224,7 @@ class FileStager:
                 await self.complete(order.group, outputs, retried)
                 return ""
             except Away as away:
-                _log.info("%s: %s", order.group, away)
+                _log.info("%s: %s", order.group, away, extra={"group": order.group})
                 await asyncio.sleep(AWAY_S)
             except DianaError as fault:
                 return str(fault)

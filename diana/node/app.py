@@ -61,7 +61,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
-        log_to(paths.node_log)
+        log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
         LocalLrm.launch(paths)
         if config.role == "member":

@@ -26,6 +26,7 @@ from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
+from diana.node.node_log import Format
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
 DIAL_OUT_ONLY = "none"
@@ -85,6 +86,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """VO principal, or "*" for all others -> local account their jobs run as; empty: all run as the node's account."""
     run_as_program: str = PROGRAM
     """The root program that becomes those accounts."""
+    log_format: Format = "text"
+    """How node.log is written."""
     root_jobs: bool = False
     """Jobs may run as root, where the node does and no `run_as` says otherwise."""
     settings: Settings = Settings()

@@ -22,6 +22,7 @@ _NODE = {
     "peers": "Sites to dial always: host:port.",
     "zeroconf": "Look for sites of the VO on the local network too.",
     "operators": "Local accounts that may act on every group here, and on the site.",
+    "log_format": "How node.log is written: text, or json (one object a line).",
 }
 
 _MACHINE = {

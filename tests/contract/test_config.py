@@ -53,7 +53,7 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, listen, machine, operators, peers, role, root, root_jobs, run_as, "
+        "known are advertise, clusters, listen, log_format, machine, operators, peers, role, root, root_jobs, run_as, "
         "run_as_program, settings, site, software, staging, trust, users, vo, witness, zeroconf",
     ),
     (

@@ -1,18 +1,24 @@
-"""SPEC U6, metrics, on real nodes: two sites at work, scraped twice; a text file collector's file."""
+"""SPEC U6 on real nodes: two sites at work, scraped twice; a text file collector's file; a machine that only runs jobs;
+logs for programs."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from diana.client import AsyncClient
+from diana.node.config import load_config
+from diana.node.config_text import write_config
 from diana.node.metrics.names import METRICS, TABLES
 from tests.e2e.grid import Grid, Site, until
+from tests.real.members import add_member
 
 pytestmark = pytest.mark.e2e
 
@@ -89,3 +95,25 @@ def test_two_sites_at_work_tell_it_and_no_counter_falls(grid: Grid, tmp_path: Pa
         words = ["promtool", "check", "metrics"]
         checked = subprocess.run(words, input=file.read_text(), text=True, capture_output=True, timeout=60, check=False)
         assert checked.returncode == 0, checked
+
+
+def test_a_machine_that_only_runs_jobs_tells_of_itself_and_the_nodes_log_is_for_programs(grid: Grid) -> None:
+    alpha = grid.add("alpha", 0)
+    config = load_config(alpha.paths.config)
+    write_config(alpha.paths.config, msgspec.structs.replace(config, zeroconf=False, log_format="json"))
+    alpha.start()
+    member = add_member(grid, alpha, "m2", slots=3)
+    member.start()
+    until(lambda: scrape(alpha)["diana_slots",] == 3, "alpha counts the member's slots", 10, 0.3)
+    found = scrape(member)
+    assert found["diana_member_attached",] == 1 and found["diana_member_slots",] == 3
+    assert found["diana_spawner_up",] == 1 and found["diana_certificate_expiry_timestamp_seconds",] > 0
+    (about,) = (dict(word.split("=") for word in key[1:]) for key in found if key[0] == "diana_node_info")
+    assert (about["role"], about["machine"], about["site"]) == ("member", "m2", "alpha")
+    assert not any(key[0].startswith(("diana_groups", "diana_peer")) for key in found)
+
+    with alpha.client() as client:
+        client.wait(client.submit({"group": {"command": ["true"]}}).group, timeout_s=30)
+    rows = [json.loads(line) for line in alpha.paths.node_log.read_text().splitlines()]
+    assert {(row["site"], row["machine"]) for row in rows} == {("alpha", "main")}
+    assert any(row["message"].startswith("machine m2 attached with 3 slots") for row in rows)
