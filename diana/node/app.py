@@ -122,6 +122,7 @@ class _Node:
         from diana.node.linking import Links, told_address
         from diana.node.release import Release
         from diana.node.runner import Runner
+        from diana.node.traces.sending import follow
         from diana.node.trusting import Refusals
         from diana.wire import PROTOCOL
 
@@ -186,6 +187,7 @@ class _Node:
         )
         links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
         links.transport.note_refused = self.refusals.note_peer
+        follow(stack, config, release, self.runner, clock)
         await self._adapters(stack, server, links, release, clock)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
         for event in datasets.missed(engine.core, await self.stager.registered()):

@@ -59,6 +59,13 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{key} = {value}: want {LEAST_VALID_DAYS:g} to {MOST_VALID_DAYS:g}")
 
 
+class Traces(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups as they went over the sites, for an OpenTelemetry collector."""
+
+    endpoint: str = ""
+    """Where one takes OTLP over gRPC; empty: none is told."""
+
+
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     vo: str
@@ -95,6 +102,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     software: Software = Software()
     """What jobs may ask for besides processors."""
     trust: Trust = Trust()
+    traces: Traces = Traces()
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
 
@@ -154,9 +162,18 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     staging = _staging(values.pop("staging", {}), name)
     software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)
+    traces = _traces(values.pop("traces", {}), name)
     clusters = _clusters(values.pop("clusters", {}), values, name)
     settings = _within_rate(settings, staging)
-    return SiteConfig(settings=settings, staging=staging, software=software, trust=trust, clusters=clusters, **values)
+    return SiteConfig(
+        settings=settings,
+        staging=staging,
+        software=software,
+        trust=trust,
+        traces=traces,
+        clusters=clusters,
+        **values,
+    )
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:
@@ -220,6 +237,20 @@ def _trust(table: dict[str, Any], name: str) -> Trust:
         raise errors.UsageError(f"{name}:trust.{_range_line(str(error))}") from None
 
 
+def _traces(table: dict[str, Any], name: str) -> Traces:
+    traces = Traces(**_checked(Traces, table, name, "traces."))
+    scheme, _, address = traces.endpoint.partition("://")
+    try:
+        fine = not traces.endpoint or (scheme in ("http", "https") and host_port(address)[1] > 0)
+    except ValueError:
+        fine = False
+    if not fine:
+        raise errors.UsageError(
+            f'{name}:traces.endpoint: {traces.endpoint!r} is no address of a collector; write "http://HOST:PORT"'
+        )
+    return traces
+
+
 def limits_of(staging: Staging) -> StagingLimits:
     """ValueError names the key that is out of range."""
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
@@ -269,7 +300,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Software, Trust, dict[str, ClusterSettings])
+        tables = (Settings, Staging, Software, Trust, Traces, dict[str, ClusterSettings])
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)

@@ -42,6 +42,10 @@ _TRUST = {
     "user_days": "Certificates of users that this site signs hold this long, days.",
 }
 
+_TRACES = {
+    "endpoint": "An OpenTelemetry collector that is told how groups went: http://HOST:PORT of its OTLP over gRPC.",
+}
+
 _STAGING = {
     "urls": "Beginnings of URLs jobs may name: s3://BUCKET/, sftp://HOST/, file:///FOLDER/ want to be listed here.",
     "rate_bytes_per_s": "All data fetched from other sites, and all served to them, each at most so fast; 0: no limit.",
@@ -158,6 +162,8 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_SOFTWARE, config.software, default.software, set())
     parts.append("# Certificates this site signs.\n[trust]\n")
     parts += _lines(_TRUST, config.trust, default.trust, set())
+    parts.append("# Groups as they went over the sites.\n[traces]\n")
+    parts += _lines(_TRACES, config.traces, default.traces, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'

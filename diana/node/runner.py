@@ -19,6 +19,7 @@ from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import lines, outputs
 from diana.engine.core import Engine
+from diana.engine.state import Group
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -122,6 +123,10 @@ class Runner:
         """Those of which anybody may ask this site for something."""
         state = self._engine.core.state
         return {*state.groups, *(group_of(part) for part, _ in (*state.custodies, *state.tombstones))}
+
+    def group(self, name: GroupId) -> Group | None:
+        """One that was submitted here, as it stands now: to be read at once."""
+        return self._engine.core.state.groups.get(name)
 
     def known_as(self, machine: str) -> str:
         """Which data directory the name of that machine of this site belongs to; empty: to none yet, or no more."""

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from diana.node.metrics.names import METRICS, Metric
 from diana.node.metrics.samples import Calls, Reader, Samples
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
+
+    from diana.node.metrics.names import Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FRESH_S = 1.0
@@ -51,6 +52,8 @@ def _text(samples: Samples, open_metrics: bool) -> tuple[bytes, str]:
     from prometheus_client.exposition import generate_latest
     from prometheus_client.openmetrics import exposition as openmetrics
     from prometheus_client.registry import CollectorRegistry
+
+    from diana.node.metrics.names import METRICS
 
     class Found:
         def collect(self) -> list[Family]:
