@@ -30,6 +30,7 @@ from diana.adapters.staging.inspection import files, rows, verify
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs import Lacking, Outputs
+from diana.adapters.staging.pace import Moved, Pace
 from diana.adapters.staging.produced import keep_outputs, register_outputs
 from diana.adapters.staging.refs import dataset_name, parse_ref
 from diana.adapters.staging.registration import Tell, register
@@ -89,6 +90,7 @@ class FileStager:
         self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
         self._urls = Urls(site, data.root, self._pool, self._limits, allowed_urls)
         self._paces = [self._fetcher.pace, self._urls.pace]
+        self._served: list[Pace] = []
         self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool)
         self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits, self._urls)
         self._blobs = Blobs(data, self._pool, self._limits)
@@ -123,6 +125,7 @@ class FileStager:
         """The serving side, for the node's gRPC server."""
         service = DataService(self.holdings, self._pool, identify, self._limits)
         self._paces.append(service.pace)
+        self._served.append(service.pace)
         return service
 
     async def close(self) -> None:
@@ -221,7 +224,7 @@ class FileStager:
                 await self.complete(order.group, outputs, retried)
                 return ""
             except Away as away:
-                _log.info("%s: %s", order.group, away)
+                _log.info("%s: %s", order.group, away, extra={"group": order.group})
                 await asyncio.sleep(AWAY_S)
             except DianaError as fault:
                 return str(fault)
@@ -366,6 +369,15 @@ class FileStager:
         """What is fetched, what is served and what goes by URL may each move so fast from now on; 0: no limit."""
         for pace in self._paces:
             pace.set(bytes_per_s)
+
+    def moved(self) -> Moved:
+        """Since the node started."""
+        sent = sum(pace.taken_bytes for pace in self._served)
+        return Moved(self._fetcher.pace.taken_bytes, sent, self._urls.pace.taken_bytes)
+
+    def cached_bytes(self) -> int:
+        """Of what was fetched and is kept; a sum over all of it, which blocks."""
+        return self._catalogue.cached_bytes()
 
     def allow_urls(self, prefixes: Sequence[str]) -> None:
         """From now on URLs are read and written only where they begin with one of these."""

@@ -41,6 +41,7 @@ VERBS: dict[str, Entry] = {
     "sites": Entry("Grid", "look", "the sites known here, their load and their links"),
     "peers": Entry("Grid", "peers", "how each site is linked, when it was last heard of; the machines here"),
     "dashboard": Entry("Grid", "dashboard", "a way into this node's pages for a browser"),
+    "metrics": Entry("Grid", "metrics", "what a Prometheus server reads of the node, as text"),
     "datasets": Entry("Grid", "datasets", "list datasets; register, show, verify or remove one"),
     "init": Entry("Node", "site", "make a site and its VO, or a user's credential"),
     "invite": Entry("Node", "join", "a token with which a site, machine or user joins the VO"),

@@ -92,6 +92,7 @@ def _node_options(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--listen", metavar="HOST:PORT", help="what to bind; port 0: any free one")
     over.add_argument("--peer", action="append", metavar="HOST:PORT", help="another site; may be repeated")
     over.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold")
+    over.add_argument("--log-format", choices=("text", "json"), help="how node.log is written")
     over.add_argument("--no-zeroconf", action="store_true", help="do not look for peers on the local network")
 
 
@@ -106,6 +107,8 @@ def _node(args: argparse.Namespace) -> int:
         overrides["peers"] = tuple(args.peer)
     if args.slots is not None:
         overrides["slots"] = args.slots
+    if args.log_format is not None:
+        overrides["log_format"] = args.log_format
     if args.no_zeroconf:
         overrides["zeroconf"] = False
     from diana.node.app import run_node

@@ -291,6 +291,10 @@ class AsyncClient:
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
         return cast("wire.ActivityResponse", await self._wire.call("Activity", request))
 
+    async def metrics(self) -> str:
+        """As `Client.metrics`."""
+        return cast("wire.MetricsResponse", await self._wire.call("Metrics", wire.Empty())).text
+
     async def stop(self) -> None:
         await self._wire.call("Stop", wire.Empty())
 

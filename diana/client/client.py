@@ -310,6 +310,10 @@ class Client:
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
         return cast("wire.ActivityResponse", self._call("Activity", request))
 
+    def metrics(self) -> str:
+        """What a Prometheus server reads of the node, in its text format; docs/metrics.md names every metric."""
+        return cast("wire.MetricsResponse", self._call("Metrics", wire.Empty())).text
+
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""
         self._call("Stop", wire.Empty())

@@ -208,6 +208,14 @@ class ClassTable:
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
+    def by_level(self) -> dict[tuple[str, str], int]:
+        """(local or global, level) -> queued jobs. Costs by the number of classes."""
+        out = {(queue, level.name): 0 for queue in ("local", "global") for level in priority.Level}
+        for row, key in self.keys.items():
+            level = priority.level(float(self.effective[row]))
+            out["local" if key.bound else "global", level.name] += round(float(self._jobs[row]))
+        return out
+
     def _row(self, entry: Entry, demoted: bool) -> int:
         key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound)
         row = self._rows.get(key)

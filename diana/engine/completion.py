@@ -42,6 +42,7 @@ def on_registered(core: Context, event: OutputsInCatalogue) -> None:
 
 def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.persist(GroupClosed(group=group.group, state=state, at_s=core.now, note=note))
+    core.count(f"groups_{state}")
     core.waiting_notes.pop(group.group, None)
     core.migration.kept.pop(group.group, None)
     core.avoid.pop(group.group, None)

@@ -38,6 +38,7 @@ from diana.model.urls import DEFAULT_ALLOWED
 if TYPE_CHECKING:
     from diana.engine.chains import Chain
     from diana.engine.draft import Draft
+    from diana.engine.gauges import Gauges
     from diana.engine.load import Given
     from diana.engine.queries import Query
     from diana.engine.surroundings import Keyring
@@ -86,6 +87,8 @@ class Context:
         self.held: tuple[tuple[float, int, int], Given] | None = None
         """What the LRM holds, as `load.held` counted it last, and when nothing had changed since."""
         self.parties = Parties(site, state)
+        self.gauges: Gauges | None = None
+        """From the first time that somebody asks for figures."""
         self.effects: list[Effect] = []
         self.workers = Workers(self.totals.runs, state, now)
         self.term = 0
@@ -170,6 +173,8 @@ class Context:
         fold.apply(self.state, record, self.site)
         self.totals.saw(record, self.now)
         self.parties.saw(record)
+        if self.gauges is not None:
+            self.gauges.saw(record)
 
     def send(self, to: SiteId, message: Message) -> None:
         if isinstance(message, Order):

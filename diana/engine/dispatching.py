@@ -196,6 +196,7 @@ def _start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
     guard.given(core, custody)
     core.queues.took(custody.key, started)
     core.migration.rates.started(started, core.now)
+    core.count("jobs_started", started)
     core.line.note(custody.key, len(custody.startable()), core.now)
     core.predictions.given(custody.key, first[0])
     if custody.origin != core.site:

@@ -150,7 +150,8 @@ class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A read. `what` is one of groups, group, explain, sites, datasets, info."""
+    """A read. `what` is one of groups, group, explain, sites, datasets, info, links, paths, queue, ledger, peers,
+    figures (asked again while the answer is an Ok that says how much is left), or may-... for a right."""
 
     request: int
     principal: Principal

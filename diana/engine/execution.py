@@ -199,6 +199,8 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
             took=learning.took(facts),
         )
     )
+    core.count("jobs_ended", len(facts.indices))
+    core.count("bytes_staged", staged)
     learning.note(core, custody)
     if custody.origin == core.site:
         group = core.state.groups[group_of(custody.subgroup)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from diana import __version__
 from diana.engine import (
     dependencies,
+    gauges,
     guard,
     leases,
     ledger,
@@ -23,12 +24,11 @@ from diana.engine.events import Ask
 from diana.engine.membership import twins
 from diana.engine.messages import Summary
 from diana.engine.state import Group, Step, Subgroup
-from diana.engine.view import PeerView
+from diana.engine.view import standing
 from diana.model import views
 from diana.model.ids import GroupId, SiteId
 from diana.model.principal import Role
 from diana.policy.authorise import Action, authorise
-from diana.policy.membership import State
 from diana.policy.priority import Level
 
 _ACTION = {
@@ -40,6 +40,7 @@ _ACTION = {
     "info": Action.READ_INFO,
     "ledger": Action.READ_SITES,
     "peers": Action.READ_SITES,
+    "figures": Action.READ_SITES,
     "queue": Action.READ_QUEUE,
     "may-upload": Action.UPLOAD,
     "may-add-dataset": Action.ADD_DATASET,
@@ -89,6 +90,8 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             return ledger.view(core)
         case "peers":
             return peer_reads.peers(core)
+        case "figures":
+            return gauges.figures(core)
         case "info":
             return views.Info(
                 site=core.site,
@@ -197,7 +200,7 @@ def out_of_reach(core: Context, subgroup: Subgroup) -> str:
     peer = core.view.peers.get(subgroup.site)
     patience_s = core.state.settings.suspect_after_s
     age_s = core.now - peer.last_heard_s if peer is not None else core.now - core.started_at_s
-    if age_s <= patience_s or (peer is not None and _standing(peer, age_s, patience_s) in ("alive", "suspect")):
+    if age_s <= patience_s or (peer is not None and standing(peer, age_s, patience_s) in ("alive", "suspect")):
         return ""
     fate = leases.note(core, subgroup) or "its jobs there go on by themselves, or wait for it"
     return f"{subgroup.site} was last heard of {age_s:.0f} s ago; {fate}"
@@ -318,7 +321,7 @@ def peer_view(core: Context, site: SiteId) -> views.SiteView:
     peer = core.view.peers[site]
     told = peer.summary
     age = max(0.0, core.now - peer.last_heard_s)
-    state = _standing(peer, age, core.state.settings.suspect_after_s)
+    state = standing(peer, age, core.state.settings.suspect_after_s)
     return views.SiteView(
         site=site,
         home=False,
@@ -337,14 +340,6 @@ def peer_view(core: Context, site: SiteId) -> views.SiteView:
         note=_note(core, site, told),
         machines=told.machines if told else 0,
     )
-
-
-def _standing(peer: PeerView, age_s: float, suspect_after_s: float) -> str:
-    if peer.state >= State.LOST and not (peer.up and peer.state is State.LOST):
-        return peer.state.name.lower()
-    if not peer.here and peer.doubted:
-        return "unreachable"
-    return "suspect" if peer.state is State.SUSPECT or (peer.tied and age_s > suspect_after_s) else "alive"
 
 
 def _datasets(core: Context) -> views.Datasets:

@@ -145,7 +145,9 @@ def accept(
             seq=told_by[1],
         )
     )
-    core.count("jobs_done", len(done))
+    for kind, indices in (("done", done), ("failed", failed), ("cancelled", stopped), ("unknown", held)):
+        core.count(f"jobs_{kind}", len(indices))
+    core.count("jobs_cancelled", len(ends.cancelled))
     guard.accepted(core, group, subgroup, facts)
     if facts.outputs:
         outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
@@ -168,6 +170,7 @@ def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
     indices = wanted & group.unplaced
     if indices:
         core.persist(JobsCancelled(group=group.group, indices=indices))
+        core.count("jobs_cancelled", len(indices))
         core.to_check.add(group.group)
         core.notify(group.group)
 

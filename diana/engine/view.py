@@ -116,6 +116,15 @@ class PeerView:
         return self.state is State.ALIVE and not self.doubted
 
 
+def standing(peer: PeerView, age_s: float, suspect_after_s: float) -> str:
+    """As people are told it; `age_s`: since it was last heard of."""
+    if peer.state >= State.LOST and not (peer.up and peer.state is State.LOST):
+        return peer.state.name.lower()
+    if not peer.here and peer.doubted:
+        return "unreachable"
+    return "suspect" if peer.state is State.SUSPECT or (peer.tied and age_s > suspect_after_s) else "alive"
+
+
 class View:
     """Sites by id. Iterate `alive` for decisions: it is in order of the id, so no decision hangs on hashing."""
 

@@ -8,6 +8,7 @@ import msgspec
 
 from diana.model.decision import Decision
 from diana.model.facts import FactsKey
+from diana.model.figures import Figures
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
@@ -218,7 +219,7 @@ class Invitations(msgspec.Struct, frozen=True):
 
 
 class Ok(msgspec.Struct, frozen=True):
-    """Done. `count`: jobs concerned, where that means something."""
+    """Done. `count`: jobs concerned, or what is left to do, where that means something."""
 
     count: int = 0
     started: int = 0
@@ -241,6 +242,7 @@ Answer = (
     | Ok
     | LedgerView
     | Peers
+    | Figures
     | Named
     | Invitations
 )

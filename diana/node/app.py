@@ -13,8 +13,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
@@ -31,6 +29,7 @@ from diana.node.ending import Stop, report
 from diana.node.follower import Leadership, is_paired, serve_pair
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
+from diana.node.overrides import overridden
 from diana.node.room import watch_room
 from diana.node.running_as import check_jobs_accounts
 from diana.node.starting_anew import AGAIN, again
@@ -51,11 +50,11 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     paths = DataDir(data)
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
-    config = _with(load_config(paths.config), overrides or {})
+    config = overridden(load_config(paths.config), overrides or {})
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
-        log_to(paths.node_log)
+        log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
         LocalLrm.launch(paths)
         if config.role == "member":
@@ -66,17 +65,6 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     finally:
         opened.close()
     return again() if code == AGAIN else code
-
-
-def _with(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:
-    fields = {f.name for f in msgspec.structs.fields(SiteConfig)}
-    own = {k: v for k, v in overrides.items() if k in fields}
-    rest = {k: v for k, v in overrides.items() if k not in fields}
-    try:
-        settings = msgspec.structs.replace(config.settings, **rest)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    return msgspec.structs.replace(config, settings=settings, **own)
 
 
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
@@ -127,6 +115,7 @@ class _Node:
         from diana.node.linking import Links, told_address
         from diana.node.release import Release
         from diana.node.runner import Runner
+        from diana.node.traces.sending import follow
         from diana.node.trusting import Refusals
         from diana.wire import PROTOCOL
 
@@ -191,6 +180,7 @@ class _Node:
         )
         links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
         links.transport.note_refused = self.refusals.note_peer
+        follow(stack, config, release, self.runner, clock)
         await self._adapters(stack, server, links, release, clock)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
         for event in datasets.missed(engine.core, await self.stager.registered()):
@@ -326,6 +316,7 @@ class _Node:
         from diana.node.control import ControlServer
         from diana.node.door import About
         from diana.node.insight import Insight
+        from diana.node.metrics.of_node import of_site
         from diana.node.trusting import watch_links
         from diana.node.users import Users
         from diana.node.web.wiring import open_dashboard
@@ -336,6 +327,8 @@ class _Node:
         self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
         stack.callback(self.audit.close)
         self.refusals.audit = self.audit
+        lrm, stager = self.subgrid.local, self.stager
+        self.metrics = of_site(config, paths, self.runner, self.transport, stager, lrm, self.pair)
         inviter = await self.enrolling.open(
             stack,
             server,
@@ -359,6 +352,7 @@ class _Node:
             insight=Insight(paths, config, self.links, self.pair, self.keyring.distrust_site),
             pair=self.pair,
             machine=config.machine,
+            metrics=self.metrics,
         )
         await open_dashboard(stack, config, paths, api, self.thread)
         add_client_service(server, api, users)
@@ -414,7 +408,7 @@ class _Node:
     def _reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""
         try:
-            config = _with(load_config(self.paths.config), self.overrides)
+            config = overridden(load_config(self.paths.config), self.overrides)
             self.keyring.reload_revoked()
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)

@@ -26,6 +26,7 @@ from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
+from diana.node.node_log import Format
 from diana.node.web.config import OFF, Web
 
 DEFAULT_LISTEN = "127.0.0.1:7400"
@@ -59,6 +60,13 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{key} = {value}: want {LEAST_VALID_DAYS:g} to {MOST_VALID_DAYS:g}")
 
 
+class Traces(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups as they went over the sites, for an OpenTelemetry collector."""
+
+    endpoint: str = ""
+    """Where one takes OTLP over gRPC; empty: none is told."""
+
+
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     vo: str
@@ -86,6 +94,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """VO principal, or "*" for all others -> local account their jobs run as; empty: all run as the node's account."""
     run_as_program: str = PROGRAM
     """The root program that becomes those accounts."""
+    log_format: Format = "text"
+    """How node.log is written."""
     root_jobs: bool = False
     """Jobs may run as root, where the node does and no `run_as` says otherwise."""
     settings: Settings = Settings()
@@ -95,6 +105,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     trust: Trust = Trust()
     web: Web = Web()
     """The dashboard."""
+    traces: Traces = Traces()
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
 
@@ -155,10 +166,18 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)
     web = _web(values.pop("web", {}), name)
+    traces = _traces(values.pop("traces", {}), name)
     clusters = _clusters(values.pop("clusters", {}), values, name)
     settings = _within_rate(settings, staging)
     return SiteConfig(
-        settings=settings, staging=staging, software=software, trust=trust, web=web, clusters=clusters, **values
+        settings=settings,
+        staging=staging,
+        software=software,
+        trust=trust,
+        web=web,
+        traces=traces,
+        clusters=clusters,
+        **values,
     )
 
 
@@ -236,6 +255,20 @@ def _web(table: dict[str, Any], name: str) -> Web:
     return web
 
 
+def _traces(table: dict[str, Any], name: str) -> Traces:
+    traces = Traces(**_checked(Traces, table, name, "traces."))
+    scheme, _, address = traces.endpoint.partition("://")
+    try:
+        fine = not traces.endpoint or (scheme in ("http", "https") and host_port(address)[1] > 0)
+    except ValueError:
+        fine = False
+    if not fine:
+        raise errors.UsageError(
+            f'{name}:traces.endpoint: {traces.endpoint!r} is no address of a collector; write "http://HOST:PORT"'
+        )
+    return traces
+
+
 def limits_of(staging: Staging) -> StagingLimits:
     """ValueError names the key that is out of range."""
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
@@ -285,7 +318,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Software, Trust, Web, dict[str, ClusterSettings])
+        tables = (Settings, Staging, Software, Trust, Web, Traces, dict[str, ClusterSettings])
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)

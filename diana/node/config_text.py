@@ -22,6 +22,7 @@ _NODE = {
     "peers": "Sites to dial always: host:port.",
     "zeroconf": "Look for sites of the VO on the local network too.",
     "operators": "Local accounts that may act on every group here, and on the site.",
+    "log_format": "How node.log is written: text, or json (one object a line).",
 }
 
 _MACHINE = {
@@ -39,6 +40,10 @@ _JOBS = {
 _TRUST = {
     "leaf_days": "Certificates of sites and machines that this site signs hold this long, days; renewed at half of it.",
     "user_days": "Certificates of users that this site signs hold this long, days.",
+}
+
+_TRACES = {
+    "endpoint": "An OpenTelemetry collector that is told how groups went: http://HOST:PORT of its OTLP over gRPC.",
 }
 
 _STAGING = {
@@ -166,6 +171,8 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_TRUST, config.trust, default.trust, set())
     parts.append("# The dashboard.\n[web]\n")
     parts += _lines(_WEB, config.web, default.web, set())
+    parts.append("# Groups as they went over the sites.\n[traces]\n")
+    parts += _lines(_TRACES, config.traces, default.traces, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'

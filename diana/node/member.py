@@ -156,7 +156,7 @@ class MemberNode:
 
         config = self.config
         users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
-        api: Any = MemberApi(config, self.paths, self.dialler, self.member, boot_s, self._stop.set)
+        api: Any = MemberApi(config, self.paths, self.dialler, self.member, boot_s, self._stop.set, self.local)
         return ControlServer(self.paths.socket, api, users)
 
     # --- life ------------------------------------------------------------------------------------------

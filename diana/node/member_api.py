@@ -16,7 +16,10 @@ from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.words import counted
+from diana.node.api.metrics import exposed
 from diana.node.config import SiteConfig
+from diana.node.metrics.of_machine import Lrm
+from diana.node.metrics.of_node import of_member
 from diana.policy.authorise import Action, authorise
 from diana.wire import client_messages as wire
 
@@ -56,7 +59,9 @@ class MemberApi:
         jobs: Jobs,
         clock: Callable[[], float],
         stop: Callable[[], None],
+        lrm: Lrm,
     ) -> None:
+        self._metrics = of_member(config, data, lrm, attachment, jobs)
         self._config = config
         self._data = data
         self._attachment = attachment
@@ -75,6 +80,9 @@ class MemberApi:
             case "Doctor":
                 _check(caller, Action.DIAGNOSE)
                 return wire.DoctorResponse(checks=(self._attached(),))
+            case "Metrics":
+                _check(caller, Action.READ_SITES)
+                return await exposed(self._metrics)
             case "Stop":
                 _check(caller, Action.STOP)
                 asyncio.get_running_loop().call_later(STOP_AFTER_S, self._stop)

@@ -96,7 +96,7 @@ class Merging:
                 await self._complete(group, directory)
                 return
             except Away as away:
-                _log.info("the merge of %s waits: %s", group, away)
+                _log.info("the merge of %s waits: %s", group, away, extra={"group": group})
                 await asyncio.sleep(AWAY_S)
 
     async def _complete(self, group: GroupId, directory: str) -> None:

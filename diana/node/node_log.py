@@ -1,16 +1,30 @@
-"""Where a node writes what it has to say to its operator."""
+"""Where a node writes what it has to say to its operator: lines for people, or one JSON object a line for programs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+Format = Literal["text", "json"]
+
+_PART = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)/[0-9]+(?![\w/.])")
+"""A placement of part of a group, alpha-12/0; a file's path has more around it."""
+_JOB = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)\.([0-9]+)(?![\w/.-])")
+"""alpha-12.3"""
 
 
-def log_to(path: Path) -> None:
+def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "") -> None:
+    """`site` and `machine`: what every JSON object says it is of."""
     handler = _Handler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(_Json(site, machine) if form == "json" else text)
     handler.addFilter(_is_news)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
@@ -23,6 +37,45 @@ class _Handler(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
+
+
+class _Json(logging.Formatter):
+    """`group`, `part` and `job` stand where the message names one of them."""
+
+    def __init__(self, site: str, machine: str) -> None:
+        super().__init__()
+        self._site = site
+        self._machine = machine
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        told = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": message,
+            "site": self._site,
+            "machine": self._machine,
+            **_concerned(message, getattr(record, "group", "")),
+        }
+        if record.exc_info:
+            told["trace"] = self.formatException(record.exc_info)
+        # Whatever bytes a path had: a line must stay one that programs can read.
+        return msgspec.json.encode({key: _clean(text) for key, text in told.items()}).decode()
+
+
+def _concerned(message: str, group: str) -> dict[str, str]:
+    """`group`: what the caller said it is about."""
+    part, job = _PART.search(message), _JOB.search(message)
+    if job and group in ("", job[1]):
+        return {"group": job[1], "job": job[0]}
+    if part and group in ("", part[1]):
+        return {"group": part[1], "part": part[0]}
+    return {"group": group} if group else {}
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_news(record: logging.LogRecord) -> bool:

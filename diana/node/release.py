@@ -71,6 +71,8 @@ class Release:
         """Told whom the VO has revoked: the keyring's to refuse."""
         self.start_anew: Callable[[str], None] | None = None
         """Told the name under which the store is to be known from the next start on."""
+        self.left: Callable[[list[fx.Effect]], None] | None = None
+        """Told of effects that have left, where somebody follows groups over sites."""
         self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
         self._watches: dict[GroupId, set[_Watch]] = {}
         self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
@@ -116,6 +118,8 @@ class Release:
                 await self._store.call(self._store.store.trust)
             else:
                 self._one(effect)
+        if self.left is not None:
+            self.left(effects)
 
     def _one(self, effect: fx.Effect) -> None:
         match effect:

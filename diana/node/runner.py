@@ -12,12 +12,14 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from time import perf_counter
 from typing import Protocol
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine import lines, outputs
 from diana.engine.core import Engine
+from diana.engine.state import Group
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -25,6 +27,7 @@ from diana.model.invitation import Invitation
 from diana.node.clock import SiteClock
 from diana.node.door import GroupWatch, ReplyBody
 from diana.node.intake import Intake
+from diana.node.metrics.samples import Timings
 from diana.node.release import Passage, Release
 from diana.node.store_thread import StoreThread
 from diana.ports import Batch, Store
@@ -99,6 +102,8 @@ class Runner:
         self._gated: asyncio.Queue[tuple[list[_Turn], int]] = asyncio.Queue(MOST_GATED)
         """Committed here, waiting for the standby: further transactions are shipped meanwhile."""
         self._handled = self._committed = self._released = 0
+        self.commits = Timings()
+        """How long the disk took for each transaction."""
         self._seq = store.store.log_end().seq
 
     # --- the door --------------------------------------------------------------------------------
@@ -118,6 +123,10 @@ class Runner:
         """Those of which anybody may ask this site for something."""
         state = self._engine.core.state
         return {*state.groups, *(group_of(part) for part, _ in (*state.custodies, *state.tombstones))}
+
+    def group(self, name: GroupId) -> Group | None:
+        """One that was submitted here, as it stands now: to be read at once."""
+        return self._engine.core.state.groups.get(name)
 
     def known_as(self, machine: str) -> str:
         """Which data directory the name of that machine of this site belongs to; empty: to none yet, or no more."""
@@ -165,6 +174,10 @@ class Runner:
     def seq(self) -> int:
         """Of the last record written."""
         return self._seq
+
+    def backlog(self) -> tuple[int, int]:
+        """(events that wait for the engine, rounds of them that wait for the disk or the standby)."""
+        return len(self._intake), self._handled - self._released
 
     def hold(self, on: bool) -> None:
         """Take nothing new from outside while the site is handed over to its standby."""
@@ -285,7 +298,9 @@ class Runner:
             batch = Batch(at_s=turns[-1].at_s, records=stored, facts=facts)
             if self._gate is not None:
                 batch = self._gate.appending(batch)
+            begun_s = perf_counter()
             self._seq = await self._store.call(self._store.store.commit, batch)
+            self.commits.note(perf_counter() - begun_s)
             if self._gate is not None:
                 self._gate.written(self._seq)
         self._committed += len(turns)

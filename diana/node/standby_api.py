@@ -15,7 +15,9 @@ from diana.errors import Denied, Unreachable, UsageError
 from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
+from diana.node.api.metrics import exposed
 from diana.node.config import SiteConfig
+from diana.node.metrics.of_node import of_standby
 from diana.node.pair import now_s
 from diana.node.replication import Replication
 from diana.policy.authorise import Action, authorise
@@ -49,6 +51,7 @@ class StandbyApi:
         self._replication = replication
         self._says = says
         self._stop = stop
+        self._metrics = of_standby(config, data, replication)
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         match method:
@@ -67,6 +70,9 @@ class StandbyApi:
             case "Doctor":
                 _check(caller, Action.DIAGNOSE)
                 return wire.DoctorResponse(checks=(self._row(),))
+            case "Metrics":
+                _check(caller, Action.READ_SITES)
+                return await exposed(self._metrics)
         raise Unreachable(self._says())
 
     async def stream(

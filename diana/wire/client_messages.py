@@ -51,6 +51,7 @@ from diana.wire.peer_messages import CheckResult as CheckResult
 from diana.wire.peer_messages import Count as Count
 from diana.wire.peer_messages import DoctorResponse as DoctorResponse
 from diana.wire.peer_messages import MachineRow as MachineRow
+from diana.wire.peer_messages import MetricsResponse as MetricsResponse
 from diana.wire.peer_messages import PeerRow as PeerRow
 from diana.wire.peer_messages import PeersResponse as PeersResponse
 from diana.wire.permit_messages import Permit as Permit
@@ -405,6 +406,7 @@ METHODS: dict[str, Method] = {
     "Doctor": Method(Empty, DoctorResponse),
     "Dashboard": Method(DashboardRequest, DashboardResponse),
     "Activity": Method(ActivityRequest, ActivityResponse),
+    "Metrics": Method(Empty, MetricsResponse),
 }
 """The whole client service. Local socket framing: a 4-byte big-endian length, then a JSON object.
 

@@ -77,3 +77,8 @@ class CheckResult(_Message, frozen=True):
 
 class DoctorResponse(_Message, frozen=True):
     checks: tuple[CheckResult, ...] = ()
+
+
+class MetricsResponse(_Message, frozen=True):
+    text: str = ""
+    """In Prometheus's text format 0.0.4."""

@@ -53,8 +53,8 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, listen, machine, operators, peers, role, root, root_jobs, run_as, "
-        "run_as_program, settings, site, software, staging, trust, users, vo, web, witness, zeroconf",
+        "known are advertise, clusters, listen, log_format, machine, operators, peers, role, root, root_jobs, run_as, "
+        "run_as_program, settings, site, software, staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',
@@ -98,6 +98,14 @@ _BAD = [
         "site.toml:settings.quotas.a@lab: -1.0 is out of range; want 1e-06 to 1e+12",
     ),
     (_GOOD + "settings = 4", "site.toml:settings: 4 is not a table; write it under a [heading]"),
+    (
+        _GOOD + '[traces]\nendpoint = "collector:4317"',
+        "site.toml:traces.endpoint: 'collector:4317' is no address of a collector; write \"http://HOST:PORT\"",
+    ),
+    (
+        _GOOD + '[traces]\nendpoint = "http://collector"',
+        "site.toml:traces.endpoint: 'http://collector' is no address of a collector; write \"http://HOST:PORT\"",
+    ),
     (_GOOD + 'zeroconf = "yes"', "site.toml:zeroconf: 'yes' is not true or false; write it without quotes"),
     (_GOOD + 'peers = "b:1"', 'site.toml:peers: \'b:1\' is not a list of texts; write ["...", "..."]'),
     (_GOOD + "peers = [1]", 'site.toml:peers: [1] is not a list of texts; write ["...", "..."]'),

@@ -16,7 +16,7 @@ from diana.adapters.lrm.software import Software
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.node.config import SiteConfig, Staging, Trust, parse_config
+from diana.node.config import SiteConfig, Staging, Traces, Trust, parse_config
 from diana.node.config_text import config_text
 from diana.node.web.config import Web
 
@@ -30,6 +30,7 @@ SECTIONS: dict[str, msgspec.Struct] = {
     "[software]": Software(),
     "[trust]": Trust(),
     "[web]": Web(),
+    "[traces]": Traces(),
     "[clusters.slurm]": ClusterSettings(),
 }
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
@@ -58,7 +59,7 @@ def _within(config: SiteConfig, field: str) -> msgspec.Struct:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "clusters"}
+    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "traces", "clusters"}
     inner = tables if section == "The node" else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]

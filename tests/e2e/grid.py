@@ -41,7 +41,9 @@ _given: set[int] = set()
 PORT_SHARES = 6
 PORTS = 2_000
 
-_BAD = re.compile(r"Traceback|Exception|Error\b| ERROR | CRITICAL |Warning:|never awaited|was destroyed")
+_BAD = re.compile(
+    r'Traceback|Exception|Error\b| ERROR | CRITICAL |"(ERROR|CRITICAL)"|Warning:|never awaited|was destroyed'
+)
 
 # grpc prints this on standard error when a caller is gone before its call began; nothing of ours was broken off.
 _GRPCS = re.compile(
@@ -212,7 +214,9 @@ class Site:
         """Lines no operator should have to see in runs like these; on its standard output a node says one line."""
         found = []
         for name, text in self.texts():
-            said = re.compile(r"diana [0-9.]+: site ") if name == self.output.name else re.compile(r"[0-9-]{10} ")
+            said = (
+                re.compile(r"diana [0-9.]+: site ") if name == self.output.name else re.compile(r'[0-9-]{10} |{"time":')
+            )
             for line in _GRPCS.sub("", text).splitlines():
                 if _BAD.search(line) or not said.match(line):
                     found.append(f"{self.name} {name}: {line}")

@@ -67,6 +67,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Relay/Offer": (NO, YES, NO),
     "Relay/Carry": (NO, YES, NO),
     "Client/Ledger": (YES, NO, NO),
+    "Client/Metrics": (YES, NO, NO),
     "Client/Operate": (NO, NO, NO),
     "Client/Invite": (NO, NO, NO),
     "Client/Promote": (NO, NO, NO),

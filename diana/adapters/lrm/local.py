@@ -131,6 +131,11 @@ class LocalLrm:
         self._making.shutdown(wait=False, cancel_futures=True)
         self._collecting.shutdown(wait=False, cancel_futures=True)
 
+    @property
+    def connected(self) -> bool:
+        """To the spawner."""
+        return self._wire is not None
+
     def set_slots(self, slots: int) -> None:
         """Running jobs keep theirs; LrmReady does not follow."""
         self._slots = slots

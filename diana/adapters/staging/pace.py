@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 _BURST_S = 0.05
 """What was not used this long ago may be used at once."""
+
+
+class Moved(NamedTuple):
+    """Bytes of files."""
+
+    received: int
+    """From other sites and machines."""
+    sent: int
+    by_url: int
+    """Read from there and written there."""
 
 
 class Pace:
@@ -14,6 +25,8 @@ class Pace:
 
     def __init__(self, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
+        self.taken_bytes = 0
+        """Ever."""
         self._free_s = 0.0
         """When all that was taken so far will have gone."""
 
@@ -23,6 +36,7 @@ class Pace:
 
     async def take(self, size_bytes: int) -> None:
         """Return when so much may go."""
+        self.taken_bytes += size_bytes
         if not self._bytes_per_s or not size_bytes:
             return
         now_s = asyncio.get_running_loop().time()

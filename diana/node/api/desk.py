@@ -18,6 +18,7 @@ from diana.wire.failures import error_of
 
 if TYPE_CHECKING:
     from diana.node.api.dashboard import Views
+    from diana.node.metrics import Metrics
     from diana.node.replication import Replication
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Desk:
         """Its dashboard and what that draws; not of a machine that follows."""
         self.pair: Replication | None = None
         """Where two machines keep the site's journal."""
+        self.metrics: Metrics | None = None
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
         """The engine's answer, which must be a `want`; its refusals are raised."""

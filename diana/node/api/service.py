@@ -29,6 +29,7 @@ from diana.node.api import (
     follow,
     links,
     logs,
+    metrics,
     operators,
     peers,
     reads,
@@ -49,6 +50,7 @@ from diana.node.call_rates import (
     Pace,
 )
 from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
+from diana.node.metrics import Metrics
 from diana.node.replication import Replication
 from diana.node.standby_api import told
 from diana.policy.authorise import Action, authorise
@@ -86,6 +88,7 @@ ACTIONS: dict[str, Action] = {
     "Doctor": Action.DIAGNOSE,
     "Dashboard": Action.READ_INFO,
     "Activity": Action.READ_SITES,
+    "Metrics": Action.READ_SITES,
 }
 
 READS = frozenset(
@@ -131,6 +134,7 @@ _UNARY: dict[str, Unary] = {
     "Doctor": peers.doctor,
     "Dashboard": dashboard.dashboard,
     "Activity": dashboard.activity,
+    "Metrics": metrics.metrics,
 }
 
 _STREAMED: dict[str, Streamed] = {
@@ -165,10 +169,12 @@ class Api:
         insight: Insight | None = None,
         pair: Replication | None = None,
         machine: str = MAIN_MACHINE,
+        metrics: Metrics | None = None,
     ) -> None:
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
         self._desk.insight = insight
         self._desk.pair = pair
+        self._desk.metrics = metrics
         self._machine = machine
         self._audit = audit
         self._rates = rates or CallRates()
@@ -234,11 +240,11 @@ class Api:
 
     def _note(self, caller: Principal, method: str, request: Any, where: str, error: DianaError | None) -> None:
         action = ACTIONS.get(method)
-        if self._audit is None or (error is None and action in READS):
-            return
-        if action in READS and not isinstance(error, Denied):
-            return
         decision = "allowed" if error is None else "denied" if isinstance(error, Denied) else "refused"
+        if self._desk.metrics is not None:
+            self._desk.metrics.calls[method if action else "unknown", decision] += 1
+        if self._audit is None or (action in READS and decision != "denied"):
+            return
         named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job", "id"))
         target = " ".join(str(text) for text in named if text)
         self._audit.note(

@@ -1122,3 +1122,9 @@ class DoctorResponse(_message.Message):
     CHECKS_FIELD_NUMBER: _ClassVar[int]
     checks: _containers.RepeatedCompositeFieldContainer[CheckResult]
     def __init__(self, checks: _Optional[_Iterable[_Union[CheckResult, _Mapping]]] = ...) -> None: ...
+
+class MetricsResponse(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...

@@ -195,6 +195,11 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.ActivityRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.ActivityResponse.FromString,
                 _registered_method=True)
+        self.Metrics = channel.unary_unary(
+                '/diana.v1.Client/Metrics',
+                request_serializer=diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.MetricsResponse.FromString,
+                _registered_method=True)
 
 
 class ClientServicer:
@@ -424,6 +429,13 @@ class ClientServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Metrics(self, request, context):
+        """What a Prometheus server reads of the node, as text.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClientServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -586,6 +598,11 @@ def add_ClientServicer_to_server(servicer, server):
                     servicer.Activity,
                     request_deserializer=diana_dot_v1_dot_client__pb2.ActivityRequest.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.ActivityResponse.SerializeToString,
+            ),
+            'Metrics': grpc.unary_unary_rpc_method_handler(
+                    servicer.Metrics,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.Empty.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.MetricsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1452,6 +1469,33 @@ class Client:
             '/diana.v1.Client/Activity',
             diana_dot_v1_dot_client__pb2.ActivityRequest.SerializeToString,
             diana_dot_v1_dot_client__pb2.ActivityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Metrics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/Metrics',
+            diana_dot_v1_dot_client__pb2.Empty.SerializeToString,
+            diana_dot_v1_dot_client__pb2.MetricsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,20 @@
+"""The call behind `diana metrics`: the text a Prometheus server would read here."""
+
+from __future__ import annotations
+
+from diana.errors import UsageError
+from diana.model.principal import Principal
+from diana.node.api.desk import Desk
+from diana.node.metrics import Metrics
+from diana.wire import client_messages as wire
+
+
+async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> wire.MetricsResponse:
+    if desk.metrics is None:
+        raise UsageError("this node keeps no metrics")
+    return await exposed(desk.metrics)
+
+
+async def exposed(metrics: Metrics) -> wire.MetricsResponse:
+    text, _ = await metrics.exposition()
+    return wire.MetricsResponse(text=text.decode())

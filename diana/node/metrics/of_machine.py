@@ -1,0 +1,66 @@
+"""What a node sees of its disk, its certificate and its processes, without asking anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from diana import __version__
+from diana.adapters import certificates
+from diana.adapters.trust.reading import bytes_in
+from diana.errors import DianaError
+from diana.model.layout import DataDir
+from diana.node.config import SiteConfig
+from diana.node.metrics.samples import Reader, Samples
+
+
+class Lrm(Protocol):
+    @property
+    def connected(self) -> bool:
+        """To its spawner."""
+        ...
+
+
+def machine(config: SiteConfig, paths: DataDir, lrm: Lrm | None = None) -> Reader:
+    async def read(samples: Samples) -> None:
+        samples.put("diana_node_info", 1, config.site, config.vo, config.machine, config.role, __version__)
+        if lrm is not None:
+            samples.put("diana_spawner_up", lrm.connected)
+        await asyncio.to_thread(_look, samples, config, paths)
+
+    return read
+
+
+def _look(samples: Samples, config: SiteConfig, paths: DataDir) -> None:
+    with suppress(OSError):
+        disk = os.statvfs(paths.root)
+        samples.put("diana_disk_free_bytes", disk.f_bavail * disk.f_frsize)
+        samples.put("diana_disk_size_bytes", disk.f_blocks * disk.f_frsize)
+    journal = [_size(path) for path in (paths.journal, paths.journal.with_name(paths.journal.name + "-wal"))]
+    if any(journal):
+        samples.put("diana_journal_bytes", sum(journal))
+    kind = "member" if config.role == "member" else "site"
+    with suppress(DianaError, OSError):
+        until_s = certificates.dates_of_chain(bytes_in(paths.keys / f"{kind}.pem")).until_s
+        samples.put("diana_certificate_expiry_timestamp_seconds", until_s)
+    _process(samples, "diana", "self")
+    with suppress(OSError, ValueError):
+        _process(samples, "diana_spawner", str(int((paths.spawner / "lock").read_text())))
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _process(samples: Samples, prefix: str, pid: str) -> None:
+    """Nothing where there is no such process."""
+    from prometheus_client.process_collector import ProcessCollector
+
+    for family in ProcessCollector(namespace=prefix, pid=lambda: pid, registry=None).collect():
+        for sample in family.samples:
+            samples.put(sample.name, sample.value)

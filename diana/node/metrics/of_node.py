@@ -1,0 +1,118 @@
+"""Puts together what each kind of node tells: a site's own, one that follows, a machine that only runs jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from diana.model.layout import DataDir
+from diana.node.config import SiteConfig
+from diana.node.metrics.exposing import Metrics
+from diana.node.metrics.of_engine import engine
+from diana.node.metrics.of_machine import Lrm, machine
+from diana.node.metrics.samples import Reader, Samples
+
+if TYPE_CHECKING:
+    from diana.adapters.grpc_transport import GrpcTransport
+    from diana.adapters.stager import FileStager
+    from diana.node.member_api import Attachment, Jobs
+    from diana.node.replication import Replication
+    from diana.node.runner import Runner
+
+CACHE_EVERY_S = 60.0
+"""The cache's size is a sum over all that lies there."""
+
+
+def of_site(
+    config: SiteConfig,
+    paths: DataDir,
+    runner: Runner,
+    transport: GrpcTransport,
+    stager: FileStager,
+    lrm: Lrm,
+    replication: Replication | None,
+) -> Metrics:
+    """Of a node that leads its site."""
+    return Metrics(
+        (
+            machine(config, paths, lrm),
+            _pair(replication),
+            _runner(runner),
+            _transport(transport),
+            _stager(stager),
+            engine(config.site, runner),
+        )
+    )
+
+
+def of_standby(config: SiteConfig, paths: DataDir, replication: Replication | None) -> Metrics:
+    """Of a machine that follows. Without a `replication` it has not met the other yet."""
+    return Metrics((machine(config, paths), _follows(replication)))
+
+
+def of_member(config: SiteConfig, paths: DataDir, lrm: Lrm, attachment: Attachment, jobs: Jobs) -> Metrics:
+    async def read(samples: Samples) -> None:
+        samples.put("diana_member_attached", bool(attachment.address))
+        samples.put("diana_member_slots", jobs.slots)
+        samples.put("diana_member_jobs", jobs.given(), "given")
+        samples.put("diana_member_jobs", jobs.staging(), "staging")
+
+    return Metrics((machine(config, paths, lrm), read))
+
+
+def _pair(replication: Replication | None) -> Reader:
+    async def read(samples: Samples) -> None:
+        samples.put("diana_durability", 1 if replication is None else replication.durability)
+        samples.put("diana_leader_term", 0 if replication is None else replication.replica.term)
+
+    return read
+
+
+def _follows(replication: Replication | None) -> Reader:
+    async def read(samples: Samples) -> None:
+        samples.put("diana_durability", 0)
+        samples.put("diana_leader_term", 0 if replication is None else replication.replica.term)
+
+    return read
+
+
+def _runner(runner: Runner) -> Reader:
+    async def read(samples: Samples) -> None:
+        events, rounds = runner.backlog()
+        samples.put("diana_event_backlog", events)
+        samples.put("diana_release_backlog", rounds)
+        samples.timings["diana_journal_commit_seconds"] = runner.commits
+
+    return read
+
+
+def _transport(transport: GrpcTransport) -> Reader:
+    async def read(samples: Samples) -> None:
+        counted, put = transport.counters, samples.put
+        put("diana_peer_messages_dropped_total", counted.dropped_unlinked, "unlinked")
+        put("diana_peer_messages_dropped_total", counted.dropped_full, "full")
+        put("diana_peer_messages_dropped_total", counted.dropped_unreached, "unreached")
+        put("diana_peer_bad_messages_total", counted.bad_envelopes)
+        put("diana_peer_retries_total", counted.retries_sent, "sent")
+        put("diana_peer_retries_total", counted.retries_received, "received")
+        put("diana_peers_refused_total", counted.refused_peers)
+        put("diana_peer_dials_failed_total", counted.failed_dials)
+
+    return read
+
+
+def _stager(stager: FileStager) -> Reader:
+    cached_bytes, again_s = 0, 0.0
+
+    async def read(samples: Samples) -> None:
+        nonlocal cached_bytes, again_s
+        moved = stager.moved()
+        samples.put("diana_received_bytes_total", moved.received)
+        samples.put("diana_sent_bytes_total", moved.sent)
+        samples.put("diana_url_bytes_total", moved.by_url)
+        if monotonic() >= again_s:
+            cached_bytes, again_s = await asyncio.to_thread(stager.cached_bytes), monotonic() + CACHE_EVERY_S
+        samples.put("diana_cache_bytes", cached_bytes)
+
+    return read

@@ -1,0 +1,159 @@
+"""Spans on their way to a collector, by the OpenTelemetry SDK: queued, bounded, sent in batches by a thread of its own.
+Nothing of it is imported where no collector is named."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from diana import __version__
+from diana.engine.effects import Effect
+from diana.errors import UsageError
+from diana.node.clock import SiteClock
+from diana.node.config import SiteConfig
+
+if TYPE_CHECKING:
+    from diana.node.release import Release
+    from diana.node.runner import Runner
+    from diana.node.traces.spans import Event, Span
+
+EVERY_S = 2.0
+"""Spans wait at most so long for others to go with them."""
+END_S = 1.0
+"""For what still waits when the node stops."""
+CALL_S = 5.0
+
+_log = logging.getLogger("diana.traces")
+
+
+def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: Runner, clock: SiteClock) -> None:
+    """From now on, where site.toml names a collector. UsageError where the library is not installed."""
+    if not config.traces.endpoint:
+        return
+    from diana.node.traces.watching import Watching
+
+    try:
+        collector = Collector(config, clock)
+    except ImportError as error:
+        raise UsageError(
+            f"site.toml:traces.endpoint: the library for traces is not installed ({error.name}): "
+            "install diana with its extra traces, or leave the key out"
+        ) from None
+    stack.push_async_callback(collector.stop)
+    watching = Watching(config.vo, config.site, clock.now_s, runner.group, collector.tell)
+
+    def saw(effects: list[Effect]) -> None:
+        try:
+            watching.saw(effects)
+        except Exception:
+            # Who only looks on must not end the node.
+            _log.exception("a trace could not be told")
+
+    release.left = saw
+
+
+class Collector:
+    def __init__(self, config: SiteConfig, clock: SiteClock) -> None:
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.id_generator import IdGenerator
+        from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+        class Given(IdGenerator):
+            """The ids of the span that is made next."""
+
+            trace_id = span_id = 0
+
+            def generate_trace_id(self) -> int:
+                return self.trace_id
+
+            def generate_span_id(self) -> int:
+                return self.span_id
+
+        self._clock = clock
+        self._ids = Given()
+        endpoint = config.traces.endpoint
+        # What it has to say of a collector that is away, `_told` says once.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        exporter = OTLPSpanExporter(endpoint=endpoint, insecure=endpoint.startswith("http://"), timeout=CALL_S)
+        self._provider = TracerProvider(
+            sampler=ALWAYS_ON,
+            resource=Resource(
+                {
+                    "service.name": "diana",
+                    "service.version": __version__,
+                    "service.namespace": config.vo,
+                    "service.instance.id": f"{config.site}/{config.machine}",
+                    "diana.site": config.site,
+                }
+            ),
+            shutdown_on_exit=False,
+            id_generator=self._ids,
+        )
+        telling: Any = _telling(exporter, endpoint)
+        self._provider.add_span_processor(BatchSpanProcessor(telling, schedule_delay_millis=EVERY_S * 1000))
+        self._tracer = self._provider.get_tracer("diana", __version__)
+
+    def tell(self, span: Span) -> None:
+        """Of the event loop; never waits. What finds no room in the queue is lost."""
+        from opentelemetry import trace
+        from opentelemetry.context import Context
+
+        self._ids.trace_id, self._ids.span_id = span.trace_id, span.span_id
+        around = Context()
+        if span.parent_id:
+            parent = trace.SpanContext(span.trace_id, span.parent_id, True, trace.TraceFlags(trace.TraceFlags.SAMPLED))
+            around = trace.set_span_in_context(trace.NonRecordingSpan(parent), around)
+        # Site time counts on from the wall clock at the node's start.
+        ahead_s = time.time() - self._clock.now_s()
+        made = self._tracer.start_span(
+            span.name, around, attributes=span.attributes, start_time=_ns(span.begin_s + ahead_s)
+        )
+        for event in span.events:
+            self._note(made, event, ahead_s)
+        if span.fault:
+            made.set_status(trace.Status(trace.StatusCode.ERROR, span.fault))
+        made.end(_ns(span.end_s + ahead_s))
+
+    def _note(self, made: Any, event: Event, ahead_s: float) -> None:
+        made.add_event(event.name, event.attributes, _ns(event.at_s + ahead_s))
+
+    async def stop(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await asyncio.to_thread(self._provider.force_flush, round(END_S * 1000))
+        await asyncio.to_thread(self._provider.shutdown)
+
+
+def _ns(wall_s: float) -> int:
+    return round(wall_s * 1e9)
+
+
+def _telling(exporter: Any, endpoint: str) -> Any:
+    """The exporter, with a line in the log when the collector cannot be reached and when it can again."""
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+    class Telling(SpanExporter):
+        away = False
+
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            result: SpanExportResult = exporter.export(spans)
+            failed = result is not SpanExportResult.SUCCESS
+            if failed and not self.away:
+                _log.warning("traces cannot be sent to %s: they are dropped until it answers", endpoint)
+            elif self.away and not failed:
+                _log.info("traces are sent to %s again", endpoint)
+            self.away = failed
+            return result
+
+        def shutdown(self) -> None:
+            exporter.shutdown()
+
+    return Telling()

@@ -1,0 +1,113 @@
+"""SPEC U6: the spans that sites make of one group fit together, each told once, from what real engines record.
+`tests/real/test_traces.py` shows the same of real nodes and a real collector."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from diana.errors import UsageError
+from diana.model.facts import Outcome
+from diana.model.ids import GroupId, SiteId
+from diana.node.config import parse_config
+from diana.node.traces import watching
+from diana.node.traces.sending import follow
+from diana.node.traces.spans import Span, span_id, trace_id
+from diana.node.traces.watching import Watching
+from tests.engine.bench import Grid
+from tests.engine.builders import spec
+
+
+def told(grid: Grid, watchers: dict[str, Watching], seen: dict[str, int]) -> None:
+    """What left each site since the last look."""
+    for name, site in grid.sites.items():
+        watchers[name].saw(site.trace[seen.get(name, 0) :])
+        seen[name] = len(site.trace)
+
+
+def watching_all(grid: Grid, spans: list[tuple[str, Span]]) -> dict[str, Watching]:
+    def watcher(name: str) -> Watching:
+        core = grid[name].engine.core
+        return Watching(
+            "lab", SiteId(name), lambda: core.now, core.state.groups.get, lambda span: spans.append((name, span))
+        )
+
+    return {name: watcher(name) for name in grid.sites}
+
+
+def test_a_group_its_parts_and_their_runs_are_one_tree_and_what_is_retried_adds_to_it() -> None:
+    grid, spans, seen = Grid(alpha=2, beta=4), [], {}
+    watchers = watching_all(grid, spans)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(12, work_s=5.0), 12)
+    group = next(iter(alpha.engine.core.state.groups))
+    grid.settle()
+    told(grid, watchers, seen)
+    assert not spans, "nothing is told of what is not over"
+    grid.pass_time(2.0)
+    beta.end(1, Outcome.FAILED)
+    grid.finish()
+    told(grid, watchers, seen)
+    first = {span.span_id: span for _, span in spans}
+    assert len(first) == len(spans)
+    assert {span.trace_id for span in first.values()} == {trace_id("lab", GroupId(group))}
+    (root,) = (span for span in first.values() if not span.parent_id)
+    assert root.span_id == span_id("lab", group) and root.fault and root.attributes["diana.failed"] == 1
+    for span in first.values():
+        assert span.begin_s <= span.end_s and (not span.parent_id or span.parent_id in first)
+    by = {(site, span.name) for site, span in spans}
+    assert {("alpha", "part at alpha"), ("alpha", "part at beta"), ("alpha", "run at alpha")} <= by
+    assert {("beta", "run at beta"), ("beta", "wait at beta")} <= by
+    runs = [span for span in first.values() if span.name.startswith("run")]
+    assert sum(int(span.attributes["diana.jobs"]) for span in runs) == 12
+
+    alpha.retry(group)
+    grid.finish()
+    told(grid, watchers, seen)
+    again = {span.span_id: span for _, span in spans[len(first) :]}
+    assert len(again) == len(spans) - len(first) and not again.keys() & first.keys()
+    (later,) = (span for span in again.values() if span.parent_id == root.span_id)
+    assert later.attributes["diana.state"] == "done" and not later.fault
+
+
+def test_parts_are_followed_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "MOST_OPEN", 3)
+    grid, spans = Grid(alpha=1), []
+    watchers = watching_all(grid, spans)
+    for number in range(10):
+        grid["alpha"].submit(spec(1, work_s=5.0), 1, number)
+    told(grid, watchers, {})
+    assert len(watchers["alpha"]._open) == 3
+
+
+def test_ids_differ_between_vos_and_groups_and_are_never_zero() -> None:
+    ids = {trace_id(vo, GroupId(f"alpha-{n}")) for vo in ("a", "b") for n in range(50)}
+    assert len(ids) == 100 and all(0 < one < 1 << 128 for one in ids)
+    assert 0 < span_id("a", "alpha-1") < 1 << 64 and span_id("a", "x", 1) != span_id("a", "x", 2)
+
+
+def test_a_node_that_is_told_of_no_collector_loads_nothing_and_keeps_nothing() -> None:
+    config: Any = parse_config('site = "alpha"\nvo = "lab"\n')
+    release = SimpleNamespace(left=None)
+    follow(AsyncExitStack(), config, release, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+    assert release.left is None
+    code = "import diana.node.app, diana.node.traces.sending, sys; print('opentelemetry' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=True)
+    assert ended.stdout == "False\n"
+
+
+def test_without_the_library_the_node_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    config: Any = parse_config('site = "alpha"\nvo = "lab"\n[traces]\nendpoint = "http://127.0.0.1:4317"\n')
+    for name in [*sys.modules, "opentelemetry"]:
+        if name.partition(".")[0] == "opentelemetry":
+            monkeypatch.setitem(sys.modules, name, None)
+    nobody: Any = SimpleNamespace(left=None)
+    with pytest.raises(UsageError) as caught:
+        follow(AsyncExitStack(), config, nobody, nobody, nobody)
+    assert "traces.endpoint: the library for traces is not installed" in str(caught.value)
+    assert "\n" not in str(caught.value)
