@@ -21,6 +21,9 @@ from tests.clusters.condor_site import HTCondorSite
 from tests.contract.lrm_builders import shell
 from tests.contract.test_lrm_conformance import Site
 
+# Its programs are of a later Debian than a machine may reach, and it takes minutes.
+pytestmark = pytest.mark.wide
+
 
 @pytest_asyncio.fixture
 async def site(htcondor: HTCondorSite, tmp_path: Path) -> AsyncIterator[Site]:

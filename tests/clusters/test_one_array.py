@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
+
 from tests.clusters.condor_site import HTCondorSite
 from tests.clusters.conftest import Clustered
 from tests.clusters.gridengine_site import GridEngineSite
@@ -32,6 +34,7 @@ def test_an_array_runs_once_over_grid_engine_slurm_and_a_plain_machine(
     goes_through(grid, starts, clustered("beta", gridengine), clustered("gamma", slurm), chance, jobs=400)
 
 
+@pytest.mark.wide
 def test_an_array_runs_once_over_htcondor_slurm_and_a_plain_machine(
     grid: Grid,
     starts: Starts,

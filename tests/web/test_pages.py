@@ -281,6 +281,29 @@ def test_keys_and_a_phone_reach_everything(five: Grid, window: Window, tmp_path:
     _picture(page, "phone-dark", tmp_path)
 
 
+def test_what_collects_metrics_reads_them_with_a_token_of_its_own(five: Grid) -> None:
+    import urllib.error
+    import urllib.request
+
+    alpha = five.sites["alpha"]
+    with alpha.client() as client:
+        found = client.dashboard("metrics", for_s=365 * 86400.0)
+
+    def read(url: str, accept: str = "") -> tuple[str, str]:
+        asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {found.token}", "Accept": accept})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return answer.headers["Content-Type"], answer.read().decode()
+
+    kind, text = read(found.url)
+    assert kind.startswith("text/plain") and "\ndiana_slots 4.0\n" in text
+    kind, text = read(found.url, "application/openmetrics-text; version=1.0.0")
+    assert kind.startswith("application/openmetrics-text") and text.endswith("# EOF\n")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        read(found.url.replace("/metrics", "/api/live"))
+    with refused.value:
+        assert refused.value.code == 403
+
+
 @pytest.mark.parametrize("where", ["0.0.0.0:0"])
 def test_others_look_over_tls(grid: Grid, browser: Any, where: str) -> None:
     """With the node's own certificate, which a browser has to be told to take."""

@@ -10,9 +10,13 @@ from diana.wire import client_messages as wire
 
 
 async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> wire.MetricsResponse:
+    return await exposed(kept(desk))
+
+
+def kept(desk: Desk) -> Metrics:
     if desk.metrics is None:
         raise UsageError("this node keeps no metrics")
-    return await exposed(desk.metrics)
+    return desk.metrics
 
 
 async def exposed(metrics: Metrics) -> wire.MetricsResponse:

@@ -186,6 +186,12 @@ class Api:
         """From now on there is a dashboard, which is itself a caller of this."""
         self._desk.views = views
 
+    async def exposition(self, caller: Principal, accept: str) -> tuple[bytes, str]:
+        """What a Prometheus server reads, and its content type, which may be another than the call `Metrics` gives."""
+        check(caller, "Metrics")
+        await self._let_in(caller)
+        return await metrics.kept(self._desk).exposition(accept)
+
     async def look(self) -> Info:
         """The site's own numbers, for the node itself: no caller's right, rate or trail is touched."""
         return await self._desk.ask(Info, Principal(Role.OPERATOR, ""), "info")

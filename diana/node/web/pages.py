@@ -56,6 +56,7 @@ async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext 
     pages = Pages(server)
     app = web.Application(client_max_size=MOST_BODY, middlewares=[pages.guarded])
     app.router.add_get("/", pages.file)
+    app.router.add_get("/metrics", pages.metrics)
     app.router.add_post("/api/session", pages.enter)
     app.router.add_get("/api/live", pages.live)
     app.router.add_post("/api/{method}", pages.call)
@@ -184,6 +185,12 @@ class Pages:
         except (ConnectionError, TimeoutError):
             pass
         return response
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        """For what collects them; a page's token will do as well."""
+        session = self._session(request)
+        body, kind = await self._api.exposition(session.caller, request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": kind})
 
 
 class _NotIn(Denied):
