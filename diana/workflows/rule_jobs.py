@@ -142,9 +142,9 @@ def options(batch: Batch) -> dict[str, str]:
 
 
 def table(batch: Batch) -> str:
-    """CSV; a row per job, in order."""
+    """CSV; a row per job, in order, quoted: a command may hold any sign."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(["command"])
     writer.writerows([middle] for middle in _split([job.command for job in batch.jobs])[1])
     return out.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import time
@@ -55,7 +56,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         self._pause_s = FIRST_PAUSE_S
         self._stirred = False
         self._silent_since: float | None = None
-        self._ends: dict[str, End] = {}
         self._in_doubt: Callable[[], str] | None = None
         """Sends a submission again whose answer did not come."""
         with _plain():
@@ -73,13 +73,16 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
     def run_jobs(self, jobs: Sequence[JobExecutorInterface]) -> None:
         told: list[RuleJob] = []
         those: list[JobExecutorInterface] = []
+        wrong: dict[tuple[str, str], list[JobExecutorInterface]] = {}
         for job in jobs:
             self.run_job_pre(job)
             try:
                 told.append(rule_job(job.name, self.format_job_exec(job), job.threads, job.resources, self._sites))
                 those.append(job)
             except UsageError as error:
-                self._refused([job], error)
+                wrong.setdefault((job.name, str(error)), []).append(job)
+        for (_, line), some in wrong.items():
+            self._refused(some, line)
         for batch in gather(told):
             self._submit(batch, those)
         self._stirred = True
@@ -93,17 +96,19 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
                 for part in batch.apart():
                     self._submit(part, jobs)
                 return
-            self._refused(mine, error)
+            self._refused(mine, str(error))
             return
         self.logger.info(f"diana: {group}: {_counted(mine)}")
         for index, job in enumerate(mine):
             self.report_job_submission(SubmittedJobInfo(job, external_jobid=f"{group}.{index}"))
 
     def _sent(self, batch: Batch) -> str:
-        """The group's id, which is under way then. ApiError when the node is away for too long."""
+        """The group's id, which is under way then. Unplaceable, UsageError and Denied say that it was not taken,
+        ApiError that nobody knows."""
         folder = Path(self.tmpdir)
         shared = self.workflow.storage_settings.assume_common_workdir
-        (folder / TABLE).write_text(table(batch), encoding="utf-8", newline="")
+        if len(batch.jobs) > 1:
+            (folder / TABLE).write_text(table(batch), encoding="utf-8", newline="")
         job = job_file(batch, self.envvars(), directory=not shared)
         key = f"snakemake-{os.urandom(12).hex()}"
 
@@ -113,9 +118,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         self._in_doubt = send
         try:
             group = self._patiently(send)
-        except DianaError:
+        except (Unplaceable, UsageError, Denied):
             self._in_doubt = None
             raise
+        except DianaError as error:
+            raise ApiError(f"diana: {error}") from None
         self._under_way.add(group, len(batch.members))
         self._in_doubt = None
         return group
@@ -135,11 +142,11 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
                     told = True
                 time.sleep(pause_s)
 
-    def _refused(self, jobs: Sequence[JobExecutorInterface], error: DianaError) -> None:
+    def _refused(self, jobs: Sequence[JobExecutorInterface], line: str) -> None:
         """One line, however many jobs; each is failed for Snakemake."""
-        self.logger.error(f"diana: {_counted(jobs)} not taken: {error}")
+        self.logger.error(f"diana: {_counted(jobs)} not taken: {line}")
         for job in jobs:
-            self.report_job_error(SubmittedJobInfo(job), msg=f"diana: {error}")
+            self.report_job_error(SubmittedJobInfo(job), msg=f"diana: {line}")
 
     # --- looking, in a thread of its own -----------------------------------------------------------------
 
@@ -148,7 +155,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         self._look()
         logs = 0
         for info in active_jobs:
-            end = self._ends.pop(info.external_jobid, None)
+            end = self._under_way.take(info.external_jobid)
             if end is None:
                 yield info
             elif end.done:
@@ -158,9 +165,8 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
                 self._failed(info, end, with_log=logs <= MOST_LOGS)
 
     def _look(self) -> None:
-        """Ends are kept by job: one may be told before the job itself is among the active ones."""
         try:
-            ends = self._under_way.look()
+            self._stirred |= self._under_way.look() > 0
         except (Unreachable, Overloaded) as error:
             now = time.monotonic()
             if self._silent_since is None:
@@ -175,8 +181,6 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         if self._silent_since is not None:
             self._silent_since = None
             self.logger.warning("diana: the node answers again")
-        self._ends.update((end.job, end) for end in ends)
-        self._stirred |= bool(ends)
 
     def _failed(self, info: SubmittedJobInfo, end: End, *, with_log: bool) -> None:
         logs = [path] if with_log and (path := self._log_of(end.job)) else []
@@ -195,20 +199,18 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
     def _log_of(self, job: str) -> str:
         """Where the job's log was put; empty: it cannot be had now, or holds nothing."""
         text = b""
-        with suppress(DianaError):
+        with suppress(DianaError, OSError):
             for chunk in self._client.logs(job):
                 text += chunk.data
-        if not text:
-            return ""
-        LOGS.mkdir(parents=True, exist_ok=True)
-        path = LOGS / f"{job}.log"
-        path.write_bytes(text)
-        return str(path.absolute())
+            if text:
+                LOGS.mkdir(parents=True, exist_ok=True)
+                path = LOGS.absolute() / f"{job}.log"
+                path.write_bytes(text)
+                return str(path)
+        return ""
 
     async def sleep(self) -> None:
         """Short while jobs come or end; ended by a shutdown."""
-        import asyncio
-
         longest_s = max(STEP_S, self.workflow.remote_execution_settings.seconds_between_status_checks)
         self._pause_s = min(FIRST_PAUSE_S if self._stirred else 1.5 * self._pause_s, longest_s)
         self._stirred = False

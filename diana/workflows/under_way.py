@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,11 +52,12 @@ class End(msgspec.Struct, frozen=True):
 class _Group:
     def __init__(self, name: str, jobs: int) -> None:
         self.name = name
+        self.jobs = jobs
         self.open = set(range(jobs))
         self.after = 0
-        """Chunks of results that were read."""
-        self.counted = 0
-        """Jobs that had ended when they were read."""
+        """Chunks of results that need not be read again."""
+        self.doubts: dict[int, str] = {}
+        """Why nobody knows how a job ended, as long as that is so."""
         self.said = ""
 
 
@@ -67,6 +68,7 @@ class UnderWay:
         self._client = client
         self._tell = tell
         self._groups: dict[str, _Group] = {}
+        self._ends: dict[str, End] = {}
         self._lock = threading.Lock()
 
     def add(self, group: str, jobs: int) -> None:
@@ -77,18 +79,23 @@ class UnderWay:
         with self._lock:
             return list(self._groups)
 
-    def look(self) -> list[End]:
-        """What ended since the last look, each job once. One call for all groups, and one more for each in which jobs
-        ended. Raises as `Client` does; what was not told yet is told by the next look."""
-        ends: list[End] = []
+    def look(self) -> int:
+        """How many jobs ended since the last look; `take` hands out each. One call for all groups, and one more for
+        each in which jobs ended. Raises as `Client` does; what was read until then counts, the next look reads the
+        rest."""
+        before = len(self._ends)
         names = self.groups()
         for at in range(0, len(names), ASKED_AT_ONCE):
             for status in self._client.status(names[at : at + ASKED_AT_ONCE]):
                 with self._lock:
                     group = self._groups.get(status.group)
                 if group is not None:
-                    ends += self._ended(group, status)
-        return ends
+                    self._read(group, status)
+        return len(self._ends) - before
+
+    def take(self, job: str) -> End | None:
+        """How the job ended, once; None: not yet, or it was said already."""
+        return self._ends.pop(job, None)
 
     def cancel(self) -> list[str]:
         """All that is open; the groups that were. What cannot be cancelled is told, and goes on."""
@@ -103,40 +110,33 @@ class UnderWay:
                 self._groups.pop(group, None)
         return cancelled
 
-    def _ended(self, group: _Group, status: GroupStatus) -> list[End]:
+    def _read(self, group: _Group, status: GroupStatus) -> None:
         self._say(group, status)
-        ends: list[End] = []
-        counted = status.done + status.failed + status.cancelled
-        if counted != group.counted or status.final:
-            # Read whole before any of it counts: a stream that breaks off is read again.
-            ends = list(self._results(group))
-            group.counted = counted
+        if status.final or status.done + status.failed + status.cancelled > group.jobs - len(group.open):
+            for chunk in self._client.result_chunks(group.name, after=group.after):
+                for row in rows(group.name, chunk):
+                    if row.outcome in UNDECIDED:
+                        group.doubts[row.index] = row.error
+                    else:
+                        self._end(group, row.index, End(row.job, row.outcome, row.site, row.exit_code, row.error))
+                # The last one comes again, since a chunk may be told in several parts.
+                group.after = chunk.chunk
         if status.final:
-            ends += self._given_up(group, status, {end.job for end in ends})
+            self._give_up(group, status)
             with self._lock:
                 self._groups.pop(group.name, None)
-        for end in ends:
-            group.open.discard(int(end.job.rpartition(".")[2]))
-        return ends
 
-    def _results(self, group: _Group) -> Iterator[End]:
-        told: set[int] = set()
-        after = group.after
-        for chunk in self._client.result_chunks(group.name, after=group.after):
-            for row in rows(group.name, chunk):
-                if row.index in group.open and row.index not in told and row.outcome not in UNDECIDED:
-                    told.add(row.index)
-                    yield End(row.job, row.outcome, row.site, row.exit_code, row.error)
-            after = chunk.chunk + 1
-        group.after = after
+    def _end(self, group: _Group, index: int, end: End) -> None:
+        if index in group.open:
+            group.open.remove(index)
+            self._ends[end.job] = end
 
-    def _given_up(self, group: _Group, status: GroupStatus, told: set[str]) -> list[End]:
-        """Nothing more happens to the group by itself: its other jobs were cancelled, or are held."""
-        left = [job for index in sorted(group.open) if (job := f"{group.name}.{index}") not in told]
-        if left and status.state == "held":
-            # The workflow tries them again if it wants to; nobody is to release them beside that.
-            self._client.cancel(group.name)
-        return [End(job, status.state.upper(), error=status.note) for job in left]
+    def _give_up(self, group: _Group, status: GroupStatus) -> None:
+        """Nothing more happens to the group by itself: its other jobs were cancelled before they began, or are held
+        since nobody knows how they ended, and start again only if somebody orders it."""
+        for index in sorted(group.open):
+            error = group.doubts.get(index, status.note)
+            self._end(group, index, End(f"{group.name}.{index}", status.state.upper(), error=error))
 
     def _say(self, group: _Group, status: GroupStatus) -> None:
         """Where somebody has to do something, once."""
