@@ -1,0 +1,146 @@
+"""The groups a workflow has at a node, and how their jobs end: asked by group, however many jobs they have."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from diana.client.results import rows
+from diana.errors import DianaError
+
+if TYPE_CHECKING:
+    from diana.client import Client
+    from diana.wire.client_messages import GroupStatus
+
+ASKED_AT_ONCE = 1_000
+"""Groups per call."""
+UNDECIDED = frozenset({"UNKNOWN", "INTERRUPTED", "LEASE_OVER"})
+"""Outcomes after which diana tries again or holds the job: no end yet."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """How one job ended. `outcome` is DONE, FAILED, TIMED_OUT, ...; `site` is empty where it ran nowhere."""
+
+    job: str
+    outcome: str
+    site: str = ""
+    exit_code: int = 0
+    error: str = ""
+
+    @property
+    def done(self) -> bool:
+        return self.outcome == "DONE"
+
+    def why(self) -> str:
+        """One line for a person."""
+        words = {
+            "FAILED": f"ended with exit code {self.exit_code}",
+            "TIMED_OUT": "ran longer than its limit (resource runtime) and was ended",
+            "CANCELLED": "was cancelled",
+            "NOT_STARTED": "could not be started",
+            "STAGING_FAILED": "got not what it reads",
+            "HELD": "ended in a way nobody knows and is given up",
+        }
+        said = words.get(self.outcome, f"ended: {self.outcome}")
+        where = f" at {self.site}" if self.site else ""
+        return f"diana job {self.job}{where} {said}" + (f": {self.error}" if self.error else "")
+
+
+class _Group:
+    def __init__(self, name: str, jobs: int) -> None:
+        self.name = name
+        self.jobs = jobs
+        self.open = set(range(jobs))
+        self.after = 0
+        """Chunks of results that need not be read again."""
+        self.doubts: dict[int, str] = {}
+        """Why nobody knows how a job ended, as long as that is so."""
+        self.said = ""
+
+
+class UnderWay:
+    """One thread adds and cancels, another looks. `tell` gets lines for the user."""
+
+    def __init__(self, client: Client, tell: Callable[[str], None]) -> None:
+        self._client = client
+        self._tell = tell
+        self._groups: dict[str, _Group] = {}
+        self._ends: dict[str, End] = {}
+        self._lock = threading.Lock()
+
+    def add(self, group: str, jobs: int) -> None:
+        with self._lock:
+            self._groups[group] = _Group(group, jobs)
+
+    def groups(self) -> list[str]:
+        with self._lock:
+            return list(self._groups)
+
+    def look(self) -> int:
+        """How many jobs ended since the last look; `take` hands out each. One call for all groups, and one more for
+        each in which jobs ended. Raises as `Client` does; what was read until then counts, the next look reads the
+        rest."""
+        before = len(self._ends)
+        names = self.groups()
+        for at in range(0, len(names), ASKED_AT_ONCE):
+            for status in self._client.status(names[at : at + ASKED_AT_ONCE]):
+                with self._lock:
+                    group = self._groups.get(status.group)
+                if group is not None:
+                    self._read(group, status)
+        return len(self._ends) - before
+
+    def take(self, job: str) -> End | None:
+        """How the job ended, once; None: not yet, or it was said already."""
+        return self._ends.pop(job, None)
+
+    def cancel(self) -> list[str]:
+        """All that is open; the groups that were. What cannot be cancelled is told, and goes on."""
+        cancelled = []
+        for group in self.groups():
+            try:
+                self._client.cancel(group)
+                cancelled.append(group)
+            except DianaError as error:
+                self._tell(f"{group} was not cancelled and goes on: {error}")
+            with self._lock:
+                self._groups.pop(group, None)
+        return cancelled
+
+    def _read(self, group: _Group, status: GroupStatus) -> None:
+        self._say(group, status)
+        if status.final or status.done + status.failed + status.cancelled > group.jobs - len(group.open):
+            for chunk in self._client.result_chunks(group.name, after=group.after):
+                for row in rows(group.name, chunk):
+                    if row.outcome in UNDECIDED:
+                        group.doubts[row.index] = row.error
+                    else:
+                        self._end(group, row.index, End(row.job, row.outcome, row.site, row.exit_code, row.error))
+                # The last one comes again, since a chunk may be told in several parts.
+                group.after = chunk.chunk
+        if status.final:
+            self._give_up(group, status)
+            with self._lock:
+                self._groups.pop(group.name, None)
+
+    def _end(self, group: _Group, index: int, end: End) -> None:
+        if index in group.open:
+            group.open.remove(index)
+            self._ends[end.job] = end
+
+    def _give_up(self, group: _Group, status: GroupStatus) -> None:
+        """Nothing more happens to the group by itself: its other jobs were cancelled before they began, or are held
+        since nobody knows how they ended, and start again only if somebody orders it."""
+        for index in sorted(group.open):
+            error = group.doubts.get(index, status.note)
+            self._end(group, index, End(f"{group.name}.{index}", status.state.upper(), error=error))
+
+    def _say(self, group: _Group, status: GroupStatus) -> None:
+        """Where somebody has to do something, once."""
+        said = status.state if status.state in ("held", "unreachable") and not status.final else ""
+        if said and said != group.said:
+            self._tell(f"{group.name} is {said}: {status.note or f'see diana status {group.name}'}")
+        group.said = said
