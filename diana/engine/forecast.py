@@ -11,6 +11,7 @@ from diana.engine.context import Context
 from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
+from diana.engine.wants import PLAIN, Kind, of_kind
 from diana.policy import forecast
 from diana.policy.migration import RAISE
 
@@ -30,8 +31,8 @@ class Wait(NamedTuple):
 NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
 
 
-def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
-    """For `asked.jobs` jobs that run `run_s` each, of which some machine here can run one.
+def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
+    """For `asked.jobs` jobs that run `run_s` each, of which the machines here can run `lanes` at once.
 
     Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
@@ -40,7 +41,6 @@ def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE if asked.raised else 0.0)
     slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
-    lanes = core.workers.lanes(asked.processors, asked.gpus)
     # Processors left over beside the last lane serve nobody of this group.
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
@@ -58,13 +58,18 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
     there = core.workers.there()
+    taken: dict[Kind, bool] = {}
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        wait_s = slots.starts_s(entry.processors, ahead_s) if there else inf
+        kind = one.key.kind()
+        if kind not in taken:
+            taken[kind] = there and (entry.needs is PLAIN or bool(core.workers.takers(of_kind(kind))))
+        wait_s = slots.starts_s(entry.processors, ahead_s) if taken[kind] else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
-        ahead_s += one.jobs * entry.processors * entry.run_s
+        # What no machine can take keeps nobody waiting.
+        ahead_s += one.jobs * entry.processors * entry.run_s if taken[kind] or not there else 0.0
     return out
 
 

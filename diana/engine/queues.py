@@ -9,13 +9,14 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from diana.engine.ageing import Ageing
 from diana.engine.classes import ClassKey, ClassTable
 from diana.engine.entries import Entry, Lines
 from diana.engine.state import CustodyKey, Service
+from diana.engine.wants import Kind
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy import priority
@@ -175,13 +176,14 @@ class Queues:
 
     # --- who is next ---------------------------------------------------------------------------------
 
-    def order(self, now: float) -> Iterator[tuple[Entry, int]]:
+    def order(self, now: float, closed: Collection[Kind] = ()) -> Iterator[tuple[Entry, int]]:
         """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
         global on ties, then submission, then fewest processors.
 
         The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
         all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
-        a site with many slots would fill them for one user.
+        a site with many slots would fill them for one user. `closed`: kinds of jobs of which none can start any more,
+        however many wait; the caller may add to it.
         """
         passed: set[tuple[CustodyKey, bool]] = set()
         portion = self._portion()
@@ -189,7 +191,7 @@ class Queues:
         while again:
             again, left = False, portion
             self.settle(now)
-            for entry, demoted in self.classes.order():
+            for entry, demoted in self.classes.order(closed):
                 within = min(entry.ready, entry.plain)
                 jobs = min(left, entry.ready - within if demoted else within)
                 if jobs <= 0 or (entry.key, demoted) in passed:
