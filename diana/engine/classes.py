@@ -4,7 +4,7 @@ concept 4)."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -210,13 +210,15 @@ class ClassTable:
             self._jobs[row] += jobs
             self._work_s[row] += work_s
 
-    def ahead(self, base: NDArray[np.float64], least: float) -> tuple[int, float]:
+    def ahead(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> tuple[int, float]:
         """(jobs, processor-seconds) of the classes whose effective priority is not below `least`, with `base` as the
-        Pr of each size."""
+        Pr of each size. `without`: kinds that do not count."""
         count = len(self._members)
         if not count:
             return 0, 0.0
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
+        if without:
+            before &= ~self._of(np.arange(count), without)
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
     def _row(self, entry: Entry, demoted: bool) -> int:
@@ -254,9 +256,13 @@ class ClassTable:
             del self._kinds[key.kind()]
         return number
 
-    def special(self) -> set[Needs]:
-        """Needs beyond the plain of all that is queued."""
-        return {needs for _, needs in self._kinds}
+    def special(self) -> tuple[Kind, ...]:
+        """Of all that is queued: the kinds with needs beyond the plain."""
+        return tuple(self._kinds)
+
+    def _of(self, rows: NDArray[np.int64], kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+        """Which of these rows are of these kinds."""
+        return np.isin(self._kind[rows], [self._kinds.get(kind, (-1, 0))[0] for kind in kinds])
 
     def _forget(self, row: int, entry: Entry) -> None:
         self._offer(row, entry, False)
@@ -307,7 +313,7 @@ class ClassTable:
         while len(rows):
             if len(closed) > known:
                 known = len(closed)
-                heads[np.isin(self._kind[rows], [self._kinds.get(kind, (-1, 0))[0] for kind in closed])] = np.inf
+                heads[self._of(rows, closed)] = np.inf
             if (first_s := heads.min()) == np.inf:
                 return
             found: list[tuple[Order, bool, int, Entry]] = []

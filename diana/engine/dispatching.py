@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from diana.engine import forecast, guard, load, machine_guard, recovery, renewing, wants
@@ -11,7 +11,7 @@ from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
-from diana.engine.wants import PLAIN, Kind, Needs, Want
+from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
 from diana.engine.worker import Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
@@ -78,9 +78,8 @@ def dispatch(core: Context) -> None:
     Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
     machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
-    Jobs that need GPUs or software have that place on a machine that offers these, so that others wait for them there
-    alone; the best of the others that does not fit then gets a place of its own. What no machine here can run takes no
-    place.
+    For a job that needs GPUs or software others wait on machines that offer these alone; the best of the others that
+    does not fit has a place of its own, on a machine that does not. What no machine here can run takes no place.
     """
     recount(core)
     if core.merges:
@@ -94,7 +93,8 @@ def dispatch(core: Context) -> None:
 def _fill(core: Context) -> None:
     settings, workers = core.state.settings, core.workers
     kept: dict[str, _Kept] = {}
-    reserved: set[Needs] = set()
+    placed: set[Needs] = set()
+    claimed: set[str] = set()
     closed: set[Kind] = set()
     looks, in_order = LOOK_PAST, True
     running = load.running_of(core) if settings.user_max_running else {}
@@ -112,11 +112,14 @@ def _fill(core: Context) -> None:
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
-        if short and entry.needs not in reserved and want.processors > 1 and entry.key not in core.merges:
-            found = _keep(core, want, kept)
+        if short and entry.needs not in placed and want.processors > 1 and entry.key not in core.merges:
+            found = _keep(core, want, claimed)
             if found is not None:
-                reserved.add(entry.needs)
                 kept[found.worker.name] = found
+                # Others have a place of their own only where such jobs cannot run at all.
+                claimed |= {worker.name for worker in workers.takers(of_kind((1, entry.needs)))}
+            if kept:
+                placed.add(entry.needs)
         if short and entry.needs is not PLAIN:
             # Only where such jobs can run at all does anything wait for them.
             takers = workers.takers(want)
@@ -145,11 +148,11 @@ class _Kept(NamedTuple):
         return self.worker.lane.slots - self.worker.lane.load
 
 
-def _keep(core: Context, want: Want, kept: Mapping[str, _Kept]) -> _Kept | None:
+def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
     """Where such a job can start first, of equals where most is left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
     for worker in core.workers.takers(want):
-        if worker.name not in kept:
+        if worker.name not in claimed:
             lane = worker.lane
             found = reserve(want.processors, lane.slots - lane.load, load.ends(core, lane), core.now)
             if best is None or (found.start_s, -found.spare) < best[:2]:

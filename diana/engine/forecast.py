@@ -11,7 +11,6 @@ from diana.engine.context import Context
 from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
-from diana.engine.wants import PLAIN, Kind, of_kind
 from diana.policy import forecast
 from diana.policy.migration import RAISE
 
@@ -38,7 +37,8 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
     when its own is through, and its first job starts when there is room for it.
     """
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE if asked.raised else 0.0)
+    offset = RAISE if asked.raised else 0.0
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, offset, load.untaken(core))
     slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
     # Processors left over beside the last lane serve nobody of this group.
@@ -58,18 +58,15 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
     there = core.workers.there()
-    taken: dict[Kind, bool] = {}
+    untaken = load.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        kind = one.key.kind()
-        if kind not in taken:
-            taken[kind] = there and (entry.needs is PLAIN or bool(core.workers.takers(of_kind(kind))))
-        wait_s = slots.starts_s(entry.processors, ahead_s) if taken[kind] else inf
+        nobody = one.key.kind() in untaken
+        wait_s = slots.starts_s(entry.processors, ahead_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
-        # What no machine can take keeps nobody waiting.
-        ahead_s += one.jobs * entry.processors * entry.run_s if taken[kind] or not there else 0.0
+        ahead_s += 0.0 if nobody else one.jobs * entry.processors * entry.run_s
     return out
 
 
@@ -82,7 +79,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
         return
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
-    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry) - own_s)
+    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, load.untaken(core)) - own_s)
     core.predictions.predicted(arrived, slots.starts_s(entry.processors, ahead_s), core.now)
 
 

@@ -10,7 +10,7 @@ from diana.engine.context import Context
 from diana.engine.given import Lane, Run
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
-from diana.engine.wants import Want
+from diana.engine.wants import Kind, Want, of_kind
 from diana.model import software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
@@ -203,6 +203,12 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         left = max(0, settings.user_max_queued - waiting)
         found.append(Obstacle(why, f"jobs <= {left}" if left else ""))
     return found
+
+
+def untaken(core: Context) -> set[Kind]:
+    """Kinds of what is queued that no machine can run which is here or soon will be: they keep nobody waiting."""
+    kinds = core.queues.classes.special()
+    return {kind for kind in kinds if not core.workers.suits_any(of_kind(kind))}
 
 
 def nobody_takes(core: Context, want: Want) -> str:

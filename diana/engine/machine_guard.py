@@ -68,7 +68,7 @@ def ended(
         elif some.fast:
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
             core.timers.set(("guard", name), out[machine])
-    if all(worker.name in out for worker in core.workers.takers(wants.want(custody.spec))):
+    if out and all(worker.name in out for worker in core.workers.takers(wants.want(custody.spec))):
         # None does better: it is the site, or the work.
         out.clear()
         if not any(b.good for b in breakers.values()):

@@ -135,20 +135,22 @@ class Queues:
         """n: the user's queued jobs."""
         return self._users.jobs(user)
 
-    def prospect(self, user: str, processors: int, jobs: int, offset: float = 0.0) -> Prospect:
+    def prospect(
+        self, user: str, processors: int, jobs: int, offset: float = 0.0, without: Collection[Kind] = ()
+    ) -> Prospect:
         """If the user queued so many jobs now, with a lasting offset: what has no lower priority then, what is queued
-        being re-prioritised as at any arrival."""
+        being re-prioritised as at any arrival. `without`: kinds that do not count."""
         settings = self._settings
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
         mine = min(max(new + offset - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
-        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING))
+        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING, without))
 
-    def work_before_s(self, entry: Entry) -> float:
+    def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
         """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""
         rows = [row for row in entry.rows if row >= 0]
         least = max((float(self.classes.effective[row]) for row in rows), default=0.0)
-        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING)[1]
+        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING, without)[1]
 
     def waits_since_s(self, entry: Entry) -> float:
         """Site time from which its ageing counts."""

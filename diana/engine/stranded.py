@@ -48,7 +48,7 @@ def look(core: Context) -> None:
 def _overdue(core: Context) -> list[Needs]:
     """What has been offered by no machine that counts for too long. Of a site without slots `pulling.py` speaks."""
     book, workers = core.guard.stranded, core.workers
-    needs = sorted(core.queues.classes.special()) if workers.slots() else []
+    needs = sorted({needs for _, needs in core.queues.classes.special()}) if workers.slots() else []
     missing = [one for one in needs if not workers.lanes(1, *one)]
     book.since = {one: book.since.get(one, core.now) for one in missing}
     return [one for one, since_s in book.since.items() if core.now - since_s >= pulling.NO_SLOTS_S]

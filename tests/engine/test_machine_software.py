@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import load
+from diana.engine import load, quotes
 from diana.engine import messages as ms
 from diana.engine import records as r
 from diana.engine.pulling import NO_SLOTS_S
@@ -20,7 +20,6 @@ from diana.engine.wants import PLAIN, Kind, Needs
 from diana.engine.workers import EXPECTED_BACK_S, Want
 from diana.model import software
 from diana.model.ids import GroupId, SiteId
-from diana.model.principal import Principal
 from diana.model.queue import Waiting
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid, Site
@@ -63,10 +62,13 @@ def given_to(site: Site) -> dict[str, Counter[str]]:
     return found
 
 
-def notes(site: Site, group: str, who: Principal = ALICE) -> list[str]:
-    site.handle(ev.Ask(request=50, principal=who, what="explain", group=GroupId(group)))
-    waiting: tuple[Waiting, ...] = site.replies[50].waiting  # type: ignore[attr-defined]
-    return [one.note for one in waiting]
+def waiting(site: Site, group: str) -> list[Waiting]:
+    site.handle(ev.Ask(request=50, principal=ALICE, what="explain", group=GroupId(group)))
+    return list(site.replies[50].waiting)  # type: ignore[attr-defined]
+
+
+def notes(site: Site, group: str) -> list[str]:
+    return [one.note for one in waiting(site, group)]
 
 
 def test_jobs_go_only_to_machines_that_offer_what_they_want() -> None:
@@ -230,6 +232,46 @@ def test_what_waits_for_a_machine_that_is_gone_for_long_goes_to_a_site_that_has_
     assert {part.site for part in kept.subgroups.values()} == {where} and not kept.moving
 
 
+def test_what_nobody_else_has_is_placed_again_when_the_machine_is_back() -> None:
+    grid = Grid({"guard_jobs": 0}, alpha=2, beta=2)
+    machines = Offering(grid["alpha"], m1=(4, ("containers",)))
+    grid["alpha"].submit(spec(12, work_s=LONG, **IMAGE), 12)
+    gone_for_long(grid, machines)
+    assert "beta: runs no containers" in grid["alpha"].engine.core.waiting_notes[GroupId("alpha-1")]
+    machines.ready("m1")
+    for _ in range(20):
+        machines.pass_time(30.0)
+        machines.end("m1", 4)
+    group = grid["alpha"].group("alpha-1")
+    assert len(group.done) == 12 and len({(run.subgroup, run.index) for run in machines.executed}) == 12
+
+
+def test_a_newcomer_is_told_nothing_of_what_nobody_can_take() -> None:
+    site, machines = offering(m1=(2, ("containers",)), m2=(2, ()))
+    machines.submit(spec(40, work_s=LONG, **IMAGE), 40, 1, who=BOB)
+    machines.lose("m1")
+    asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner=BOB.name, work_s=LONG)
+    waits = quotes.quote(site.engine.core, asked)
+    assert waits.jobs_ahead > 0 and waits.wait_s > 0
+    machines.pass_time(EXPECTED_BACK_S + 1)
+    now = quotes.quote(site.engine.core, asked)
+    assert (now.jobs_ahead, now.wait_s) == (0, 0.0)
+    machines.submit(spec(2, work_s=LONG), 2, 2)
+    machines.submit(spec(2, work_s=LONG), 2, 3)
+    (first,) = waiting(site, "alpha-3")
+    assert first.low_s < LONG <= first.high_s < 5 * LONG
+
+
+def test_kinds_of_wide_jobs_that_can_run_anywhere_keep_one_machine_in_all() -> None:
+    any_module = ("module *",)
+    site, machines = offering(m1=(2, any_module), m2=(2, any_module), m3=(2, any_module))
+    machines.submit(spec(3, work_s=LONG), 3, 1, who=BOB)
+    for number, name in enumerate(("a", "b", "c"), 2):
+        machines.submit(spec(1, processors=2, work_s=10.0, modules=(name,)), 1, number)
+    machines.submit(spec(20, work_s=2 * LONG), 20, 5, who=BOB)
+    assert sum(given_to(site)["alpha-5"].values()) == 2
+
+
 def test_what_is_back_within_the_patience_keeps_its_work() -> None:
     grid = Grid({"migration": "off", "guard_jobs": 0}, alpha=2, beta=2)
     machines = Offering(grid["alpha"], m1=(4, ("containers",)))
@@ -266,7 +308,7 @@ def test_kinds_that_are_closed_come_no_more_however_many_entries_wait() -> None:
         if one.needs is not PLAIN:
             closed.add(kind)
     assert seen == {(1, needs): 1, (2, needs): 1, (1, PLAIN): 50, (2, PLAIN): 50}
-    assert queues.classes.special() == {needs}
+    assert set(queues.classes.special()) == {(1, needs), (2, needs)}
     for number in range(200):
         queues.remove(entry(f"a{number}").key)
     assert not queues.classes.special()
@@ -333,6 +375,7 @@ def check(site: Site, lrm: Offering, seen: int) -> int:
     widest_waits = any(e.processors > 1 for e in core.queues.entries.values())
     for one in core.queues.entries.values() if not widest_waits else ():
         for name in lrm.up:
-            free = lrm.slots[name] - lrm.open(name)
+            lane = core.totals.runs.lane(name)
+            free = lane.slots - lane.load
             assert free <= 0 or software.lacking(lrm.offered[name] or (), one.needs.software), (one.key, name)
     return len(site.trace)
