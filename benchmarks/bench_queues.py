@@ -39,6 +39,8 @@ SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 SITE = SiteId("bench")
 PER_CLASS = (1, 10, 100, 1000)
 """Jobs per class for the growth: 125 users x 8 sizes, so 10^3 to 10^6 jobs."""
+STRANDED = 400
+"""Groups that wait, before all others of their users, for a machine that is away."""
 TURN, WARM = 25, 5
 Step = Callable[[], tuple[float, float]]
 """One arrival and one dispatch; the seconds of each."""
@@ -162,13 +164,22 @@ class Driver:
                 attempts = dict(effect.attempts)
                 self.running += [ev.Run(effect.subgroup, effect.epoch, i, attempts.get(i, 1)) for i in effect.indices]
 
-    def submit(self, user: int, processors: int, jobs: int) -> float:
+    def strand(self, groups: int, users: int) -> None:
+        """So many groups, of every user, wait first of all for what only a machine offers that is away just now."""
+        self.handle(ev.LrmReady(worker="m2", session=1, slots=16, known=(), software=("module gcc",)))
+        self.submit(0, 16, 1, modules=("gcc",))
+        self.handle(ev.LrmLost(worker="m2"))
+        for number in range(groups):
+            self.submit(number % users, 1, 1, modules=("gcc",))
+
+    def submit(self, user: int, processors: int, jobs: int, modules: tuple[str, ...] = ()) -> float:
         number = next(self.requests)
         spec = GroupSpec(
             name=f"g{number}",
             argv=("true",),
             sweep=Sweep(axes=(Axis(name="n", start=0, stop=jobs),)),
             resources=Resources(processors=processors, work_s=1.0),
+            modules=modules,
         )
         who = Principal(Role.USER, f"u{user}@vo")
         return self.handle(
@@ -197,8 +208,10 @@ class Driver:
         return self.handle(ev.JobsEnded(subgroup=run.subgroup, epoch=run.epoch, facts=facts))
 
 
-def through_the_engine(users: int, per_class: int, mode: str) -> Step:
+def through_the_engine(users: int, per_class: int, mode: str, stranded: int = 0) -> Step:
     driver, rng = Driver(users, per_class, mode), np.random.default_rng(1)
+    if stranded:
+        driver.strand(stranded, users)
 
     def step() -> tuple[float, float]:
         return driver.submit(int(rng.integers(users)), 1, 1), driver.end_one()
@@ -246,11 +259,17 @@ def _p99(values: list[float]) -> float:
 
 
 def measure(steps: int = 300) -> dict[str, float]:
-    """1,000,000 jobs of 1,000 users x 8 sizes; through the engine 125 users x 8 sizes x 1,000 jobs, in 1,000 groups."""
+    """1,000,000 jobs of 1,000 users x 8 sizes; through the engine 125 users x 8 sizes x 1,000 jobs, in 1,000 groups,
+    also with groups before them that wait for what no machine in touch offers."""
     found = timed(
         {"paper": ours(1000, 125), "default": ours(1000, 125, "default"), "per_job": per_job(1000, 125)}, steps
     )
-    found |= timed({"engine": through_the_engine(125, 1000, "default")}, min(steps, 100))
+    engines = {
+        "engine": through_the_engine(125, 1000, "default"),
+        "engine_stranded": through_the_engine(125, 1000, "default", STRANDED),
+        "engine_stranded_10x": through_the_engine(125, 1000, "default", 10 * STRANDED),
+    }
+    found |= timed(engines, min(steps, 100))
     out: dict[str, float] = {}
     for name, times in found.items():
         both = [a + b for a, b in times]

@@ -4,7 +4,7 @@ concept 4)."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from diana.engine.entries import Entry, Order
 from diana.engine.state import Service
+from diana.engine.wants import PLAIN, Kind, Needs
 from diana.model.settings import Settings
 from diana.policy import priority
 
@@ -30,6 +31,11 @@ class ClassKey(NamedTuple):
     """Beyond a job threshold: one level down."""
     bound: bool
     """In the local queue."""
+    needs: Needs = PLAIN
+    """Of the machines; priorities do not depend on it."""
+
+    def kind(self) -> Kind:
+        return self.processors, self.needs
 
     def added(self) -> float:
         return self.offset + self.steps * priority.AGE_STEP - (priority.LEVEL_WIDTH if self.demoted else 0.0)
@@ -139,6 +145,11 @@ class ClassTable:
         self.keys: dict[int, ClassKey] = {}
         self.effective = np.zeros(_FIRST)
         self._rows: dict[ClassKey, int] = {}
+        self._kinds: dict[Kind, tuple[int, int]] = {}
+        """Of rows with needs beyond the plain: (number, rows)."""
+        self._kind = np.zeros(_FIRST, dtype=np.int64)
+        """Of each row; 0: it wants what any machine has."""
+        self._last_kind = 0
         self._free: list[int] = []
         self._members: list[int] = []
         self._ready: list[list[tuple[Order, Entry]]] = []
@@ -199,13 +210,15 @@ class ClassTable:
             self._jobs[row] += jobs
             self._work_s[row] += work_s
 
-    def ahead(self, base: NDArray[np.float64], least: float) -> tuple[int, float]:
+    def ahead(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> tuple[int, float]:
         """(jobs, processor-seconds) of the classes whose effective priority is not below `least`, with `base` as the
-        Pr of each size."""
+        Pr of each size. `without`: kinds that do not count."""
         count = len(self._members)
         if not count:
             return 0, 0.0
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
+        if without:
+            before &= ~self._of(np.arange(count), without)
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
     def by_level(self) -> dict[tuple[str, str], int]:
@@ -217,7 +230,7 @@ class ClassTable:
         return out
 
     def _row(self, entry: Entry, demoted: bool) -> int:
-        key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound)
+        key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound, entry.needs)
         row = self._rows.get(key)
         if row is not None:
             return row
@@ -230,18 +243,42 @@ class ClassTable:
                 self._size, self._startable = doubled(self._size), doubled(self._startable)
                 self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
+                self._kind = doubled(self._kind)
         self._rows[key], self.keys[row] = row, key
+        self._kind[row] = self._count(key, 1)
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
         # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.
         self.effective[row : row + 1] = priority.effective(self.sizes.base[size : size + 1], self._added[row : row + 1])
         return row
 
+    def _count(self, key: ClassKey, by: int) -> int:
+        """A row of the key comes or goes; the number of its kind."""
+        if key.needs is PLAIN:
+            return 0
+        number, rows = self._kinds.get(key.kind(), (0, 0))
+        if not number:
+            number = self._last_kind = self._last_kind + 1
+        self._kinds[key.kind()] = (number, rows + by)
+        if not rows + by:
+            del self._kinds[key.kind()]
+        return number
+
+    def special(self) -> tuple[Kind, ...]:
+        """Of all that is queued: the kinds with needs beyond the plain."""
+        return tuple(self._kinds)
+
+    def _of(self, rows: NDArray[np.int64], kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+        """Which of these rows are of these kinds."""
+        return np.isin(self._kind[rows], [self._kinds.get(kind, (-1, 0))[0] for kind in kinds])
+
     def _forget(self, row: int, entry: Entry) -> None:
         self._offer(row, entry, False)
         self._members[row] -= 1
         if not self._members[row]:
-            del self._rows[self.keys.pop(row)]
+            key = self.keys.pop(row)
+            del self._rows[key]
+            self._count(key, -1)
             self._free.append(row)
             self._jobs[row] = self._work_s[row] = 0.0
 
@@ -258,8 +295,9 @@ class ClassTable:
 
     # --- order ---------------------------------------------------------------------------------------
 
-    def order(self) -> Iterator[tuple[Entry, bool]]:
-        """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, under the iteration."""
+    def order(self, closed: Collection[Kind] = ()) -> Iterator[tuple[Entry, bool]]:
+        """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, and kinds of jobs may be
+        closed under the iteration: of those no more come."""
         count = len(self._members)
         if not count:
             return
@@ -269,17 +307,23 @@ class ClassTable:
             left[tied] = -np.inf
             # Local before global.
             bound = self._bound[tied]
-            yield from self._merge(tied[bound])
-            yield from self._merge(tied[~bound])
+            yield from self._merge(tied[bound], closed)
+            yield from self._merge(tied[~bound], closed)
 
-    def _merge(self, rows: NDArray[np.int64]) -> Iterator[tuple[Entry, bool]]:
+    def _merge(self, rows: NDArray[np.int64], closed: Collection[Kind]) -> Iterator[tuple[Entry, bool]]:
         """Entries of rows of one priority in their order; a choice costs one look over the rows' heads.
 
         What is started may take others of its user to other rows: a head is looked at again before it is chosen.
         """
         heads = self._head_s[rows]
         seen: dict[int, Order] = {}
-        while len(rows) and (first_s := heads.min()) < np.inf:
+        known = 0
+        while len(rows):
+            if len(closed) > known:
+                known = len(closed)
+                heads[self._of(rows, closed)] = np.inf
+            if (first_s := heads.min()) == np.inf:
+                return
             found: list[tuple[Order, bool, int, Entry]] = []
             for at in np.flatnonzero(heads == first_s).tolist():
                 row = int(rows[at])

@@ -97,8 +97,6 @@ class Context:
         """Waiting merge commands, which run on this very machine."""
         self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
         """Beginnings of the URLs that jobs may read here."""
-        self.software: tuple[str, ...] = ()
-        """What jobs may ask for here (`model/software.py`)."""
         self.own_settings = state.settings
         """As the site's operator set them, before the VO's policy."""
         self.policy_changed = False

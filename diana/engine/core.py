@@ -106,7 +106,8 @@ class Engine:
         core.newest = newest and not restored
         core.doubted = not newest and not restored
         core.unsure = bool(core.state.peers) and not newest and not restored
-        core.allowed_urls, core.software = urls, software
+        core.allowed_urls = urls
+        core.workers.site_offers(software)
         core.persist(
             records.Opened(
                 generation=core.state.generation + 1,
@@ -227,7 +228,8 @@ class Engine:
             case ev.MachineRemoved():
                 machines.remove(core, event)
             case ev.SettingsLoaded():
-                core.allowed_urls, core.software = event.urls, event.software
+                core.allowed_urls = event.urls
+                core.workers.site_offers(event.software)
                 self._settings(event.settings)
             case ev.RoomChecked():
                 core.low_room = event.low

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from diana.engine import forecast, guard, load, machine_guard, recovery, renewing
+from diana.engine import forecast, guard, load, machine_guard, recovery, renewing, wants
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
-from diana.engine.workers import Want, Worker
+from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
+from diana.engine.worker import Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.policy import limits
@@ -51,6 +53,7 @@ def recount(core: Context) -> None:
                 offset=RAISE if custody.raised else 0.0,
                 bound=_is_bound(core, custody),
                 run_s=load.expected_s(core, custody),
+                needs=wants.needs(custody.spec),
             ),
             core.now,
         )
@@ -75,6 +78,8 @@ def dispatch(core: Context) -> None:
     Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
     machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
+    For a job that needs GPUs or software others wait on machines that offer these alone; the best of the others that
+    does not fit has a place of its own, on a machine that does not. What no machine here can run takes no place.
     """
     recount(core)
     if core.merges:
@@ -87,14 +92,17 @@ def dispatch(core: Context) -> None:
 
 def _fill(core: Context) -> None:
     settings, workers = core.state.settings, core.workers
-    kept: _Kept | None = None
+    kept: dict[str, _Kept] = {}
+    placed: set[Needs] = set()
+    claimed: set[str] = set()
+    closed: set[Kind] = set()
     looks, in_order = LOOK_PAST, True
     running = load.running_of(core) if settings.user_max_running else {}
-    for entry, jobs in core.queues.order(core.now):
+    for entry, jobs in core.queues.order(core.now, closed):
         custody = core.state.custodies[entry.key]
         quick = settings.claims_ahead(entry.run_s)
-        need = custody.spec.resources
-        want = Want(entry.processors, need.memory_bytes, entry.processors == 1 and quick and in_order, need.gpus)
+        ahead = entry.processors == 1 and quick and in_order
+        want = Want(entry.processors, custody.spec.resources.memory_bytes, ahead, *entry.needs)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
@@ -103,17 +111,30 @@ def _fill(core: Context) -> None:
         starting = _start(core, custody, _shares(core, custody, want, jobs, behind, kept))
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
-        if kept is None and jobs > starting and want.processors > 1 and entry.key not in core.merges:
-            kept = _keep(core, want)
-        if not quick and jobs > starting:
+        short = jobs > starting
+        if short and entry.needs not in placed and want.processors > 1 and entry.key not in core.merges:
+            found = _keep(core, want, claimed)
+            if found is not None:
+                kept[found.worker.name] = found
+                # Others have a place of their own only where such jobs cannot run at all.
+                claimed |= {worker.name for worker in workers.takers(of_kind((1, entry.needs)))}
+            if kept:
+                placed.add(entry.needs)
+        if short and entry.needs is not PLAIN:
+            # Only where such jobs can run at all does anything wait for them.
+            takers = workers.takers(want)
+            if not quick:
+                workers.feed_no_more(takers)
+            if _none_starts(core, want, kept):
+                closed.add((want.processors, entry.needs))
+        elif short and not quick:
             # What is next takes the next free slot: nothing behind it is claimed ahead of that.
             in_order = False
             if not workers.free_slots():
                 workers.next_waits = True
                 return
-        looks -= kept is not None
-        beside = kept.worker.name if kept is not None else ""
-        if looks == 0 or not (workers.hungry(beside) or (kept is not None and kept.free() > 0)):
+        looks -= bool(kept)
+        if looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
             return
 
 
@@ -127,11 +148,11 @@ class _Kept(NamedTuple):
         return self.worker.lane.slots - self.worker.lane.load
 
 
-def _keep(core: Context, want: Want) -> _Kept | None:
+def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
     """Where such a job can start first, of equals where most is left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
-    for worker in core.workers.present():
-        if core.workers.suits(worker, want):
+    for worker in core.workers.takers(want):
+        if worker.name not in claimed:
             lane = worker.lane
             found = reserve(want.processors, lane.slots - lane.load, load.ends(core, lane), core.now)
             if best is None or (found.start_s, -found.spare) < best[:2]:
@@ -139,26 +160,37 @@ def _keep(core: Context, want: Want) -> _Kept | None:
     return best[2] if best else None
 
 
-def _shares(core: Context, custody: Custody, want: Want, jobs: int, behind: int, kept: _Kept | None) -> dict[str, int]:
+def _none_starts(core: Context, want: Want, kept: Mapping[str, _Kept]) -> bool:
+    """No job of this kind is given to anybody any more in this round, whatever memory it asks for."""
+    takers = core.workers.takers(want._replace(memory_bytes=0))
+    return not any(worker.name in kept or core.workers.has_room(worker, want) for worker in takers)
+
+
+def _shares(
+    core: Context, custody: Custody, want: Want, jobs: int, behind: int, kept: Mapping[str, _Kept]
+) -> dict[str, int]:
     """Machine -> how many of the jobs it gets now."""
     if jobs <= 0:
         return {}
     workers = core.workers
     if custody.key in core.merges:
         own = workers.find(workers.own)
-        return {own.name: 1} if own and own.counted[2] and (kept is None or kept.worker is not own) else {}
+        return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
     caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    if kept is None:
+    if not kept:
         return workers.share_out(want, jobs, behind=behind, caps=caps)
-    shares = workers.share_out(want, jobs, spared=kept.worker.name, caps=caps)
+    shares = workers.share_out(want, jobs, spared=kept, caps=caps)
     left = jobs - sum(shares.values())
-    if left and kept.worker.name not in caps and workers.suits(kept.worker, want):
-        run_s = load.expected_s(core, custody)
-        passing = min(left, kept.reservation.lets_pass(want.processors, run_s, max(0, kept.free()), core.now))
+    run_s = load.expected_s(core, custody) if left else 0.0
+    for name, one in kept.items():
+        if not left or name in caps or not workers.suits(one.worker, want):
+            continue
+        passing = min(left, one.reservation.lets_pass(want.processors, run_s, max(0, one.free()), core.now))
         if passing:
-            kept.reservation.passed(passing * want.processors, run_s, core.now)
-            workers.took((kept.worker.name,))
-            shares[kept.worker.name] = passing
+            one.reservation.passed(passing * want.processors, run_s, core.now)
+            workers.took((name,))
+            shares[name] = passing
+            left -= passing
     return shares
 
 

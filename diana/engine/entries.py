@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 
 from diana.engine.state import CustodyKey
+from diana.engine.wants import PLAIN, Needs
 from diana.model.ids import SiteId
 
 Order = tuple[float, int, CustodyKey]
@@ -22,6 +23,7 @@ class Entry:
         "due_s",
         "jobs",
         "key",
+        "needs",
         "offset",
         "order",
         "origin",
@@ -48,11 +50,13 @@ class Entry:
         offset: float = 0.0,
         bound: bool = False,
         run_s: float = 0.0,
+        needs: Needs = PLAIN,
     ) -> None:
         self.key = key
         self.user = user
         self.origin = origin
         self.processors = processors
+        self.needs = needs
         self.submitted_s = submitted_s
         self.order: Order = (submitted_s, processors, key)
         self.offset = offset

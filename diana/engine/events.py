@@ -30,7 +30,7 @@ class SettingsLoaded(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = DEFAULT_ALLOWED
     """Beginnings of the URLs jobs may read here."""
     software: tuple[str, ...] = ()
-    """What they may ask for here (`model/software.py`)."""
+    """What they may ask for at machines that do not say it themselves (`model/software.py`)."""
 
 
 class RoomChecked(msgspec.Struct, frozen=True):
@@ -297,6 +297,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """Why it has no slots: one line; empty: nothing is wrong."""
     identity: str = ""
     """Of the machine's data directory; empty: this site keeps no count of them."""
+    software: tuple[str, ...] | None = None
+    """What jobs may ask for there (`model/software.py`); None: as the site's settings say."""
     ahead: int = -1
     """Processors' worth of jobs it is given beyond its slots, of whatever length; -1: as the settings say."""
 

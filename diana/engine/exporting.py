@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import inf
 
-from diana.engine import quoting
+from diana.engine import pulling, quoting
 from diana.engine.context import Context
 from diana.engine.draft import Draft, Export, allowed
 from diana.engine.exports import may_move, still_there
@@ -19,11 +19,17 @@ from diana.policy.migration import split_off
 
 MOST_ASKED = 16
 """Sites, of those that look best by their summaries."""
+MOST_REASON = 200
+"""Of what a peer says, in characters."""
 AGAIN_S = 4.0
 """A group is not priced again for the same site sooner."""
 
 
 def on_surplus(core: Context, sender: SiteId, message: Surplus) -> None:
+    if message.unfit:
+        mine = (told.group for told in message.groups if origin_of(told.group) == core.site)
+        pulling.unfit(core, sender, mine, message.reason[:MOST_REASON])
+        return
     if core.state.settings.placement != "diana":
         return
     for told in message.groups:

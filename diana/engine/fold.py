@@ -107,9 +107,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
         case r.MachineKnown():
-            state.machines[record.machine] = Machine(
-                record.slots, record.memory_bytes, record.widest, record.gpus, identity=record.identity
-            )
+            state.machines[record.machine] = record.what()
         case r.MachineGone():
             state.machines[record.machine] = Machine(0, gone=True)
         case r.HoldingChanged():

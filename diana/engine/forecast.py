@@ -30,17 +30,17 @@ class Wait(NamedTuple):
 NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
 
 
-def wait(core: Context, asked: QuoteRequest, run_s: float) -> Wait:
-    """For `asked.jobs` jobs that run `run_s` each, of which some machine here can run one.
+def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
+    """For `asked.jobs` jobs that run `run_s` each, of which the machines here can run `lanes` at once.
 
     Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
     lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
     when its own is through, and its first job starts when there is room for it.
     """
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE if asked.raised else 0.0)
+    offset = RAISE if asked.raised else 0.0
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, offset, load.untaken(core))
     slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
-    lanes = core.workers.lanes(asked.processors, asked.gpus)
     # Processors left over beside the last lane serve nobody of this group.
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
@@ -58,13 +58,15 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
     there = core.workers.there()
+    untaken = load.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        wait_s = slots.starts_s(entry.processors, ahead_s) if there else inf
+        nobody = one.key.kind() in untaken
+        wait_s = slots.starts_s(entry.processors, ahead_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
-        ahead_s += one.jobs * entry.processors * entry.run_s
+        ahead_s += 0.0 if nobody else one.jobs * entry.processors * entry.run_s
     return out
 
 
@@ -77,7 +79,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
         return
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
-    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry) - own_s)
+    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, load.untaken(core)) - own_s)
     core.predictions.predicted(arrived, slots.starts_s(entry.processors, ahead_s), core.now)
 
 

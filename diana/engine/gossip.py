@@ -16,6 +16,7 @@ from diana.engine import (
     pulling,
     recovery,
     renewing,
+    stranded,
     surplus,
 )
 from diana.engine.context import Context
@@ -168,6 +169,7 @@ def tell_all(core: Context) -> None:
     spreading.others(core)
     custody.tell_progress(core)
     pulling.look(core)
+    stranded.look(core)
     surplus.look(core)
     littles.export(core)
 

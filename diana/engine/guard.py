@@ -25,6 +25,7 @@ from diana.policy.blackhole import Breaker, BreakerSettings, Ends, Stand
 if TYPE_CHECKING:
     from diana.engine.context import Context
     from diana.engine.state import Custody, CustodyKey, Group, Subgroup
+    from diana.engine.wants import Needs
     from diana.model.facts import Facts
     from diana.model.settings import Settings
 
@@ -32,6 +33,16 @@ MANY_GROUPS = 1_000_000
 """Stands for the groups a site has yet to get: none of them bars it for good."""
 MOST_REASON = 200
 """Of what a peer says, in characters."""
+
+
+class Stranded:
+    """What of all that jobs here need no machine of the site offers (`stranded.py`)."""
+
+    def __init__(self) -> None:
+        self.since: dict[Needs, float] = {}
+        self.told: dict[CustodyKey, float] = {}
+        """Until when nobody is told of it again."""
+        self.look_due_s = 0.0
 
 
 class Shunned(NamedTuple):
@@ -64,6 +75,7 @@ class Guard:
         """What is to be called back when the event at hand is through, and why."""
         self.without_slots: dict[SiteId, float] = {}
         """Sites that have none, and since when."""
+        self.stranded = Stranded()
         self._settings: tuple[tuple[float, ...], BreakerSettings | None] = ((), None)
 
     def settings(self, site: Settings) -> BreakerSettings | None:

@@ -10,7 +10,7 @@ from diana.engine.context import Context
 from diana.engine.given import Lane, Run
 from diana.engine.messages import QuoteRequest
 from diana.engine.state import Custody, CustodyKey
-from diana.engine.workers import Want
+from diana.engine.wants import Kind, Want, of_kind
 from diana.model import software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
@@ -176,18 +176,17 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if memory_bytes and asked.memory_bytes > memory_bytes:
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
-    want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus)
-    if not found and (asked.memory_bytes or asked.gpus) and not core.workers.suits_any(want):
-        wanted = [counted(asked.processors, "processor")]
-        wanted += [f"{_gib(asked.memory_bytes)} of memory"] if asked.memory_bytes else []
-        wanted += [counted(asked.gpus, "GPU")] if asked.gpus else []
-        found.append(Obstacle(f"has no machine with {' and '.join(wanted)}, which a job needs", ""))
+    lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
+    # What no machine has is told by itself.
+    want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus, software=() if lacks else asked.software)
+    if not found and (asked.memory_bytes or asked.gpus or want.software) and not core.workers.suits_any(want):
+        found.append(Obstacle(f"has no machine with {named(want)}, which a job needs", ""))
     if for_peer and not settings.accept_remote:
         found.append(Obstacle("takes no work from other sites", ""))
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
     if closed:
         found.append(Obstacle(f"its operator does not allow {shown(closed[0])} (staging.urls in its site.toml)", ""))
-    if lacks := software.lacking(core.software, asked.software):
+    if lacks:
         found.append(Obstacle(lacks, ""))
     if in_part and room(core, asked):
         return found
@@ -204,6 +203,31 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         left = max(0, settings.user_max_queued - waiting)
         found.append(Obstacle(why, f"jobs <= {left}" if left else ""))
     return found
+
+
+def untaken(core: Context) -> set[Kind]:
+    """Kinds of what is queued that no machine can run which is here or soon will be: they keep nobody waiting."""
+    kinds = core.queues.classes.special()
+    return {kind for kind in kinds if not core.workers.suits_any(of_kind(kind))}
+
+
+def nobody_takes(core: Context, want: Want) -> str:
+    """Why no machine that is in touch can run such a job, however long it waits; empty: some can."""
+    workers = core.workers
+    if workers.takers(want):
+        return ""
+    lacks = software.lacking(workers.offered_now(), want.software)
+    why = f"{core.site} {lacks or f'has no machine with {named(want)}'}"
+    away = next((w.name for w in workers.away() if workers.suits(w, want)), "")
+    return f"{why} just now: machine {away} is away" if away else why
+
+
+def named(want: Want) -> str:
+    """What a job asks of its machine."""
+    wanted = [counted(want.processors, "processor")]
+    wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
+    wanted += [counted(want.gpus, "GPU")] if want.gpus else []
+    return " and ".join([*wanted, *want.software])
 
 
 def _gib(size_bytes: int) -> str:

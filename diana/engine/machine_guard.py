@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from diana.engine.workers import Want
+from diana.engine import wants
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.sweep import sweep_size
 from diana.policy import blackhole
@@ -68,9 +68,7 @@ def ended(
         elif some.fast:
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
             core.timers.set(("guard", name), out[machine])
-    need = custody.spec.resources
-    want = Want(need.processors, need.memory_bytes, gpus=need.gpus)
-    if all(worker.name in out for worker in core.workers.present() if core.workers.suits(worker, want)):
+    if out and all(worker.name in out for worker in core.workers.takers(wants.want(custody.spec))):
         # None does better: it is the site, or the work.
         out.clear()
         if not any(b.good for b in breakers.values()):

@@ -16,7 +16,8 @@ from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run
 from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
 from diana.engine.state import Custody, CustodyKey, Machine
-from diana.engine.workers import EXPECTED_BACK_S, Worker
+from diana.engine.worker import Worker
+from diana.engine.workers import EXPECTED_BACK_S
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
@@ -53,7 +54,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     before = core.state.machines.get(name)
     identity = event.identity or (before.identity if before is not None else "")
     gpus = (event.gpus, event.all_gpus)
-    known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity)
+    known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity, software=event.software)
     if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
         core.persist(_record(name, known))
     core.workers.ready(name, event.session, known, core.now)
@@ -85,6 +86,7 @@ def _record(name: str, machine: Machine) -> MachineKnown:
         widest=machine.widest,
         gpus=machine.gpus,
         identity=machine.identity,
+        software=machine.software,
     )
 
 

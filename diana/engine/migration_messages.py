@@ -16,6 +16,8 @@ class Surplus(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[SurplusGroup, ...]
     reason: str = ""
     """What comes and what starts here, for whoever asks later why they went."""
+    unfit: bool = False
+    """No machine there has what they need any more, as the reason says: they can only go."""
 
 
 class SurplusGroup(msgspec.Struct, frozen=True, kw_only=True):

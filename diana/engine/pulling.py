@@ -7,6 +7,8 @@ waits there, with the reason. None of it counts as an export.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from diana.engine import control, guard
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
@@ -48,6 +50,15 @@ def look(core: Context) -> None:
         for group, _ in core.parties.handed_to(site) if why else ():
             if drained or _may_go(group.spec, others):
                 core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+
+
+def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> None:
+    """The site has not what jobs of these groups need any more: they go to another that has slots, if they may."""
+    others = [other for other in _with_slots(core) if other != site]
+    for name in groups:
+        group = core.state.groups.get(name)
+        if group is not None and not group.state and _may_go(group.spec, others):
+            core.guard.to_pull[(name, site)] = why
 
 
 def _without_slots(core: Context) -> dict[SiteId, str]:

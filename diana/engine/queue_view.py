@@ -7,11 +7,13 @@ from math import floor, inf
 
 import msgspec
 
-from diana.engine import forecast, load, machines, recovery
+from diana.engine import forecast, load, machines, recovery, wants
+from diana.engine.classes import ClassKey
 from diana.engine.context import Context
 from diana.engine.littles import check
 from diana.engine.queues import Standing
 from diana.engine.state import Custody, CustodyKey
+from diana.engine.wants import PLAIN
 from diana.model.ids import SubgroupId
 from diana.model.principal import Principal, Role
 from diana.model.queue import QueueClass, QueueUser, QueueView, Waiting, unranked
@@ -40,9 +42,10 @@ def look(core: Context) -> tuple[list[Standing], Starts]:
 def view(core: Context) -> QueueView:
     standing, starts = look(core)
     settings, spread = core.state.settings, core.predictions.spread()
-    classes: dict[int, list[Standing]] = {}
+    classes: dict[ClassKey, list[Standing]] = {}
     for one in standing:
-        classes.setdefault(one.entry.rows[one.key.demoted], []).append(one)
+        # Jobs of different needs stand at the same place.
+        classes.setdefault(one.key._replace(needs=PLAIN), []).append(one)
     rows = [_class(core, members, starts, spread) for members in classes.values()]
     rows.sort(key=lambda row: (-row.priority, row.queue != "local", row.user, row.processors))
     sizes = core.queues.classes.sizes
@@ -225,6 +228,8 @@ def _blocked(core: Context, custody: Custody, one: Standing) -> str:
     widest = core.workers.widest()
     if one.entry.processors > widest:
         return f"needs {one.entry.processors} processors, the site has {widest}"
+    if why := load.nobody_takes(core, wants.want(custody.spec)):
+        return why
     if not _ready(one):
         return "its inputs are on their way"
     if custody.max_parallel and len(custody.running) >= custody.max_parallel:

@@ -9,13 +9,14 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from diana.engine.ageing import Ageing
 from diana.engine.classes import ClassKey, ClassTable
 from diana.engine.entries import Entry, Lines
 from diana.engine.state import CustodyKey, Service
+from diana.engine.wants import Kind
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy import priority
@@ -134,20 +135,22 @@ class Queues:
         """n: the user's queued jobs."""
         return self._users.jobs(user)
 
-    def prospect(self, user: str, processors: int, jobs: int, offset: float = 0.0) -> Prospect:
+    def prospect(
+        self, user: str, processors: int, jobs: int, offset: float = 0.0, without: Collection[Kind] = ()
+    ) -> Prospect:
         """If the user queued so many jobs now, with a lasting offset: what has no lower priority then, what is queued
-        being re-prioritised as at any arrival."""
+        being re-prioritised as at any arrival. `without`: kinds that do not count."""
         settings = self._settings
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
         mine = min(max(new + offset - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
-        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING))
+        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING, without))
 
-    def work_before_s(self, entry: Entry) -> float:
+    def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
         """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""
         rows = [row for row in entry.rows if row >= 0]
         least = max((float(self.classes.effective[row]) for row in rows), default=0.0)
-        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING)[1]
+        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING, without)[1]
 
     def waits_since_s(self, entry: Entry) -> float:
         """Site time from which its ageing counts."""
@@ -175,13 +178,14 @@ class Queues:
 
     # --- who is next ---------------------------------------------------------------------------------
 
-    def order(self, now: float) -> Iterator[tuple[Entry, int]]:
+    def order(self, now: float, closed: Collection[Kind] = ()) -> Iterator[tuple[Entry, int]]:
         """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
         global on ties, then submission, then fewest processors.
 
         The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
         all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
-        a site with many slots would fill them for one user.
+        a site with many slots would fill them for one user. `closed`: kinds of jobs of which none can start any more,
+        however many wait; the caller may add to it.
         """
         passed: set[tuple[CustodyKey, bool]] = set()
         portion = self._portion()
@@ -189,7 +193,7 @@ class Queues:
         while again:
             again, left = False, portion
             self.settle(now)
-            for entry, demoted in self.classes.order():
+            for entry, demoted in self.classes.order(closed):
                 within = min(entry.ready, entry.plain)
                 jobs = min(left, entry.ready - within if demoted else within)
                 if jobs <= 0 or (entry.key, demoted) in passed:

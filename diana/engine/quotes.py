@@ -37,8 +37,14 @@ def quote(
     # What was promised to others is as good as taken.
     free_slots = max(0, load.free_slots(core) - core.migration.rooms.total(core.now))
     run = learned(core, asked)
-    sane = min(asked.processors, asked.jobs, asked.gpus + 1) >= 1 and core.workers.lanes(asked.processors, asked.gpus)
-    wait = forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked)) if sane else forecast.NO_WAIT
+    wanted = asked.software[: software.MOST_MODULES + 1]
+    lanes = core.workers.lanes(asked.processors, asked.gpus, wanted) if asked.processors >= 1 and asked.gpus >= 0 else 0
+    sane = asked.jobs >= 1 and lanes
+    wait = (
+        forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked), lanes)
+        if sane
+        else forecast.NO_WAIT
+    )
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -67,7 +73,7 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
-        software=software.had(core.software, asked.software[: software.MOST_MODULES + 1]),
+        software=software.had(core.workers.offered(), wanted) if wanted else (),
     )
 
 

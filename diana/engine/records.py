@@ -7,6 +7,9 @@ from __future__ import annotations
 import msgspec
 
 from diana.engine.lease_records import LeaseRecord
+from diana.engine.machine_records import MachineGone as MachineGone
+from diana.engine.machine_records import MachineKnown as MachineKnown
+from diana.engine.machine_records import MachineRecord
 from diana.engine.messages import Authorisation
 from diana.engine.recovery_records import RecoveryRecord
 from diana.model.contact import KnownAt
@@ -287,23 +290,6 @@ class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
     """The machine they are given to."""
 
 
-class MachineKnown(_Record, frozen=True, kw_only=True):
-    """D: a machine (`state.Machine`) of this site is ready, for the first time or otherwise than before."""
-
-    machine: str
-    slots: int
-    memory_bytes: int = 0
-    widest: int = 0
-    gpus: tuple[int, int] = (0, 0)
-    identity: str = ""
-
-
-class MachineGone(_Record, frozen=True, kw_only=True):
-    """D: an operator gave the machine up; what it still runs is told to end should it come back."""
-
-    machine: str
-
-
 class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
     """D: given to the LRM but never claimed there; pending again."""
 
@@ -428,8 +414,7 @@ Record = (
     | TombstoneExpired
     | ControlTaken
     | RunsStarted
-    | MachineKnown
-    | MachineGone
+    | MachineRecord
     | RunsVoided
     | RunsRepeated
     | RunsEnded

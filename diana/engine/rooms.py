@@ -68,7 +68,7 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     these and for a fluid, and the less counts."""
     run = quotes.learned(core, asked)
     run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quotes.guessed_s(core, asked))
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE)
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE, load.untaken(core))
     slots, given_s = forecast.slots_of(core)
     ahead_s = given_s + place.work_ahead_s
     waits_s = slots.starts_s(1, ahead_s)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from diana.engine.machine_records import Machine as Machine
 from diana.engine.messages import Authorisation
 from diana.errors import StoreNewer
 from diana.model.contact import KnownAt
@@ -351,21 +352,6 @@ class PeerMemory(msgspec.Struct, frozen=True):
     """The longest journal heard of."""
     former: tuple[str, ...] = ()
     """db_uuids it had before this one, the latest last: whoever comes back with one of them is an older copy."""
-
-
-class Machine(msgspec.Struct, frozen=True):
-    """D: a machine of this site that was ready once."""
-
-    slots: int
-    memory_bytes: int = 0
-    widest: int = 0
-    gpus: tuple[int, int] = (0, 0)
-    """(what one job may want, all there are)."""
-    gone: bool = False
-    """Given up by an operator, and not back since."""
-    identity: str = ""
-    """Of its data directory. A machine that lost its disk must not be taken for the one that still knows what it runs:
-    its empty inventory would have those jobs started again beside themselves."""
 
 
 class SiteState(msgspec.Struct, kw_only=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from diana.engine import exporting, forecast
+from diana.engine import exporting, forecast, load
 from diana.engine.context import Context
 from diana.engine.migration_messages import Surplus, SurplusGroup
 from diana.engine.queues import Standing
@@ -89,9 +89,13 @@ def _waiting(core: Context) -> list[Waiting]:
     """In the order in which they would start if nothing more came; only what a move can save the least time for."""
     slots, ahead_s = forecast.slots_of(core)
     gain_s = core.state.settings.migration_gain_s
+    untaken = load.untaken(core)
     out, ahead = [], 0
     for one in sorted(core.queues.standing(), key=_turn):
         entry = one.entry
+        if one.key.kind() in untaken:
+            # `stranded.py` has it go.
+            continue
         ahead += one.jobs
         ahead_s += one.jobs * entry.processors * entry.run_s
         custody = core.state.custodies[entry.key]

@@ -7,85 +7,24 @@ one, never by all of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
-from diana.engine.given import GivenRuns, Lane
-from diana.engine.state import Machine, SiteState
+from diana.engine.given import GivenRuns
+from diana.engine.machine_records import Machine
+from diana.engine.state import SiteState
+from diana.engine.wants import Want
+from diana.engine.worker import Key, Worker
 from diana.model.ids import MAIN_MACHINE
+from diana.model.software import lacking
 
 EXPECTED_BACK_S = 60.0
 """A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
 restart of anything does not make work go elsewhere; it is given nothing all the same."""
 
 NO_CAPS: Mapping[str, int] = {}
-
-_Key = tuple[int, int, str]
-"""(- free processors, - room for jobs, name): most free first."""
-
-
-class Worker:
-    """One machine. `session` is None while it is away."""
-
-    __slots__ = (
-        "ahead",
-        "away_since_s",
-        "counted",
-        "filling",
-        "gpus",
-        "key",
-        "lane",
-        "memory_bytes",
-        "name",
-        "session",
-        "shape",
-        "sizes",
-        "trouble",
-        "widest",
-    )
-
-    def __init__(self, lane: Lane, now: float) -> None:
-        self.name = lane.name
-        self.lane = lane
-        self.session: int | None = None
-        self.memory_bytes = 0
-        self.widest = 0
-        """Processors of the largest machine it stands for; 0: it is one machine."""
-        self.gpus = (0, 0)
-        """(what one job may want, all there are)."""
-        self.away_since_s = now
-        self.key: _Key | None = None
-        self.ahead = -1
-        """Processors' worth of jobs of any length it is given beyond its slots; -1: as the settings say."""
-        self.sizes: Counter[int] = Counter()
-        self.shape = (0, 0)
-        """Of which slots and widest machine `sizes` are."""
-        self.counted = (0, 0, 0)
-        """Slots, free slots, room: its part in the sums."""
-        self.filling = False
-        """It was short of jobs, and is given as many as it may have until the round is over."""
-        self.trouble = ""
-        """What it, or who watches it, says is wrong."""
-
-    def is_like(self, machine: Machine) -> None:
-        self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
-
-    def pieces(self, slots: int) -> Counter[int]:
-        """Of so many slots: how many machines of which size they are, as if all were as large as the largest."""
-        if not 0 < self.widest < slots:
-            return Counter({slots: 1})
-        return Counter({self.widest: slots // self.widest}) + Counter({slots % self.widest: 1})
-
-
-class Want(NamedTuple):
-    """What one job asks of its machine."""
-
-    processors: int
-    memory_bytes: int
-    ahead: bool = False
-    """It may wait there for a slot."""
-    gpus: int = 0
+MOST_KINDS = 256
+"""Of software asked for, of which it is kept who offers it: peers may ask for anything."""
 
 
 class Workers:
@@ -96,12 +35,16 @@ class Workers:
         self._state = state
         self._workers: dict[str, Worker] = {}
         self._away: dict[str, Worker] = {}
-        self._heap: list[_Key] = []
+        self._heap: list[Key] = []
         self._sizes: Counter[int] = Counter()
         self._slots = self._free = self._room = 0
         self._served: dict[str, None] = {}
         self._deep: dict[str, None] = {}
         """Workers that say themselves how much they are given ahead."""
+        self._unfed: dict[str, None] = {}
+        """Workers that are given nothing ahead of free slots in this round: what is next waits for them."""
+        self._software: tuple[str, ...] = ()
+        self._offering: dict[tuple[str, ...], frozenset[str]] = {}
         self.own = MAIN_MACHINE
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
@@ -132,10 +75,17 @@ class Workers:
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
+    def site_offers(self, software: tuple[str, ...]) -> None:
+        """What jobs may ask for at machines that do not say it themselves."""
+        self._software = software
+        self._offering.clear()
+        self.next_waits = False
+
     def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
         worker = self._worker(name, now)
         worker.session = session
         worker.is_like(machine)
+        self._offering.clear()
         self._away.pop(name, None)
         self._expect(worker, True)
 
@@ -209,13 +159,13 @@ class Workers:
         self._settle()
         return max(self._sizes, default=0)
 
-    def lanes(self, processors: int, gpus: int = 0) -> int:
-        """How many jobs of this width run at once, if there is nothing else."""
+    def lanes(self, processors: int, gpus: int = 0, software: tuple[str, ...] = ()) -> int:
+        """How many jobs of this width, of so many GPUs and with this software run at once, if there is nothing else."""
         self._settle()
-        if gpus:
-            some = [worker for worker in self._workers.values() if worker.gpus[0] >= gpus]
-            return sum(min(_lanes(worker.sizes, processors), worker.gpus[1] // gpus) for worker in some)
-        return _lanes(self._sizes, processors)
+        if not (gpus or software):
+            return _lanes(self._sizes, processors)
+        some = [w for w in self._workers.values() if w.gpus[0] >= gpus and self._offers(w, software)]
+        return sum(min(_lanes(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
 
     def memory_bytes(self) -> int:
         """The most memory one job can have; 0: no limit is known."""
@@ -233,15 +183,31 @@ class Workers:
         """The most one job can have."""
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
 
+    def offered(self) -> tuple[str, ...]:
+        """What jobs may ask for at some machine that is here or soon will be."""
+        self._settle()
+        return self._union(worker for worker in self._workers.values() if worker.counted[0])
+
+    def offered_now(self) -> tuple[str, ...]:
+        """What they may ask for at some machine that is here."""
+        return self._union(worker for worker in self._workers.values() if worker.session is not None)
+
+    def _union(self, some: Iterable[Worker]) -> tuple[str, ...]:
+        return tuple(sorted({name for worker in some for name in self._offer(worker)}))
+
     def late(self) -> list[tuple[float, int]]:
         """(seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
         self._settle()
         some = (self._workers[name] for name in self._deep)
         return [(w.lane.delay_s, w.counted[1]) for w in some if w.lane.delay_s > 0.0 and w.counted[1] > 0]
 
+    def away(self) -> list[Worker]:
+        """Machines that are not in touch, by name."""
+        return [self._away[name] for name in sorted(self._away)]
+
     def absent(self) -> list[Worker]:
         """Machines away that hold jobs, by name."""
-        return [self._away[name] for name in sorted(self._away) if self._away[name].lane.load]
+        return [worker for worker in self.away() if worker.lane.load]
 
     def suits(self, worker: Worker, want: Want) -> bool:
         """Whether such a job can run there at all."""
@@ -250,7 +216,7 @@ class Workers:
             limit = worker.memory_bytes or limit
         widest = min(worker.widest or worker.lane.slots, worker.lane.slots)
         enough = widest >= want.processors and worker.gpus[0] >= want.gpus
-        return enough and not 0 < limit < want.memory_bytes
+        return enough and not 0 < limit < want.memory_bytes and self._offers(worker, want.software)
 
     def suits_any(self, want: Want) -> bool:
         """Whether such a job can run on some machine that is here or soon will be."""
@@ -260,28 +226,44 @@ class Workers:
         """By name."""
         return [self._workers[name] for name in self.names() if self._workers[name].session is not None]
 
+    def takers(self, want: Want) -> list[Worker]:
+        """Who is here and can run such a job at all, by name."""
+        some = sorted(self._who_offers(want.software)) if want.software else self.names()
+        workers = (self._workers[name] for name in some)
+        return [worker for worker in workers if worker.session is not None and self.suits(worker, want)]
+
+    def has_room(self, worker: Worker, want: Want) -> bool:
+        """Whether a machine that is here is given such a job just now."""
+        self._settle()
+        lane = worker.lane
+        return _fits(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+
     # --- who gets jobs ---------------------------------------------------------------------------------
 
-    def hungry(self, beside: str = "") -> bool:
-        """Whether any machine, but for the named one, is to be given jobs. Refilling in batches, not one by one, is
+    def hungry(self, beside: Iterable[str] = ()) -> bool:
+        """Whether any machine, but for the named ones, is to be given jobs. Refilling in batches, not one by one, is
         what keeps the cost of a start low."""
         self._settle()
         if self.next_waits and not self._free and not any(self._workers[name].counted[2] for name in self._deep):
             return False
-        return self._room > (self._workers[beside].counted[2] if beside else 0)
+        return self._room > sum(self._workers[name].counted[2] for name in beside)
+
+    def feed_no_more(self, some: Iterable[Worker]) -> None:
+        """What is next waits for a slot there: until the round is over nothing is given ahead of that."""
+        self._unfed |= {worker.name: None for worker in some}
 
     def round_over(self) -> None:
         """All that could be given just now was."""
         for name in self._served:
             self._workers[name].filling = False
         self._runs.touched |= self._served
-        self._served = {}
+        self._served, self._unfed = {}, {}
 
     def share_out(
-        self, want: Want, jobs: int, spared: str = "", behind: int = 0, caps: Mapping[str, int] = NO_CAPS
+        self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
     ) -> dict[str, int]:
         """Machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors are free,
-        then, if they may wait there, to where most may; of equals the first by name. `spared` gets none, who is
+        then, if they may wait there, to where most may; of equals the first by name. `spared` get none, who is
         among `caps` no more than it says there.
 
         With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
@@ -290,7 +272,7 @@ class Workers:
         self._settle()
         plenty = jobs + behind >= self._room
         given: dict[str, int] = {}
-        aside: list[_Key] = []
+        aside: list[Key] = []
         while jobs > 0:
             key = self._pop()
             if key is None:
@@ -300,11 +282,11 @@ class Workers:
             fits = _fits(free, room, here)
             if not fits:
                 aside.append(key)
-                if not self._deep:
+                if not (self._deep or self._unfed):
                     break
                 continue
             cap = caps.get(name, jobs)
-            if name == spared or not cap or not self.suits(self._workers[name], want):
+            if name in spared or not cap or not self.suits(self._workers[name], want):
                 aside.append(key)
                 continue
             if name in caps:
@@ -345,23 +327,41 @@ class Workers:
     # --- inside ----------------------------------------------------------------------------------------
 
     def _asked_of(self, name: str, want: Want) -> Want:
-        return want._replace(ahead=True) if name in self._deep else want
+        if name in self._deep:
+            return want._replace(ahead=True)
+        return want._replace(ahead=False) if want.ahead and name in self._unfed else want
+
+    def _offer(self, worker: Worker) -> tuple[str, ...]:
+        return self._software if worker.software is None else worker.software
+
+    def _offers(self, worker: Worker, software: tuple[str, ...]) -> bool:
+        return not software or worker.name in self._who_offers(software)
+
+    def _who_offers(self, software: tuple[str, ...]) -> frozenset[str]:
+        found = self._offering.get(software)
+        if found is None:
+            if len(self._offering) >= MOST_KINDS:
+                self._offering.clear()
+            some = (w.name for w in self._workers.values() if not lacking(self._offer(w), software))
+            found = self._offering[software] = frozenset(some)
+        return found
 
     def _worker(self, name: str, now: float) -> Worker:
         worker = self._workers.get(name)
         if worker is None:
             worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
+            self._offering.clear()
             self._runs.touched[name] = None
         return worker
 
-    def _pop(self) -> _Key | None:
+    def _pop(self) -> Key | None:
         while self._heap:
             key = heappop(self._heap)
             if self._workers[key[2]].key == key:
                 return key
         return None
 
-    def _peek(self) -> _Key | None:
+    def _peek(self) -> Key | None:
         key = self._pop()
         if key is not None:
             heappush(self._heap, key)

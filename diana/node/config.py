@@ -203,12 +203,12 @@ def _staging(table: dict[str, Any], name: str) -> Staging:
     return staging
 
 
-def _software(table: dict[str, Any], name: str) -> Software:
-    software = Software(**_checked(Software, table, name, "software."))
+def _software(table: dict[str, Any], name: str, at: str = "") -> Software:
+    software = Software(**_checked(Software, table, name, f"{at}software."))
     try:
         check(software)
     except ValueError as error:
-        raise errors.UsageError(f"{name}:software.{error}") from None
+        raise errors.UsageError(f"{name}:{at}software.{error}") from None
     return software
 
 
@@ -222,8 +222,11 @@ def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict
             )
         if not isinstance(table, dict):
             raise errors.UsageError(f"{where}: {_shown(table)} is not a table; write [clusters.{cluster}]")
+        values_of = _checked(ClusterSettings, table, name, f"clusters.{cluster}.")
+        if "software" in values_of:
+            values_of["software"] = _software(values_of["software"], name, f"clusters.{cluster}.")
         try:
-            found[cluster] = ClusterSettings(**_checked(ClusterSettings, table, name, f"clusters.{cluster}."))
+            found[cluster] = ClusterSettings(**values_of)
         except ValueError as error:
             raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
     if found and values.get("role") == "member":
@@ -318,7 +321,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Software, Trust, Web, Traces, dict[str, ClusterSettings])
+        tables = (Settings, Staging, Software, Software | None, Trust, Web, Traces, dict[str, ClusterSettings])
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)

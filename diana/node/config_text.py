@@ -186,6 +186,9 @@ def config_text(config: SiteConfig) -> str:
     for name, cluster in sorted(config.clusters.items()):
         parts.append(f"# A cluster this site sends jobs to.\n[clusters.{name}]\n")
         parts += _lines(_CLUSTER, cluster, ClusterSettings(), {"kind"})
+        if cluster.software is not None:
+            parts.append(f"# What jobs may ask for there.\n[clusters.{name}.software]\n")
+            parts += _lines(_SOFTWARE, cluster.software, default.software, set())
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

@@ -33,8 +33,9 @@ class BatchLrm(SimLrm):
         *,
         discipline: Discipline,
         others: Iterator[Other] | None = None,
+        software: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(clock, site, slots, speed, life, watcher, again)
+        super().__init__(clock, site, slots, speed, life, watcher, again, software=software)
         self._batch = Batch(slots, discipline)
         self._numbers = 0
         self._waits: dict[int, _Claim] = {}

@@ -35,7 +35,13 @@ class Boot:
         return self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
 
     def start(
-        self, engine: Engine, settings: Settings, store: ports.Store, boot: int, address: str = ""
+        self,
+        engine: Engine,
+        settings: Settings,
+        store: ports.Store,
+        boot: int,
+        address: str = "",
+        software: tuple[str, ...] = (),
     ) -> list[Effect]:
         """Open the next generation; the nonce names the boot, so it differs at every start."""
         if store.standing() == "older":
@@ -48,6 +54,7 @@ class Boot:
             restored=bool(store.meta("restored_from")),
             newest=store.standing() == "newest",
             address=address,
+            software=software,
         )
 
     def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int, address: str = "") -> Hello:

@@ -254,7 +254,7 @@ class Half(Site):
         self.boots += 1
         boot = self._pair.next_boot()
         engine = self._make.restored(self.site, self.store, self._keyring, self._clock.now_s)
-        effects = self._make.start(engine, self.settings, self.store, boot)
+        effects = self._make.start(engine, self.settings, self.store, boot, software=self.lrm.software)
         self.engine = engine
         self._hello = self._make.hello(engine, self.site, self.store, boot)
         self._armed_s = -1.0

@@ -74,5 +74,7 @@ def group_spec(
         on_site_lost=work.on_site_lost,
         max_parallel=work.max_parallel,
         max_subgroup=work.max_subgroup,
+        container=work.container,
+        modules=work.modules,
     )
     return spec, refs

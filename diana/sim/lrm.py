@@ -16,6 +16,7 @@ from diana.engine.effects import Kill, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
+from diana.model.software import lacking, needed
 from diana.model.spec import GroupSpec
 from diana.ports import Emit
 from diana.sim.clock import Clock
@@ -122,8 +123,11 @@ class SimLrm:
         watcher: Watcher,
         again: Callable[[], bool] = _never,
         worker: str = MAIN_MACHINE,
+        software: tuple[str, ...] = (),
     ) -> None:
+        """`software`: what jobs may ask for there (`model/software.py`)."""
         self._worker = worker
+        self.software = software
         self._clock = clock
         self._site = site
         self._speed = speed
@@ -162,7 +166,9 @@ class SimLrm:
             return
         self._session += 1
         known = tuple(self._claims)
-        self._emit(LrmReady(worker=self._worker, session=self._session, slots=self.slots, known=known))
+        # Of its own machine the node says it by its settings.
+        has = None if self._worker == MAIN_MACHINE else self.software
+        self._emit(LrmReady(worker=self._worker, session=self._session, slots=self.slots, known=known, software=has))
         for claim in self._claims.values():
             if claim.outcome is not None:
                 self._tell_later(claim)
@@ -177,7 +183,10 @@ class SimLrm:
                 continue
             claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
             self._watch.claimed(self._site, self._worker, run, claim.processors)
-            self._enqueue(claim)
+            if lacking(self.software, needed(order.spec)):
+                self._end(claim, Outcome.NOT_STARTED, 0)
+            else:
+                self._enqueue(claim)
         self._fill()
 
     def lease(self, origin: str, until_s: float) -> None:
@@ -401,7 +410,7 @@ def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
         attempts=[c.run.attempt for c in claims],
         outcomes=[int(c.outcome or 0) for c in claims],
         exit_codes=[c.exit_code for c in claims],
-        started_s=[c.started_s for c in claims],
+        started_s=[c.ended_s if c.outcome is Outcome.NOT_STARTED else c.started_s for c in claims],
         ended_s=[c.ended_s for c in claims],
         cpu_s=[max(0.0, c.ended_s - c.started_s) if c.started_s >= 0 else 0.0 for c in claims],
         max_rss_bytes=[0] * len(claims),

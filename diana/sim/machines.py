@@ -92,6 +92,11 @@ class SimMachines:
         if self._emit is not None:
             self.lrms[name].attach(self._emit)
 
+    @property
+    def software(self) -> tuple[str, ...]:
+        """What jobs may ask for at the node's own machine."""
+        return self.lrms[MAIN_MACHINE].software
+
     # --- sums ------------------------------------------------------------------------------------------
 
     @property

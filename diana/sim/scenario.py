@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from diana.errors import UsageError
-from diana.model.ids import MAIN_MACHINE, site_id
+from diana.model.ids import site_id
 from diana.model.settings import Settings
 from diana.sim import central_spec, chains, demand_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
@@ -34,6 +34,8 @@ from diana.sim.link_spec import TransferSpec as TransferSpec
 from diana.sim.link_spec import check_links
 from diana.sim.lrm_spec import BackgroundSpec as BackgroundSpec
 from diana.sim.lrm_spec import LrmKind, check_lrm
+from diana.sim.machine_spec import MachineSpec as MachineSpec
+from diana.sim.machine_spec import check_machines, check_wanted
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
@@ -67,19 +69,6 @@ REPORT_KEYS = (
 )
 
 
-class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
-
-    name: str
-    """Within its site."""
-    slots: int = 1
-    """Processors jobs may hold on it."""
-    speed: float = 0.0
-    """0: the site's."""
-    fails: bool = False
-    """Every job exits 1 there, in 10 ms."""
-
-
 class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     """Lower-case letters, digits, hyphens."""
@@ -108,6 +97,11 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """fcfs, easy: its slots stand behind a batch system with a queue of its own."""
     background: BackgroundSpec | None = None
     """Jobs of others in that batch system."""
+    software: tuple[str, ...] = ()
+    """What jobs may ask for: `containers`, `module NAME`, `module *`."""
+
+    def offered_by(self, machine: MachineSpec) -> tuple[str, ...]:
+        return self.software if machine.software is None else machine.software
 
 
 class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -279,7 +273,7 @@ def _check(scenario: Scenario) -> None:
     for site in scenario.sites:
         site_id(site.name)
         its = scenario.site_settings(site)
-        _check_machines(site)
+        check_machines(site)
         check_lrm(site, its.slots)
     if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):
         raise ValueError(f"fsync_s = {scenario.fsync_s}, limit_s = {scenario.limit_s}: want 0 to 60 and 0 to 1e9")
@@ -338,20 +332,13 @@ def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
             raise ValueError(f"workload {work.name}: group {number} of {name!r} has this name; names must differ")
 
 
-def _check_machines(site: SiteSpec) -> None:
-    _unique([MAIN_MACHINE, *(machine.name for machine in site.machines)], f"sites {site.name}: machines")
-    for machine in site.machines:
-        if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
-            at = f"sites {site.name}: machines {machine.name!r}"
-            raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
-
-
 def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     at = f"workload {work.name}"
     home = (work.site,) if work.site or work.trace is None else ()
     for site in (*home, *work.sites, *work.forced, *(move.to for move in work.moves)):
         _known(site, names, f"{at}: site")
     _check_forced(work, at)
+    check_wanted(work, at)
     if work.user:
         _known(work.user, users, f"{at}: user")
     datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload}

@@ -116,7 +116,7 @@ class Site(Outlet):
         if restored is None:
             self._look_at_the_clock()
         engine = restored or self._make.restored(self.site, self.store, self._keyring, self.site_s())
-        effects = self._make.start(engine, self.settings, self.store, self.boots, self.address)
+        effects = self._make.start(engine, self.settings, self.store, self.boots, self.address, self.lrm.software)
         self.engine = engine
         self._hello = self._make.hello(engine, self.site, self.store, self.boots, self.address)
         self._armed_s = -1.0

@@ -44,6 +44,10 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Share of jobs that exit 1."""
     processors: int = 1
     """Per job."""
+    container: str = ""
+    """The image its jobs run in; empty: none."""
+    modules: tuple[str, ...] = ()
+    """What is made ready before each job, by name."""
     inputs: tuple[str, ...] = ()
     """Datasets; with `file_per_job`, job k reads file k of their files laid end to end, else all of them."""
     file_per_job: bool = False

@@ -151,12 +151,14 @@ class World:
             others = background.jobs(them, its.slots, self.seed, name) if them is not None else None
             kind, life = Discipline(spec.lrm), lives[MAIN_MACHINE]
             plain = (self.clock, SiteId(spec.name), its.slots, its.speed, life, watcher, again)
-            return SimMachines({MAIN_MACHINE: BatchLrm(*plain, discipline=kind, others=others)})
-        rows = [(MAIN_MACHINE, its.slots, its.speed), *((m.name, m.slots, m.speed or its.speed) for m in spec.machines)]
+            batch = BatchLrm(*plain, discipline=kind, others=others, software=spec.software)
+            return SimMachines({MAIN_MACHINE: batch})
+        rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software)]
+        rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m)) for m in spec.machines)
         return SimMachines(
             {
-                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name)
-                for name, n, fast in rows
+                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has)
+                for name, n, fast, has in rows
             }
         )
 

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.lrm.software import Software
 from diana.client import Client
 from diana.errors import Unreachable
 from diana.model.ids import MAIN_MACHINE
+from diana.model.software import CONTAINERS
 from diana.node.config import load_config
 from diana.node.config_text import write_config
 from diana.node.setup import own_account
@@ -92,9 +94,11 @@ class Founding:
         config = load_config(machine.paths.config)
         site = self._specs[machine.site]
         settings = settings_of(self._scenario, site, self._ground.factor)
-        changes: dict[str, object] = {"zeroconf": False}
+        changes: dict[str, object] = {"zeroconf": False, "software": _software(site.software)}
         if machine.role == "member":
-            speed = next(one.speed for one in site.machines if one.name == machine.name) or settings.speed
+            spec = next(one for one in site.machines if one.name == machine.name)
+            changes["software"] = _software(site.offered_by(spec))
+            speed = spec.speed or settings.speed
             settings = msgspec.structs.replace(settings, slots=self._slots(machine), speed=speed)
         else:
             user = self._scenario.users[0].name
@@ -186,3 +190,8 @@ def _write(spec: DatasetSpec, folder: Path) -> None:
         with (folder / f"f{k}").open("wb") as file:
             file.write(hashlib.sha256(f"{spec.name}/f{k}".encode()).digest()[: spec.file_bytes])
             file.truncate(spec.file_bytes)
+
+
+def _software(offered: tuple[str, ...]) -> Software:
+    """Modules that do nothing; jobs of a trial run in no image."""
+    return Software(modules={name.removeprefix("module "): "true" for name in offered if name != CONTAINERS})

@@ -70,6 +70,8 @@ def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
     for work in scenario.workload:
         if work.trace is not None:
             raise UsageError(f"{where}: workload {work.name}: trace: users of logs have no account; use diana simulate")
+        if work.container:
+            raise UsageError(f"{where}: workload {work.name}: container: there is no image here; use diana simulate")
     _check_names(scenario, where)
     jobs = sum(work.jobs * work.repeat for work in scenario.workload)
     if jobs > MOST_JOBS:
@@ -133,6 +135,8 @@ def _group(one: Submission, scenario: Scenario, factor: float) -> dict[str, Any]
         "max_subgroup": work.max_subgroup,
         "resources": {"processors": work.processors, "work": work.work_s / factor},
     }
+    if spec.modules:
+        group["modules"] = list(spec.modules)
     if spec.sites:
         group["sites"] = list(spec.sites)
     lives = _lives(one, factor)

@@ -34,6 +34,17 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
         ("[clusters.a]\nslots = -1", "site.toml:clusters.a.slots: -1 is out of range; want 0 to 10000000"),
         ("[clusters.a]\nlook_s = 0.0", "site.toml:clusters.a.look_s: 0.0 is out of range; want 0.05 to 600"),
         ('[clusters.a]\nsetup = ["a\\nb"]', "site.toml:clusters.a.setup: 'a\\nb' is out of range; want one line"),
+        ("[clusters.a]\nsoftware = 4", "site.toml:clusters.a.software: 4 is not a table; write it under a [heading]"),
+        (
+            '[clusters.a.software]\ncontainer = "lxc"',
+            "site.toml:clusters.a.software.container: 'lxc' is not "
+            '"" or "apptainer" or "singularity" or "podman" or "docker"',
+        ),
+        (
+            '[clusters.a.software.modules]\n"a b" = "true"',
+            'site.toml:clusters.a.software.modules."a b": no job can ask for that; '
+            "want letters, digits and . _ / + @ : = , -",
+        ),
         (
             'role = "member"\nroot = ["h:1"]\nmachine = "m"\n[clusters.a]',
             "site.toml:clusters: a member has none; write them at the machine that leads its site",
@@ -52,9 +63,13 @@ def test_a_bad_table_is_refused_in_one_line(text: str, line: str) -> None:
 
 def test_a_site_file_with_clusters_is_written_as_it_is_read() -> None:
     text = HEAD + '[clusters.a]\npartition = "x"\nsetup = ["module load gcc"]\n[clusters.b]\nslots = 8\n'
+    text += '[clusters.b.software]\ncontainer = "apptainer"\n[clusters.c.software]\n'
     config = parse_config(text)
     assert parse_config(config_text(config)) == config
     assert config.clusters["a"].setup == ("module load gcc",)
+    # One that has nothing of what the site offers is not one that says nothing.
+    told = [None if (has := config.clusters[name].software) is None else has.offered() for name in "abc"]
+    assert told == [None, ("containers",), ()]
 
 
 def test_a_batch_system_is_one_of_dianas_or_a_plug_ins(tmp_path: Path) -> None:

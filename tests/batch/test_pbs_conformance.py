@@ -13,9 +13,11 @@ import pytest_asyncio
 from diana.adapters.batch.pbs import Pbs
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, Refused, Unreachable
+from diana.adapters.lrm.software import Software
+from diana.engine.events import LrmReady
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.spec import Resources
+from diana.model.spec import GroupSpec, Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.fake_pbs import FakePbs
@@ -85,6 +87,28 @@ async def test_a_server_that_is_away_keeps_what_it_was_given(site: Site, pbs: Fa
     pbs.down = True
     (end,) = await at.ended(1)
     assert (end.outcome, at.losses()) == (Outcome.DONE, 0)
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_cluster_offers_what_its_own_table_says_and_else_what_the_site_does(
+    pbs: FakePbs, tmp_path: Path, own: bool
+) -> None:
+    greeter = Software(modules={"greeter": "export GREETING=hello"})
+    settings = ClusterSettings(
+        kind="pbs", config=str(pbs.config), slots=2, look_s=0.1, settle_s=0.5, software=greeter if own else None
+    )
+    at = ClusterSite(tmp_path / "own", settings)
+    await at.up()
+    try:
+        ready = next(event for event in at.events if isinstance(event, LrmReady))
+        assert ready.software == (("module greeter",) if own else None)
+        # What the site offers from now on does not concern a cluster with a table of its own.
+        at.lrm.use(Software(modules={} if own else greeter.modules))
+        at.start(GroupSpec(argv=("/bin/sh", "-c", "echo $GREETING"), modules=("greeter",)), 0)
+        (end,) = await at.ended(1)
+        assert (end.outcome, at.log(end)) == (Outcome.DONE, "hello\n")
+    finally:
+        await at.down()
 
 
 def array(*tasks: int) -> Array:

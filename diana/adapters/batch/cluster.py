@@ -74,6 +74,7 @@ class ClusterLrm:
         leader: str = "main",
         software: Software = NONE,
     ) -> None:
+        """`software`: what the site offers; the cluster's settings may say otherwise for it."""
         self._data = data = DataDir(data.root.resolve())
         self.name = name
         self._site = site
@@ -83,7 +84,8 @@ class ClusterLrm:
         self._clock = clock
         self._term = term
         nobody = Accounts({})
-        self._orders = Orders(Plans(data, software), Preparer(data, site, nobody), name)
+        here = software if settings.software is None else settings.software
+        self._orders = Orders(Plans(data, here), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
@@ -140,7 +142,8 @@ class ClusterLrm:
 
     def use(self, software: Software) -> None:
         """For jobs that are ordered from now on."""
-        self._orders.use(software)
+        if self._settings.software is None:
+            self._orders.use(software)
 
     def start(self, order: Start) -> None:
         if order.session != self._session or order.term != self._term or not self._ready:
@@ -309,6 +312,7 @@ class ClusterLrm:
                 all_gpus=all_gpus,
                 identity=book.identity,
                 trouble=self._trouble,
+                software=has.offered() if (has := self._settings.software) is not None else None,
             )
         )
         book.fresh()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.adapters.lrm.software import Software
+
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """ValueError names the key, its value and what it may be."""
@@ -31,6 +33,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A job that the batch system calls running and that has not begun for so long is submitted anew."""
     settle_s: float = 30.0
     """What a cluster's machine wrote is seen by the node within so long, seconds."""
+    software: Software | None = None
+    """What jobs may ask for there; None: what the site offers."""
 
     def __post_init__(self) -> None:
         for key, least, most in (("slots", 0, 10_000_000),):

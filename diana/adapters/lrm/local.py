@@ -147,8 +147,8 @@ class LocalLrm:
         self._plans.use(software)
 
     def offered(self) -> tuple[str, ...]:
-        """What jobs may ask for here (`model/software.py`)."""
-        return self._plans.offered()
+        """What jobs may ask for here (`model/software.py`): nothing of a spawner that would run them without."""
+        return self._plans.offered() if self._makes_ready else ()
 
     def set_term(self, term: int) -> None:
         """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
@@ -324,6 +324,7 @@ class LocalLrm:
                 session=self._session,
                 slots=self._slots,
                 known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
+                software=None if welcome.makes_ready else (),
             )
         )
         if self._first is not None and not self._first.done():

@@ -221,6 +221,7 @@ class SubGridLrm:
                 known=tuple(known),
                 memory_bytes=ready.memory_bytes,
                 identity=link.identity,
+                software=link.software,
             )
         )
 

@@ -402,12 +402,14 @@ class Prepare(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Surplus(_message.Message):
-    __slots__ = ("groups", "reason")
+    __slots__ = ("groups", "reason", "unfit")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    UNFIT_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[SurplusGroup]
     reason: str
-    def __init__(self, groups: _Optional[_Iterable[_Union[SurplusGroup, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
+    unfit: bool
+    def __init__(self, groups: _Optional[_Iterable[_Union[SurplusGroup, _Mapping]]] = ..., reason: _Optional[str] = ..., unfit: _Optional[bool] = ...) -> None: ...
 
 class SurplusGroup(_message.Message):
     __slots__ = ("group", "parts", "epochs", "jobs", "priority", "jobs_ahead", "ends_s", "processors_per_s", "data_elsewhere")

@@ -1,0 +1,72 @@
+"""What waits here for GPUs or software that no machine of the site offers any more goes back to where it came from: its
+machine is away for long, or offers that no more (SPEC D8). Its origin places it anew, wherever that can be had.
+
+Looked for by what jobs need, not job by job; what is gone for less than the patience below keeps its place.
+"""
+
+from __future__ import annotations
+
+from diana.engine import load, pulling
+from diana.engine.context import Context
+from diana.engine.entries import Entry, Order
+from diana.engine.migration_messages import Surplus, SurplusGroup
+from diana.engine.surplus import ENTRIES_PER_S, LOOK_S, MOST_GROUPS, MOST_PARTS
+from diana.engine.wants import Needs, of_kind
+from diana.model.ids import GroupId, SiteId, group_of
+
+AGAIN_S = 60.0
+"""An origin that leaves a group here is not told of it again sooner."""
+FAR_S = 30 * 86400.0
+"""For an origin that goes by prices alone: an end that nobody foresees."""
+
+
+def look(core: Context) -> None:
+    """At each turn."""
+    book = core.guard.stranded
+    overdue = _overdue(core)
+    if core.now < book.look_due_s or not overdue:
+        return
+    book.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
+    entries = core.queues.entries
+    book.told = {key: until_s for key, until_s in book.told.items() if until_s > core.now and key in entries}
+    told: dict[tuple[SiteId, Needs], dict[GroupId, list[Entry]]] = {}
+    for entry in sorted((e for e in entries.values() if e.needs in overdue and e.key not in book.told), key=_order):
+        groups = told.setdefault((entry.origin, entry.needs), {})
+        group = group_of(entry.key[0])
+        if group in groups or len(groups) < MOST_GROUPS:
+            groups.setdefault(group, []).append(entry)
+            book.told[entry.key] = core.now + AGAIN_S
+    for (origin, needs), groups in sorted(told.items()):
+        why = load.nobody_takes(core, of_kind((1, needs))) or f"{core.site} has not what they need"
+        if origin == core.site:
+            pulling.unfit(core, core.site, groups, why)
+        else:
+            some = tuple(_told(core, group, groups[group]) for group in groups)
+            core.send(origin, Surplus(groups=some, reason=why, unfit=True))
+
+
+def _overdue(core: Context) -> list[Needs]:
+    """What has been offered by no machine that counts for too long. Of a site without slots `pulling.py` speaks."""
+    book, workers = core.guard.stranded, core.workers
+    needs = sorted({needs for _, needs in core.queues.classes.special()}) if workers.slots() else []
+    missing = [one for one in needs if not workers.lanes(1, *one)]
+    book.since = {one: book.since.get(one, core.now) for one in missing}
+    return [one for one, since_s in book.since.items() if core.now - since_s >= pulling.NO_SLOTS_S]
+
+
+def _order(entry: Entry) -> Order:
+    return entry.order
+
+
+def _told(core: Context, group: GroupId, some: list[Entry]) -> SurplusGroup:
+    parts = some[:MOST_PARTS]
+    return SurplusGroup(
+        group=group,
+        parts=tuple(one.key[0] for one in parts),
+        epochs=tuple(one.key[1] for one in parts),
+        jobs=tuple(one.jobs for one in parts),
+        priority=core.queues.best(parts[-1].key)[1],
+        jobs_ahead=len(core.queues),
+        ends_s=FAR_S,
+        processors_per_s=0.0,
+    )

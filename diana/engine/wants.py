@@ -1,0 +1,53 @@
+"""What jobs ask of the machine they run on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from diana.model import software
+from diana.model.spec import GroupSpec
+
+
+class Needs(NamedTuple):
+    """What not every machine has. Jobs that differ in it stand in classes of their own, so that where one of them can
+    start nowhere, a million like it cost no look each."""
+
+    gpus: int = 0
+    software: tuple[str, ...] = ()
+    """Names of `model/software.py`, in order."""
+
+
+PLAIN = Needs()
+"""What any machine has."""
+
+Kind = tuple[int, Needs]
+"""(processors, needs)."""
+
+
+class Want(NamedTuple):
+    """What one job asks of its machine."""
+
+    processors: int
+    memory_bytes: int
+    ahead: bool = False
+    """It may wait there for a slot."""
+    gpus: int = 0
+    software: tuple[str, ...] = ()
+
+
+def of_kind(kind: Kind) -> Want:
+    """The least that a job of this kind asks."""
+    processors, needs = kind
+    return Want(processors, 0, gpus=needs.gpus, software=needs.software)
+
+
+def needs(spec: GroupSpec) -> Needs:
+    if not (spec.resources.gpus or spec.container or spec.modules):
+        return PLAIN
+    return Needs(spec.resources.gpus, tuple(sorted(software.needed(spec))))
+
+
+def want(spec: GroupSpec) -> Want:
+    """Of each of the group's jobs."""
+    asked = needs(spec)
+    return Want(spec.resources.processors, spec.resources.memory_bytes, gpus=asked.gpus, software=asked.software)

@@ -1,0 +1,57 @@
+"""What a scenario may say of a site's machines, and of the software that jobs want of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from diana.model.ids import MAIN_MACHINE
+from diana.model.software import CONTAINERS, is_module, plain
+from diana.model.spec import GroupSpec
+from diana.sim.names import unique
+
+if TYPE_CHECKING:
+    from diana.sim.scenario import SiteSpec, WorkSpec
+
+
+class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
+
+    name: str
+    """Within its site."""
+    slots: int = 1
+    """Processors jobs may hold on it."""
+    speed: float = 0.0
+    """0: the site's."""
+    fails: bool = False
+    """Every job exits 1 there, in 10 ms."""
+    software: tuple[str, ...] | None = None
+    """What jobs may ask for there; left out: the site's."""
+
+
+def check_machines(site: SiteSpec) -> None:
+    """ValueError names the key, the value and the mend."""
+    unique([MAIN_MACHINE, *(machine.name for machine in site.machines)], f"sites {site.name}: machines")
+    for machine in site.machines:
+        if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
+            at = f"sites {site.name}: machines {machine.name!r}"
+            raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
+    for offered, at in ((site.software, f"sites {site.name}"), *_of_machines(site)):
+        for one in offered:
+            name = one.removeprefix("module ")
+            if one != CONTAINERS and (name == one or not (name == "*" or is_module(name))):
+                raise ValueError(f"{at}: software: {one!r}: want 'containers', 'module NAME' or 'module *'")
+
+
+def _of_machines(site: SiteSpec) -> Iterator[tuple[tuple[str, ...], str]]:
+    for machine in site.machines:
+        yield machine.software or (), f"sites {site.name}: machines {machine.name!r}"
+
+
+def check_wanted(work: WorkSpec, at: str) -> None:
+    """ValueError: no site could offer a name like that."""
+    if not plain(GroupSpec(argv=("",), container=work.container, modules=work.modules)):
+        text = f"container = {work.container!r}, modules = {list(work.modules)}"
+        raise ValueError(f"{at}: {text}: want names as a job file may have them")
