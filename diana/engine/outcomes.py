@@ -47,6 +47,11 @@ def _outcome(
     )
 
 
+def expected_end_s(group: Group) -> float:
+    """When the last of its placements is to end, in seconds after submission; negative: it has none."""
+    return max((d.decided_at_s - group.submitted_s + d.end_s() for d in group.decisions), default=-1.0)
+
+
 def predicted_s(group: Group) -> float:
     """When the whole was to end, in seconds after submission; negative: it was placed in more than one go."""
     if len(group.decisions) != 1:

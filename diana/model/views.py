@@ -75,6 +75,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """Groups it waits for, or waited for."""
     dataset: str = ""
     """What its outputs are registered as once it is done; empty: nothing."""
+    expected_end_s: float = -1.0
+    """When its placements are to end, seconds after submission; negative: it has none."""
     durability: int = 1
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
@@ -116,6 +118,9 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
 
 class Groups(msgspec.Struct, frozen=True):
     groups: tuple[GroupView, ...]
+    """In the order of their numbers."""
+    left_out: int = 0
+    """That were asked for too, and are beyond the limit."""
 
 
 class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,6 +133,8 @@ class StatusRequest(_Message, frozen=True):
     mine: bool = False
     active: bool = False
     """Only groups that are not final."""
+    limit: int = 0
+    """At most so many of those that fit: open ones before ended ones, newest first. 0: as many as an answer holds."""
 
 
 class SiteShare(_Message, frozen=True):
@@ -184,10 +186,14 @@ class GroupStatus(_Message, frozen=True):
     """Groups it waits for, or waited for."""
     dataset: str = ""
     """What its outputs are registered as once it is done."""
+    expected_end_s: float = 0.0
+    """When its placements are to end, in seconds after submission; negative: it has none."""
 
 
 class StatusResponse(_Message, frozen=True):
     groups: tuple[GroupStatus, ...] = ()
+    left_out: int = 0
+    """Groups that fit and are not among these."""
 
 
 class WaitRequest(_Message, frozen=True):

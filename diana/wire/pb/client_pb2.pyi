@@ -122,14 +122,16 @@ class GroupRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("groups", "mine", "active")
+    __slots__ = ("groups", "mine", "active", "limit")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     MINE_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedScalarFieldContainer[str]
     mine: bool
     active: bool
-    def __init__(self, groups: _Optional[_Iterable[str]] = ..., mine: _Optional[bool] = ..., active: _Optional[bool] = ...) -> None: ...
+    limit: int
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., mine: _Optional[bool] = ..., active: _Optional[bool] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class SiteShare(_message.Message):
     __slots__ = ("site", "jobs", "staging", "queued", "running", "done", "failed", "state", "age_s", "held", "level", "priority")
@@ -160,7 +162,7 @@ class SiteShare(_message.Message):
     def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +191,7 @@ class GroupStatus(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_END_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -217,13 +220,16 @@ class GroupStatus(_message.Message):
     priority: float
     after: _containers.RepeatedScalarFieldContainer[str]
     dataset: str
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ...) -> None: ...
+    expected_end_s: float
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("groups",)
+    __slots__ = ("groups", "left_out")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupStatus]
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupStatus, _Mapping]]] = ...) -> None: ...
+    left_out: int
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupStatus, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class WaitRequest(_message.Message):
     __slots__ = ("group", "timeout_s")
