@@ -49,7 +49,7 @@ def _each(args: argparse.Namespace, act: Callable[[Client, str], tuple[Counts, s
             for name, count in counts.items():
                 total[name] = total.get(name, 0) + count
             if not args.json:
-                print(f"{target}: {line}")
+                output.say(f"{target}: {line}")
     if args.json:
         output.print_json(total)
     return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from diana.cli import output
 from diana.cli.parsing import Command, add_json, add_node, client
+from diana.cli.progress import Line
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _add(args: argparse.Namespace, node: Client) -> int:
         output.print_json(added)
     else:
         version = f", version {added.version}" if added.version > 1 else ""
-        print(f"{added.name}: {_count(added.files)}, {output.size(added.size_bytes)}{version}")
+        output.say(f"{added.name}: {_count(added.files)}, {output.size(added.size_bytes)}{version}")
     return 0
 
 
@@ -105,7 +105,7 @@ def _show(args: argparse.Namespace, node: Client) -> int:
         if chunk.datasets:
             output.print_table((*_HEADER, "DIGEST"), [(*_row(d), d.digest[:16] or "-") for d in chunk.datasets])
         for file in chunk.files:
-            print(f"{file.sha256[:16]}  {file.size_bytes:>15,}  {output.clean(file.name)}")
+            output.say(f"{file.sha256[:16]}  {file.size_bytes:>15,}  {file.name}")
     return 0
 
 
@@ -123,8 +123,8 @@ def _verify(args: argparse.Namespace, node: Client) -> int:
         output.print_json(seen)
     else:
         for line in lines:
-            print(output.clean(line))
-        print(f"{seen.name}: {_count(seen.files)}, {output.size(seen.size_bytes)}: {seen.state}")
+            output.say(line)
+        output.say(f"{seen.name}: {_count(seen.files)}, {output.size(seen.size_bytes)}: {seen.state}")
     return 1 if seen.state == "changed" else 0
 
 
@@ -135,7 +135,9 @@ def _remove(args: argparse.Namespace, node: Client) -> int:
 
         output.print_json(DatasetsResponse(datasets=gone))
     for dataset in () if args.json else gone:
-        print(f"{dataset.name} version {dataset.version}: forgotten; its {_count(dataset.files)} stay where they lie")
+        output.say(
+            f"{dataset.name} version {dataset.version}: forgotten; its {_count(dataset.files)} stay where they lie"
+        )
     return 0
 
 
@@ -144,19 +146,14 @@ class _Teller:
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
-        self._shown = False
+        self._line = Line()
 
     def tell(self, progress: DatasetProgress) -> None:
-        if sys.stderr.isatty() and progress.dataset is None:
-            self._shown = True
-            text = f"{self._doing} {_count(progress.files)}, {output.size(progress.size_bytes)}"
-            sys.stderr.write(f"\r\033[K{text}")
-            sys.stderr.flush()
+        if progress.dataset is None:
+            self._line.show(f"{self._doing} {_count(progress.files)}, {output.size(progress.size_bytes)}")
 
     def end(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        self._line.end()
 
 
 def _count(files: int) -> str:
@@ -175,6 +172,7 @@ diana datasets
 diana datasets add events-a /data/run7 /data/run8/part1.root
 diana datasets add --new-version events-a /data/run7-reprocessed
 diana datasets show --files events-a@1
+diana datasets remove events-a@1
 diana datasets verify events-a
 """,
     ),

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from diana.wire.client_messages import Decision, ExplainResponse, PartOutcome, SiteCost
 
 _NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
+_LEAST = (
+    "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
+)  # fmt: skip
 HEARD_NOW_S = 1.0
 """What is younger counts as known now."""
 NOTICED = 0.05
@@ -27,8 +30,8 @@ _CLASSES = {"compute": "compute-heavy", "data": "data-heavy", "both": "heavy in 
 
 def show_decision(decision: Decision) -> None:
     output.heading(decision.reason or f"plan: {decision.plan}")
-    for line in _summary(decision):
-        print(line)
+    for line in summary(decision):
+        output.say(line)
     if decision.parts:
         print("\nthe plan:")
         _table(
@@ -52,7 +55,8 @@ def show_decision(decision: Decision) -> None:
     _show_sites(decision)
 
 
-def _summary(decision: Decision) -> list[str]:
+def summary(decision: Decision) -> list[str]:
+    """When it is to end, how sure that is, and by which model."""
     lines = []
     if decision.parts:
         lines.append(_end(decision))
@@ -113,9 +117,9 @@ def _show_sites(decision: Decision) -> None:
         print()
     for cost in rejected:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
-        print(output.clean(f"not {cost.site}: {cost.rejected}{near}"))
+        output.say(f"not {cost.site}: {cost.rejected}{near}")
     for some in decision.reasons:
-        print(output.clean(f"{output.counted(some.sites, 'more site')}: {some.reason}"))
+        output.say(f"{output.counted(some.sites, 'more site')}: {some.reason}")
 
 
 def _paper_terms(cost: SiteCost) -> tuple[str, ...]:
@@ -159,7 +163,7 @@ def _ranged(value_s: float, low_s: float, high_s: float) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns that say nothing in any row are left out."""
     kept = [k for k in range(len(header)) if not k or any(row[k] not in _NOTHING for row in rows)]
-    output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows])
+    output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=_LEAST)
 
 
 # --- afterwards ----------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def show(found: DoctorResponse) -> None:
 
 
 def line(row: CheckResult, width: int = 0) -> str:
-    mark = _MARKS.get(row.state, row.state) if output.on_terminal() else f"{row.state:<4}"
+    mark = _MARKS.get(row.state, row.state) if output.in_colour() else f"{row.state:<4}"
     mend = f"; {row.mend}" if row.mend else ""
     return f"{mark}  {output.clean(row.name):<{width}}  {output.clean(row.found + mend)}"
 

@@ -5,11 +5,15 @@ A fault of ours keeps its evidence in a file of its own, because one line is not
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from diana.cli.main import INTERNAL
+from diana.cli.main import INTERNAL, hush
 from diana.errors import DianaError, UsageError, one_line
+
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def unknown_verb(verb: str, known: list[str]) -> UsageError:
@@ -35,13 +39,22 @@ def report(error: Exception, words: Sequence[str]) -> int:
     if isinstance(error, DianaError):
         complain(str(error))
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
+        hush()
+        complain(f"standard output: {error.strerror}; make room, or write it elsewhere")
+        return UsageError.exit_code
     complain(f"internal error: {type(error).__name__}: {error}; the evidence is in {_evidence(error, words)}")
     return INTERNAL
 
 
 def complain(text: str) -> None:
-    sys.stdout.flush()
-    print(f"diana: {one_line(text)}", file=sys.stderr)
+    """The line, after what went to standard output before; also when one of the two cannot be written to any more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        hush()
+    with suppress(OSError):
+        print(f"diana: {one_line(text)}", file=sys.stderr)
 
 
 def _evidence(error: Exception, words: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from diana.cli import output
 from diana.cli.parsing import Command, add_json, add_node, client, duration_s
+from diana.cli.progress import Line, redraws
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Progress:
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._redraw = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._line = Line() if redraws() else None
         self._shown = ""
         self._state = ""
         self._last_s = 0.0
@@ -34,21 +35,17 @@ class Progress:
         if self._quiet:
             return
         line = progress_line(status)
-        if self._redraw:
-            sys.stderr.write(f"\r\033[K{line}")
-            sys.stderr.flush()
-            self._shown = line
+        if self._line is not None:
+            self._line.show(line)
             return
         now_s = time.monotonic()
         if line != self._shown and (status.state != self._state or now_s - self._last_s >= LINE_EVERY_S):
-            print(line, file=sys.stderr, flush=True)
+            print(output.clean(line), file=sys.stderr, flush=True)
             self._shown, self._state, self._last_s = line, status.state, now_s
 
     def end(self) -> None:
-        """What follows begins on a line of its own."""
-        if self._redraw and self._shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if self._line is not None:
+            self._line.end()
 
 
 def progress_line(status: GroupStatus) -> str:
@@ -56,7 +53,7 @@ def progress_line(status: GroupStatus) -> str:
     counts = output.fields(
         status, "failed", "cancelled", "running", "queued", "staging", "unplaced", "held", "unreachable"
     )
-    return f"{status.group} [{drawn}] {status.done:,}/{status.jobs:,} " + ", ".join([status.state, *counts])
+    return ", ".join([f"{status.group} {status.state} [{drawn}] {status.done:,}/{status.jobs:,} done", *counts])
 
 
 def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool) -> int:
@@ -72,7 +69,7 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
     if as_json:
         output.print_json(last)
     elif not quiet:
-        print(result_line(last))
+        output.say(result_line(last))
     return exit_code(last)
 
 
@@ -181,7 +178,7 @@ def _fetch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     parser.add_argument("pattern", nargs="?", default="", help="only outputs whose name fits, such as '*.csv'")
     parser.add_argument("--to", metavar="DIR", help="the folder (default: ./GROUP)")
-    add_json(parser, 'keys "folder" and "files"')
+    add_json(parser, "keys folder and files")
     add_node(parser)
 
 
@@ -192,7 +189,9 @@ def _fetch(args: argparse.Namespace) -> int:
     with client(args) as node:
         paths = node.fetch(args.group, folder, args.pattern)
     if args.json:
-        output.print_json({"folder": os.path.abspath(folder), "files": [str(path) for path in paths]})
+        from diana.cli.shapes import Fetched
+
+        output.print_json(Fetched(folder=os.path.abspath(folder), files=tuple(map(str, paths))))
         return 0
     moved = sum(path.stat().st_size for path in paths)
     fitting = f" that fit {args.pattern}" if args.pattern else ""

@@ -47,14 +47,15 @@ def _invite(args: argparse.Namespace) -> int:
     until = time.strftime(
         "%H:%M" if made.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d %H:%M", time.localtime(made.expires_wall_s)
     )
-    print(f"good once, until {until}, for {_whom(made.kind, made.name, made.site)}; on that machine say:")
+    output.say(f"good once, until {until}, for {_whom(made.kind, made.name, made.site)}; on that machine say:")
     print()
-    print(f"  diana join {made.token}{_name_there(made.kind, made.name)}")
+    output.say(f"  diana join {made.token}{_name_there(made.kind, made.name)}")
     from diana.node.config import is_loopback
 
     if all(is_loopback(address) for address in made.addresses):
-        print(
-            f"\nonly this machine reaches {made.addresses[0]}; for others, set listen in site.toml to an address "
+        print()
+        output.say(
+            f"only this machine reaches {made.addresses[0]}; for others, set listen in site.toml to an address "
             "of this machine and restart the node"
         )
     return 0
@@ -67,13 +68,13 @@ def _open(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(list(found))
     elif args.withdraw:
-        print(f"{args.withdraw} is withdrawn; nobody joins with it any more")
+        output.say(f"{args.withdraw} is withdrawn; nobody joins with it any more")
     elif not found:
-        print("no invitation is open")
+        output.say("no invitation is open")
     else:
         for one in found:
             until = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.expires_wall_s))
-            print(f"{one.id}  for {_whom(one.kind, one.name, site)}, until {until}, made by {one.made_by}")
+            output.say(f"{one.id}  for {_whom(one.kind, one.name, site)}, until {until}, made by {one.made_by}")
     return 0
 
 
@@ -112,10 +113,11 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", help="a user's credential: the folder to make (default: ./NAME-credential)"
     )
-    add_json(parser, 'keys "kind", "vo", "site", "name", "listen", "data"; of a user "user", "credential"')
+    add_json(parser, "keys kind, vo, site, name, listen and data; of a user: user, vo, site and credential")
 
 
 def _join(args: argparse.Namespace) -> int:
+    from diana.cli.shapes import Joined, JoinedUser
     from diana.node.enrol.joining import join
 
     made = join(
@@ -129,36 +131,36 @@ def _join(args: argparse.Namespace) -> int:
     )
     if made.config is None:
         if args.json:
-            output.print_json({"user": made.name, "vo": made.vo, "site": made.site, "credential": str(made.folder)})
+            output.print_json(JoinedUser(user=made.name, vo=made.vo, site=made.site, credential=str(made.folder)))
             return 0
-        print(f"credential of {made.name} made in {made.folder}; it holds a private key")
-        print(f"use it with: diana status --credential {made.folder}")
+        output.say(f"credential of {made.name} made in {made.folder}; it holds a private key")
+        output.say(f"use it with: diana status --credential {made.folder}")
         return 0
     config = made.config
     if args.json:
         output.print_json(
-            {
-                "kind": made.kind,
-                "vo": made.vo,
-                "site": made.site,
-                "name": made.name,
-                "listen": "" if made.kind == "member" else config.listen,
-                "data": str(made.folder),
-            }
+            Joined(
+                kind=made.kind,
+                vo=made.vo,
+                site=made.site,
+                name=made.name,
+                listen="" if made.kind == "member" else config.listen,
+                data=str(made.folder),
+            )
         )
         return 0
     if made.again:
-        print(f"new certificate for {made.folder}, signed by {made.inviter}; nothing else was changed")
+        output.say(f"new certificate for {made.folder}, signed by {made.inviter}; nothing else was changed")
     elif made.kind == "site":
         also = ", one of its signers" if made.signer else ""
-        print(
+        output.say(
             f"site {made.site} of {made.vo}{also}, joined through {made.inviter}: made in {made.folder}, "
             f"{output.counted(config.settings.slots, 'slot')}, at {config.listen}"
         )
     else:
         what = "standby" if made.kind == "standby" else "member"
-        print(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {made.folder}")
-    print(f"start its node with: diana node --data {made.folder}")
+        output.say(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {made.folder}")
+    output.say(f"start its node with: diana node --data {made.folder}")
     return 0
 
 

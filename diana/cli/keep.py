@@ -14,7 +14,7 @@ def _backup_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("to", metavar="FOLDER", help="the folder to make")
     parser.add_argument("--keys", action="store_true", help="the private keys too")
     add_data(parser)
-    add_json(parser, 'keys "folder", "files", "bytes"')
+    add_json(parser, "keys folder, files and bytes")
 
 
 def _backup(args: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def _backup(args: argparse.Namespace) -> int:
 def _restore_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="FOLDER", help="a folder diana backup made")
     add_data(parser)
-    add_json(parser, 'keys "folder", "files", "bytes"')
+    add_json(parser, "keys folder, files and bytes")
 
 
 def _restore(args: argparse.Namespace) -> int:
@@ -38,15 +38,17 @@ def _restore(args: argparse.Namespace) -> int:
     manifest = restore(Path(args.source), data)
     _tell(args, data, len(manifest.files), sum(file.size_bytes for file in manifest.files), "restored to")
     if not args.json and not manifest.has_keys():
-        print(f"the backup holds no keys; put the site's own into {data / 'keys'} before diana node --data {data}")
+        output.say(f"the backup holds no keys; put the site's own into {data / 'keys'} before diana node --data {data}")
     return 0
 
 
 def _tell(args: argparse.Namespace, folder: Path, files: int, size_bytes: int, what: str) -> None:
     if args.json:
-        output.print_json({"folder": str(folder), "files": files, "bytes": size_bytes})
+        from diana.cli.shapes import Copied
+
+        output.print_json(Copied(folder=str(folder), files=files, bytes=size_bytes))
     else:
-        print(f"{output.counted(files, 'file')}, {output.size(size_bytes)} {what} {folder}")
+        output.say(f"{output.counted(files, 'file')}, {output.size(size_bytes)} {what} {folder}")
 
 
 COMMANDS = {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from diana.wire.client_messages import LinkMap, LinkView, NearSite
 
 _COLUMNS = ("FROM", "TO", ">RTT", ">JITTER", ">LOSS", ">RATE", ">+-ERROR", "PREDICTOR", ">SAMPLES", ">AGE", "SEEN BY")
+_LEAST = ("SAMPLES", "SEEN BY", "JITTER", "PREDICTOR", "LOSS", "AGE")
 _NEAR = ("SITE", ">RTT", ">RATE", "SHORTEST WAY", ">RTT", "WIDEST WAY", ">RATE")
 
 
@@ -39,7 +40,7 @@ def show_links(found: LinkMap) -> None:
     if not found.links:
         print("no link was measured yet; round trips are asked for as soon as a peer is there: diana sites")
         return
-    output.print_table(_COLUMNS, [_row(found, row) for row in found.links])
+    output.print_table(_COLUMNS, [_row(found, row) for row in found.links], least=_LEAST)
     if found.links_left_out:
         print(f"and {output.counted(found.links_left_out, 'more link')}")
 
@@ -66,7 +67,7 @@ def _place(found: LinkMap, site: str) -> str:
 
 def show_near(found: LinkMap, site: str) -> None:
     if not found.near:
-        print(f"no link of {site} is known yet; see diana links")
+        output.say(f"no link of {site} is known yet; see diana links")
         return
     output.print_table(_NEAR, [_near_row(row) for row in found.near])
     if any(row.estimated and row.rtt_s >= 0 for row in found.near):

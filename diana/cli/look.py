@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from diana.cli.parsing import Command, add_json, add_node, client, duration_s
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client_messages import GroupStatus, Site, SiteShare
+    from diana.wire.client_messages import GroupStatus, Site, SiteShare, StatusResponse
 
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
@@ -46,28 +45,38 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _show_status(args: argparse.Namespace, node: Client) -> None:
-    groups = node.status(args.groups, mine=args.mine, active=args.active)
+    found = _asked(args, node)
+    groups = found.groups
     if args.json:
-        from diana.wire.client_messages import StatusResponse
-
-        output.print_json(StatusResponse(groups=groups))
+        output.print_json(found)
         return
     if not groups:
         info = node.info()
         # A member machine keeps none: how it is says more. So does one of two that lead a site.
         none = "no groups" + (" that are not over" if args.active else "")
         standing = [info.standing] if info.standing else []
-        print("; ".join([none, *standing] if info.durability or not standing else standing))
+        output.say("; ".join([none, *standing] if info.durability or not standing else standing))
         return
     output.print_table(
         ("GROUP", "NAME", "STATE", ">JOBS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),
         [_status_row(group) for group in groups],
+        least=("LEVEL", "AGE", "NAME", "WAITING", "RUNNING", "FAILED", "PROGRESS"),
     )
+    if found.left_out:
+        print(f"and {output.counted(found.left_out, 'older group')}; diana status GROUP shows any of them")
     for group in groups:
         if args.groups:
             _show_shares(group)
         elif group.note:
-            print(f"{group.group}: {group.note}")
+            output.say(f"{group.group}: {group.note}")
+
+
+def _asked(args: argparse.Namespace, node: Client) -> StatusResponse:
+    if not args.groups:
+        return node.groups(mine=args.mine, active=args.active)
+    from diana.wire.client_messages import StatusResponse
+
+    return StatusResponse(groups=node.status(args.groups, mine=args.mine, active=args.active))
 
 
 def _status_row(group: GroupStatus) -> tuple[object, ...]:
@@ -107,7 +116,7 @@ def _show_shares(group: GroupStatus) -> None:
         facts.append(f"{'registered as' if group.state == 'done' else 'to be'} dataset:{group.dataset}")
     output.heading(f"{group.group}: {', '.join(facts)}")
     if group.note:
-        print(group.note)
+        output.say(group.note)
     if group.shares:
         output.print_table(
             (
@@ -139,6 +148,7 @@ def _show_shares(group: GroupStatus) -> None:
                 )
                 for share in group.shares
             ],
+            least=("HEARD", "LEVEL", "STAGING", "HELD", "STATE"),
         )
 
 
@@ -164,14 +174,14 @@ def _explain(args: argparse.Namespace) -> int:
         output.print_json(explained)
         return 0
     if not explained.decisions:
-        print(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
+        output.say(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
     for number, decision in enumerate(explained.decisions):
         if number:
             print()
         show_decision(decision)
     show_waiting(explained.waiting)
     for reason in explained.stays:
-        print(output.clean(f"stays {reason}"))
+        output.say(f"stays {reason}")
     show_outcomes(explained)
     return 0
 
@@ -189,28 +199,28 @@ def _sites(args: argparse.Namespace) -> int:
 
         output.print_json(SitesResponse(sites=sites))
         return 0
-    show_sites(sites, shutil.get_terminal_size((WIDE, 24)).columns if output.on_terminal() else WIDE)
+    show_sites(sites)
     return 0
 
 
-_SITES = ("SITE", "STATE", ">HEARD", ">SLOTS", ">FREE", ">RUNNING", ">QUEUED", ">AHEAD")
-_SITES_MORE = (">MACHINES", ">SPEED", ">RTT", ">RATE", "DATASETS")
-WIDE = 110
-"""Columns of a terminal that take the whole table; narrower ones get what matters most."""
+_SITES = (
+    "SITE", "STATE", ">HEARD", ">SLOTS", ">FREE", ">RUNNING", ">QUEUED", ">AHEAD", ">MACHINES", ">SPEED", ">RTT",
+    ">RATE", "DATASETS",
+)  # fmt: skip
+_SITES_LEAST = ("DATASETS", "RATE", "SPEED", "MACHINES", "RTT", "AHEAD", "HEARD", "RUNNING")
 
 
-def show_sites(sites: Sequence[Site], width: int = WIDE) -> None:
+def show_sites(sites: Sequence[Site]) -> None:
     """This site first, the others by name."""
-    wide = width >= WIDE
-    rows = [_site_row(site, wide) for site in sorted(sites, key=lambda site: (not site.home, site.site))]
-    output.print_table(_SITES + _SITES_MORE if wide else _SITES, rows)
+    rows = [_site_row(site) for site in sorted(sites, key=lambda site: (not site.home, site.site))]
+    output.print_table(_SITES, rows, least=_SITES_LEAST)
     for site in sites:
         if site.note:
-            print(output.clean(f"{site.site}: {site.note}"))
+            output.say(f"{site.site}: {site.note}")
 
 
-def _site_row(site: Site, wide: bool) -> tuple[object, ...]:
-    first = (
+def _site_row(site: Site) -> tuple[object, ...]:
+    return (
         f"{site.site} (here)" if site.home else site.site,
         site.note.partition(":")[0] or site.state,
         heard(site.age_s),
@@ -219,20 +229,17 @@ def _site_row(site: Site, wide: bool) -> tuple[object, ...]:
         f"{site.running_jobs:,}",
         f"{site.queued_jobs:,}",
         output.seconds(site.work_ahead_s),
-    )
-    more = (
         site.machines or "-",
         f"{site.speed:g}",
         "-" if site.home else output.milliseconds(site.rtt_s),
         "-" if site.home else output.rate(site.bytes_per_s),
         _names(site.datasets),
     )
-    return first + more if wide else first
 
 
 def _names(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown or "-"
 
 
 COMMANDS = {
@@ -260,8 +267,9 @@ diana explain --json alpha-12
         _sites_options,
         _sites,
         "A site that cannot be reached is shown with the age of what is known, never as an error;\n"
-        "a drained or banned one with the reason below the table. A narrow terminal gets the first columns;\n"
-        "--json has all.",
+        "a drained or banned one with the reason below the table.\n"
+        "HEARD: age of the newest word of it. AHEAD: how long its slots are busy with what is there already.\n"
+        "RTT, RATE: of the link from there to here, forecast. A narrow terminal gets fewer columns; --json has all.",
         """
 diana sites
 diana sites --json

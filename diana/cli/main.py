@@ -36,6 +36,8 @@ VERBS: dict[str, Entry] = {
     "release": Entry("Work", "control", "let held jobs start"),
     "retry": Entry("Work", "control", "try failed jobs again; done ones never"),
     "explain": Entry("Work", "look", "why a group was placed as it was"),
+    "groups": Entry("Work", "groups", "list groups: whose, since when, how they ended"),
+    "top": Entry("Grid", "top", "sites, queues and groups on one page that lives"),
     "queue": Entry("Grid", "queue", "what waits at a site, level by level, and when it starts"),
     "links": Entry("Grid", "links", "links between sites: round trip, throughput, forecasts and their errors"),
     "sites": Entry("Grid", "look", "the sites known here, their load and their links"),
@@ -56,6 +58,7 @@ VERBS: dict[str, Entry] = {
     "demo": Entry("Try", "trial", "five sites on this machine, 200 jobs, one histogram"),
     "simulate": Entry("Try", "trial", "run a scenario on the simulator over seeds"),
     "scenario": Entry("Try", "scenario", "check scenario files, run one on real nodes, print their schema"),
+    "completion": Entry("Try", "completion", "what lets a shell complete verbs, options and names"),
 }
 
 _FOOT = """
@@ -67,6 +70,7 @@ Examples:
   diana submit sweep.toml
   diana status
   diana VERB --help      says more about a verb
+  diana help exit-codes  all exit codes; so do: diana help environment, diana help json
 """
 
 
@@ -87,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # gRPC would write lines of its own to stderr for every refused handshake; what they mean, we say ourselves.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    _open_streams()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -94,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; what is still buffered must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone.
+        hush()
         return PIPE_CLOSED
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
@@ -103,6 +108,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         from diana.cli.faults import report
 
         return report(error, words)
+
+
+def _open_streams() -> None:
+    """A caller may have closed its output (`>&-`): then nobody wants to see it, and no socket may get its number."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+
+
+def hush() -> None:
+    """Nobody can read standard output any more: what is still buffered must not raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(words: list[str]) -> int:
@@ -115,6 +132,11 @@ def _dispatch(words: list[str]) -> int:
         sys.stdout.write(f"diana {__version__}\n")
         return 0
     if words[0] == "help":
+        from diana.cli.topics import TOPICS
+
+        if words[1] in TOPICS:
+            sys.stdout.write(TOPICS[words[1]]())
+            return 0
         words = [words[1], "--help"]
     verb, rest = words[0], words[1:]
     if verb not in VERBS:

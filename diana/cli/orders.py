@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"site {args.order}: it is always the site of the node asked; leave {args.name!r} out")
     with client(args) as node:
         text = node.operate(args.order, args.name or "", reason=args.reason or "")
-    output.print_json({"text": text}) if args.json else print(text)
+    output.tell(text, args.json)
     return 0
 
 
@@ -29,7 +29,7 @@ def _policy_options(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [options] [show | set FILE]"
     parser.add_argument("order", nargs="?", choices=("show", "set"), default="show")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="TOML: settings of site.toml's [settings]")
-    add_json(parser, 'LedgerResponse; for set, keys "text"')
+    add_json(parser, "LedgerResponse; for set: key text")
     add_node(parser)
 
 
@@ -45,7 +45,7 @@ def _set(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.file}: the keys stand by themselves there; leave the line [settings] out")
     with client(args) as node:
         text = node.operate("set-policy", values_json=json.dumps(values))
-    output.print_json({"text": text}) if args.json else print(text)
+    output.tell(text, args.json)
     return 0
 
 
@@ -68,17 +68,17 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     values = json.loads(found.values_json) if found.by else {}
     if values:
-        print(f"policy, set by {found.by} on {_day(found.since_wall_s)}:")
+        output.say(f"policy, set by {found.by} on {_day(found.since_wall_s)}:")
         for key, value in sorted(values.items()):
             own = "   (this site has its own)" if key in found.here else ""
-            print(f"  {key} = {json.dumps(value)}{own}")
+            output.say(f"  {key} = {json.dumps(value)}{own}")
     else:
         emptied = f" ({found.by} emptied it on {_day(found.since_wall_s)})" if found.by else ""
-        print(f"no policy stands: every site has its own settings{emptied}")
+        output.say(f"no policy stands: every site has its own settings{emptied}")
     for one in found.banned:
-        print(f"banned: {one.who}, by {one.by} on {_day(one.since_wall_s)}: {one.reason or 'no reason given'}")
+        output.say(f"banned: {one.who}, by {one.by} on {_day(one.since_wall_s)}: {one.reason or 'no reason given'}")
     if found.drained:
-        print(f"this site is drained: {found.drained}")
+        output.say(f"this site is drained: {found.drained}")
     return 0
 
 

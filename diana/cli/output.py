@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from diana.model.durations import between as between
 from diana.model.durations import seconds as seconds
 from diana.model.words import counted as counted
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 COLOURS = {
     "done": "green",
@@ -21,6 +24,16 @@ COLOURS = {
     "held": "yellow",
     "cancelled": "magenta",
 }
+MARKS = {"#": "green", "x": "red", "-": "cyan", ".": "dim"}
+"""Of bars: done; failed or cancelled; running; still to come."""
+GAP = 2
+"""Columns between those of a table."""
+
+
+class Bar(str):
+    """Text drawn by `bar`: a table shows its marks in their colours."""
+
+    __slots__ = ()
 
 
 def print_json(value: object) -> None:
@@ -30,37 +43,96 @@ def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
 
 
-def on_terminal() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+def tell(text: str, as_json: bool) -> None:
+    """What was done, in a line or several."""
+    if as_json:
+        from diana.cli.shapes import Said
 
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A header that begins with `>` aligns its column to the right."""
-    cells = [[clean(str(cell)) for cell in row] for row in rows]
-    if on_terminal():
-        _rich_table(header, cells)
+        print_json(Said(text=text))
         return
+    for line in text.splitlines():
+        say(line)
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """Of the terminal."""
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def in_colour() -> bool:
+    """`--no-color` and a NO_COLOR that is not empty (no-color.org) say no."""
+    return on_terminal() and not os.environ.get("NO_COLOR")
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], least: Sequence[str] = ()) -> None:
+    """A header that begins with `>` aligns its column to the right. `least`: headers of columns that a terminal too
+    narrow for all does without, the first of them first; a line below says which."""
+    cells = [[cell if isinstance(cell, Bar) else clean(str(cell)) for cell in row] for row in rows]
+    if on_terminal():
+        _on_terminal(header, cells, least, columns())
+        return
+    for line in aligned(header, cells):
+        print(line)
+
+
+def aligned(header: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table, where there are no colours."""
     names = [name.lstrip(">") for name in header]
-    widths = [max(len(row[k]) for row in [names, *cells]) for k in range(len(names))]
+    widths = _widths(names, cells)
     for row in [names, *cells]:
         parts = [
             cell.rjust(width) if name.startswith(">") else cell.ljust(width)
             for cell, width, name in zip(row, widths, header, strict=True)
         ]
-        print("  ".join(parts).rstrip())
+        yield (" " * GAP).join(parts).rstrip()
 
 
-def _rich_table(header: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _widths(names: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[k]) for row in [names, *cells]) for k in range(len(names))]
+
+
+def fitting(names: Sequence[str], widths: Sequence[int], least: Sequence[str], room: int) -> list[int]:
+    """Places of the columns that are shown where there are so many on the terminal."""
+    kept = list(range(len(names)))
+    for name in least:
+        if sum(widths[k] for k in kept) + GAP * (len(kept) - 1) <= room:
+            break
+        kept = [k for k in kept if names[k] != name]
+    return kept
+
+
+def _on_terminal(header: Sequence[str], cells: Sequence[Sequence[str]], least: Sequence[str], room: int) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    names = [name.lstrip(">") for name in header]
+    kept = fitting(names, _widths(names, cells), least, room)
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in header:
-        made.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left", no_wrap=True)
+    for k in kept:
+        made.add_column(Text(names[k]), justify="right" if header[k].startswith(">") else "left", no_wrap=True)
     for row in cells:
-        made.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-    Console(highlight=False).print(made)
+        made.add_row(*(styled(row[k]) for k in kept))
+    Console(highlight=False, color_system="auto" if in_colour() else None).print(made)
+    if len(kept) < len(names):
+        print(f"(no room for {', '.join(name for k, name in enumerate(names) if k not in kept)}; --json has all)")
+
+
+def styled(cell: str) -> Text:
+    """Never read as markup: names come from other people."""
+    from itertools import groupby
+
+    from rich.text import Text
+
+    if isinstance(cell, Bar):
+        return Text.assemble(*(("".join(run), MARKS.get(mark, "")) for mark, run in groupby(cell)))
+    return Text(cell, style=COLOURS.get(cell, ""))
 
 
 def clean(text: str) -> str:
@@ -68,11 +140,16 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
+def say(text: str, flush: bool = False) -> None:
+    """One line for people."""
+    print(clean(text), flush=flush)
+
+
 def heading(text: str) -> None:
-    print(f"\033[1m{clean(text)}\033[0m" if on_terminal() else clean(text))
+    print(f"\033[1m{clean(text)}\033[0m" if in_colour() else clean(text))
 
 
-def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> str:
+def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Bar:
     """`bar([(5, "#"), (1, "x")], 10)` -> `##########xx........`. What is there at all shows as at least one mark, and
     a bar is full only when everything is."""
     drawn = ""
@@ -81,7 +158,7 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> str:
     drawn = drawn[:width]
     if len(drawn) == width and sum(count for count, _ in parts) < total:
         drawn = drawn[:-1]
-    return drawn + "." * (width - len(drawn))
+    return Bar(drawn + "." * (width - len(drawn)))
 
 
 def milliseconds(value_s: float) -> str:
@@ -105,5 +182,5 @@ def rate(bytes_per_s: float) -> str:
 
 
 def fields(value: Any, *names: str) -> list[str]:
-    """`running 3` for each named count that is not zero."""
-    return [f"{name} {getattr(value, name):,}" for name in names if getattr(value, name)]
+    """`3 running` for each named count that is not zero."""
+    return [f"{getattr(value, name):,} {name}" for name in names if getattr(value, name)]

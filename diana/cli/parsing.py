@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from diana.cli.topics import WIDEST
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,22 +43,54 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{verb}: {message}")
 
 
+_EXAMPLES = "examples:"
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         import shutil
 
-        super().__init__(prog, max_help_position=28, width=min(120, shutil.get_terminal_size().columns))
+        super().__init__(prog, max_help_position=28, width=min(WIDEST, shutil.get_terminal_size().columns))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(_EXAMPLES) else filled(text, width)
 
 
-def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> argparse.Namespace:
+def filled(text: str, width: int) -> str:
+    """Wrapped; a line that ends a sentence, or begins with a new indentation, stays the beginning of one."""
+    import textwrap
+
+    blocks: list[str] = []
+    for line in text.splitlines():
+        before = blocks[-1] if blocks else ""
+        if before and before[-1] not in ".:" and _indent(before) == _indent(line):
+            blocks[-1] = f"{before} {line.strip()}"
+        else:
+            blocks.append(line)
+    return "\n".join(
+        textwrap.fill(block, width, initial_indent="", subsequent_indent=_indent(block)) for block in blocks
+    )
+
+
+def _indent(text: str) -> str:
+    return " " * (len(text) - len(text.lstrip()))
+
+
+def parser_of(verb: str, summary: str, command: Command) -> Parser:
     parser = Parser(
         prog=f"diana {verb}",
         description=f"{summary[0].upper()}{summary[1:]}.\n{command.more}".rstrip(),
-        epilog=f"examples:\n{_indented(command.examples)}",
+        epilog=f"{_EXAMPLES}\n{_indented(command.examples)}",
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
     command.configure(parser)
+    parser.add_argument("--no-color", action="store_true", help="no colours; NO_COLOR=1 in the environment does it too")
+    return parser
+
+
+def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> argparse.Namespace:
+    parser = parser_of(verb, summary, command)
     command_words: list[str] = []
     if command.takes_command and "--" in words:
         at = words.index("--")
@@ -67,6 +101,9 @@ def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> ar
     whole = not {"-h", "--help"}.isdisjoint(words)
     args = parser.parse_args(list(words)) if whole else parser.parse_intermixed_args(list(words))
     args.command = command_words
+    if args.no_color:
+        # What other libraries print on the terminal heeds it too.
+        os.environ["NO_COLOR"] = "1"
     return args
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from diana.wire.client_messages import MachineRow, PeerRow, PeersResponse
 
 _PEERS = ("SITE", "STATE", "LINK", ">STREAMS", "HELD", "REACHED", ">RTT", ">HEARD", ">SUMMARY", "RELEASE")
+_PEERS_LEAST = ("RELEASE", "SUMMARY", "STREAMS", "HELD", "RTT", "REACHED")
 _MACHINES = ("MACHINE", "ROLE", "STATE", ">SLOTS", ">FREE", ">JOBS", "STANDBY")
 
 
@@ -30,16 +31,16 @@ def _peers(args: argparse.Namespace) -> int:
 
 def show(found: PeersResponse) -> None:
     if found.peers:
-        output.print_table(_PEERS, [_peer(row) for row in found.peers])
+        output.print_table(_PEERS, [_peer(row) for row in found.peers], least=_PEERS_LEAST)
         for row in found.peers:
             if row.note:
-                print(output.clean(f"{row.site}: {row.note}"))
+                output.say(f"{row.site}: {row.note}")
     else:
         print("no other site is known; let one in with: diana invite")
     print()
     output.print_table(_MACHINES, [_machine(row) for row in found.machines])
     for line in _footer(found):
-        print(output.clean(line))
+        output.say(line)
 
 
 def _peer(row: PeerRow) -> tuple[object, ...]:

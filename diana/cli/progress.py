@@ -1,4 +1,5 @@
-"""How far a long verb has come: a bar on a terminal, on standard error; elsewhere nothing."""
+"""How far a long verb has come, on standard error: a bar or a line redrawn on a terminal; elsewhere no control
+characters, and nothing or a line now and then."""
 
 from __future__ import annotations
 
@@ -7,13 +8,45 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from diana.cli.output import clean
+
 Tell = Callable[[int, int], None]
+
+
+def redraws() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Line:
+    """One line that is written over again, where a terminal shows it; else nothing."""
+
+    def __init__(self) -> None:
+        self._redraws = redraws()
+        self._shown = False
+
+    def show(self, text: str) -> None:
+        if not self._redraws:
+            return
+        import shutil
+
+        # A line that wraps could not be written over.
+        room = max(1, shutil.get_terminal_size().columns - 1)
+        shown = clean(text)
+        sys.stderr.write(f"\r\033[K{shown if len(shown) <= room else shown[: room - 1] + '…'}")
+        sys.stderr.flush()
+        self._shown = True
+
+    def end(self) -> None:
+        """What follows begins on a line of its own."""
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Tell | None]:
     """Gives what is told `(done, of)`; None where nobody looks. The bar goes when all is done."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    if not redraws():
         yield None
         return
     from rich.console import Console

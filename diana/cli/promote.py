@@ -11,8 +11,5 @@ from diana.cli.parsing import client
 def run(args: argparse.Namespace) -> int:
     with client(args) as node:
         told = node.promote(force=args.force, remove=args.remove)
-    if args.json:
-        output.print_json({"text": told})
-    else:
-        print(told)
+    output.tell(told, args.json)
     return 0

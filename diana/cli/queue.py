@@ -34,9 +34,10 @@ def _queue(args: argparse.Namespace) -> int:
 def show_queue(queue: QueueView) -> None:
     output.heading(
         f"{queue.site}, {queue.mode} mode: {_jobs(queue.queued)} queued, {queue.running:,} running in"
-        f" {output.counted(queue.slots, 'slot')}, {queue.claimed:,} claimed ahead; T = {queue.total_processors:,},"
-        f" Q = {queue.total_quota:g}"
+        f" {output.counted(queue.slots, 'slot')}, {queue.claimed:,} claimed ahead"
     )
+    wanted = output.counted(queue.total_processors, "processor")
+    print(f"what is queued wants T = {wanted}; the quotas of its users make Q = {queue.total_quota:g}")
     for level, bounds in LEVELS.items():
         rows = [row for row in queue.classes if row.level == level]
         print()
@@ -77,6 +78,7 @@ def _show_classes(rows: Sequence[QueueClass]) -> None:
             )
             for row in rows
         ],
+        least=("PR", "ADDED", "N", "n", "PARTS", "QUEUE", "READY"),
     )
 
 
@@ -113,6 +115,7 @@ def _show_users(queue: QueueView) -> None:
             )
             for user in queue.users
         ],
+        least=("SHARE SERVED", "SHARE QUEUED", "SHARE OF QUOTA"),
     )
 
 
@@ -141,7 +144,7 @@ def show_waiting(rows: Sequence[Waiting]) -> None:
     for row in rows:
         print()
         for line in waiting_lines(row):
-            print(output.clean(line))
+            output.say(line)
 
 
 def waiting_lines(row: Waiting) -> list[str]:
@@ -194,8 +197,9 @@ COMMANDS = {
     "queue": Command(
         _options,
         _queue,
-        "Four levels, best first. n: the user's queued jobs; N: what the quota is worth in such jobs now; PR: what\n"
-        "these two give; ADDED: ageing, offsets, demotion. diana explain GROUP says what would raise a group.",
+        "Four levels, best first. n: the user's queued jobs; N: what the quota is worth in such jobs now, of the T\n"
+        "processors that all queued jobs want and the quotas Q of all their users; PR: what these give;\n"
+        "ADDED: ageing, offsets, demotion. diana explain GROUP says what would raise a group.",
         """
 diana queue
 diana queue --site beta

@@ -30,8 +30,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(args: argparse.Namespace, lines: list[str], code: int) -> int:
-    if args.json:
-        output.print_json({"text": "\n".join(lines)})
-    else:
-        print("\n".join(lines))
+    output.tell("\n".join(lines), args.json)
     return code

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from diana.cli import output
 from diana.cli.parsing import Command, add_json, at_least, duration_s
 from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.cli.shapes import Checked
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +20,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="scenarios, as those in scenarios/")
     add_json(
         parser,
-        'a list with keys "file", "ok", then "sites", "entries", "groups", "jobs" or else "error"; of run its report',
+        "of check a list with keys file, ok, then sites, entries, groups, jobs, or else error; of run its report",
     )
     how = parser.add_argument_group("run")
     how.add_argument(
@@ -64,7 +67,7 @@ def _run(args: argparse.Namespace) -> int:
         output.print_json(rows)
     else:
         _tell(rows)
-    return 0 if all(row["ok"] for row in rows) else UsageError.exit_code
+    return 0 if all(row.ok for row in rows) else UsageError.exit_code
 
 
 def _schema(args: argparse.Namespace) -> int:
@@ -76,37 +79,38 @@ def _schema(args: argparse.Namespace) -> int:
     return 0
 
 
-def _checked(path: Path) -> dict[str, Any]:
+def _checked(path: Path) -> Checked:
+    from diana.cli.shapes import Checked
     from diana.sim import traced
     from diana.sim.scenario import load
 
     try:
         scenario = load(path)
     except UsageError as error:
-        return {"file": str(path), "ok": False, "error": str(error)}
+        return Checked(file=str(path), ok=False, error=str(error))
     # Of a cut that each seed draws, what the first seed gets.
     accounts = [(work, traced.account(work, scenario)) for work in scenario.workload]
     sizes = [(one.groups, one.jobs) if one else (work.repeat, work.jobs * work.repeat) for work, one in accounts]
-    return {
-        "file": str(path),
-        "ok": True,
-        "sites": len(scenario.sites),
-        "entries": len(scenario.workload),
-        "groups": sum(groups for groups, _ in sizes),
-        "jobs": sum(jobs for _, jobs in sizes),
-    }
+    return Checked(
+        file=str(path),
+        ok=True,
+        sites=len(scenario.sites),
+        entries=len(scenario.workload),
+        groups=sum(groups for groups, _ in sizes),
+        jobs=sum(jobs for _, jobs in sizes),
+    )
 
 
-def _tell(rows: list[dict[str, Any]]) -> None:
+def _tell(rows: list[Checked]) -> None:
     from diana.cli.faults import complain
 
     for row in rows:
-        if not row["ok"]:
-            complain(row["error"])
+        if not row.ok:
+            complain(row.error)
             continue
-        entries = "entry" if row["entries"] == 1 else "entries"
-        sites, jobs = output.counted(row["sites"], "site"), output.counted(row["jobs"], "job")
-        print(output.clean(f"{row['file']}: ok: {sites}, {row['entries']:,} {entries} of work, {jobs}"))
+        entries = output.counted(row.entries, "entry", "entries")
+        sites, jobs = output.counted(row.sites, "site"), output.counted(row.jobs, "job")
+        output.say(f"{row.file}: ok: {sites}, {entries} of work, {jobs}")
 
 
 COMMANDS = {

@@ -40,7 +40,7 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         "--user", metavar="NAME", help="for a remote client; --data names the directory with the VO's key"
     )
     user.add_argument("--out", metavar="DIR", help="the folder to make (default: ./NAME-credential)")
-    add_json(parser, 'keys "site", "vo", "listen", "data"; for --user "user", "credential"')
+    add_json(parser, "keys site, vo, listen and data; for --user: user and credential")
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -61,15 +61,17 @@ def _init_site(args: argparse.Namespace) -> int:
     data = data_of(args)
     config = init_site(data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer, args.cluster)
     if args.json:
-        output.print_json({"site": config.site, "vo": config.vo, "listen": config.listen, "data": str(data)})
+        from diana.cli.shapes import MadeSite
+
+        output.print_json(MadeSite(site=config.site, vo=config.vo, listen=config.listen, data=str(data)))
         return 0
     slots = output.counted(config.settings.slots, "slot")
-    print(f"site {config.site} of {config.vo} made in {data}, {slots}, at {config.listen}")
+    output.say(f"site {config.site} of {config.vo} made in {data}, {slots}, at {config.listen}")
     if is_loopback(config.listen):
-        print("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
+        output.say("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
     if args.cluster:
-        print(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
-    print(f"start its node with: diana node --data {data}")
+        output.say(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
+    output.say(f"start its node with: diana node --data {data}")
     return 0
 
 
@@ -79,10 +81,12 @@ def _init_user(args: argparse.Namespace) -> int:
     out = Path(os.path.abspath(args.out or f"{args.user}-credential"))
     init_user(data_of(args), args.user, out)
     if args.json:
-        output.print_json({"user": args.user, "credential": str(out)})
+        from diana.cli.shapes import MadeCredential
+
+        output.print_json(MadeCredential(user=args.user, credential=str(out)))
         return 0
-    print(f"credential of {args.user} made in {out}; it holds a private key, so carry it safely")
-    print(f"use it with: diana status --credential {out}")
+    output.say(f"credential of {args.user} made in {out}; it holds a private key, so carry it safely")
+    output.say(f"use it with: diana status --credential {out}")
     return 0
 
 
@@ -130,7 +134,7 @@ def _stop(args: argparse.Namespace) -> int:
     else:
         running = output.counted(info.running_jobs, "running job runs", "running jobs run")
         machine = f"{info.machine} of " if info.machine not in ("", "main") else ""
-        print(f"{machine}{info.site}: stopping; {running} on")
+        output.say(f"{machine}{info.site}: stopping; {running} on")
     return 0
 
 
@@ -144,7 +148,7 @@ COMMANDS = {
         """
 diana init alpha --listen 10.0.0.1:7400
 diana init alpha
-diana init beta --data /srv/beta --vo-from /srv/alpha --listen 127.0.0.1:7401 --peer 127.0.0.1:7400
+diana init beta --data /srv/beta --vo-from /srv/alpha --listen 127.0.0.1:7401
 diana init --user ann --out ann-credential
 """,
     ),

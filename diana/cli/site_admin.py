@@ -35,7 +35,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remove", action="store_true", help="promote, asked of the leader: lead alone, count on no standby any more"
     )
-    add_json(parser, 'keys "text"')
+    add_json(parser, "key text")
     add_node(parser)
 
 
@@ -67,10 +67,14 @@ COMMANDS = {
         "over is started by itself. See docs/standby.md.",
         """
 diana site drain --reason "power cut on Friday"
+diana site undrain
 diana site ban beta --reason "stolen machine"
+diana site ban user:ann@alpha-vo
+diana site unban beta
 diana site remove-machine m2
 diana site go-on gamma
 diana site run-as check
+diana site run-as install
 diana site promote
 diana site promote --force --data /srv/alpha-spare
 diana site promote --remove

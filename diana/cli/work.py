@@ -159,12 +159,12 @@ def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
     """A line per group; of several groups each with its name and what it waits for."""
     for one in accepted.groups:
         if parsable:
-            print(one.group, flush=True)
+            output.say(one.group, flush=True)
             continue
         jobs = f"{output.counted(one.jobs, 'job')} accepted"
         after = f", waits for {', '.join(one.after)}" if one.after else ""
         name = f" {one.name}:" if len(accepted.groups) > 1 else ""
-        print(f"{one.group}:{name} {jobs}{after}", flush=True)
+        output.say(f"{one.group}:{name} {jobs}{after}", flush=True)
 
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
@@ -188,10 +188,10 @@ def _plan(args: argparse.Namespace) -> int:
         if at:
             print()
         if one.waits_for:
-            print(f"{one.name}: waits for {', '.join(one.waits_for)}; planned when that is done")
+            output.say(f"{one.name}: waits for {', '.join(one.waits_for)}; planned when that is done")
         elif one.decision is not None:
             if one.name:
-                print(f"{one.name}: {output.counted(one.jobs, 'job')}")
+                output.say(f"{one.name}: {output.counted(one.jobs, 'job')}")
             show_decision(one.decision)
     return 0
 

@@ -127,6 +127,11 @@ class AsyncClient:
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
         return cast("tuple[wire.GroupStatus, ...]", (await self._wire.call("Status", request)).groups)
 
+    async def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
+        """As `Client.groups`."""
+        request = wire.StatusRequest(mine=mine, active=active, limit=limit)
+        return cast("wire.StatusResponse", await self._wire.call("Status", request))
+
     def watch(self, group: str, timeout_s: float | None = None) -> AsyncIterator[wire.GroupStatus]:
         return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
 

@@ -137,6 +137,12 @@ class Client:
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
         return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
 
+    def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
+        """All the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones, newest
+        first. `left_out` says how many more there are."""
+        request = wire.StatusRequest(mine=mine, active=active, limit=limit)
+        return cast("wire.StatusResponse", self._call("Status", request))
+
     def watch(self, group: str, timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
         """The status now and whenever it changes (at most about five a second), until it is final."""
         return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))

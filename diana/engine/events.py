@@ -159,6 +159,12 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId | None = None
     site: SiteId | None = None
     """For queue: another site's."""
+    mine: bool = False
+    """For groups: only the principal's own."""
+    active: bool = False
+    """For groups: only those that are not final."""
+    limit: int = 0
+    """For groups: at most so many, open ones before ended ones, newest first; 0: all."""
 
 
 class Leaving(msgspec.Struct, frozen=True):

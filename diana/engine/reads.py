@@ -72,11 +72,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         return Refusal(code="denied", text=why)
     match event.what:
         case "groups":
-            # Others' groups cost a look each, no more: whoever asks does not pay for a flood of them.
-            seen, name = event.principal.role is Role.OPERATOR, event.principal.name
-            mine = [key for key, group in core.state.groups.items() if seen or group.owner == name]
-            mine.sort(key=lambda key: int(key.rpartition("-")[2]))
-            return views.Groups(tuple(group_view(core, core.state.groups[key]) for key in mine))
+            return _groups(core, event)
         case "sites":
             return views.Sites((_home(core), *(peer_view(core, s) for s in sorted(core.view.peers))))
         case "links" | "paths":
@@ -107,6 +103,31 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
                 jobs_imported=core.counters.get("jobs_imported", 0),
             )
     return views.Ok()
+
+
+def _groups(core: Context, event: Ask) -> views.Groups:
+    """Others' groups and those beyond the limit cost a look each, no more: nobody who asks pays for a flood of them."""
+    name = event.principal.name
+    everybodys = event.principal.role is Role.OPERATOR and not event.mine
+    going: list[Group] = []
+    ended: list[Group] = []
+    # As they were submitted: the newest stands last.
+    for group in reversed(core.state.groups.values()):
+        if everybodys or group.owner == name:
+            (ended if is_final(core, group) else going).append(group)
+    found = going if event.active else going + ended
+    kept = found[: event.limit] if event.limit else found
+    kept.sort(key=_number)
+    return views.Groups(tuple(group_view(core, group) for group in kept), len(found) - len(kept))
+
+
+def _number(group: Group) -> int:
+    return int(group.group.rpartition("-")[2])
+
+
+def is_final(core: Context, group: Group) -> bool:
+    """Nothing more will happen to it by itself."""
+    return bool(group.state) or group.group in core.blocked
 
 
 def group_view(core: Context, group: Group) -> views.GroupView:
@@ -140,7 +161,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         held=len(group.held) + waits,
         unreachable=unreachable,
         gathering=len(group.gathers),
-        final=bool(group.state) or blocked,
+        final=is_final(core, group),
         submitted_wall_s=group.wall_s,
         age_s=max(0.0, core.now - group.submitted_s),
         first_start_s=group.first_start_s,

@@ -122,6 +122,9 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
 
 class Groups(msgspec.Struct, frozen=True):
     groups: tuple[GroupView, ...]
+    """In the order of their numbers."""
+    left_out: int = 0
+    """That were asked for too, and are beyond the limit."""
 
 
 class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):

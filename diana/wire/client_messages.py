@@ -138,6 +138,8 @@ class StatusRequest(_Message, frozen=True):
     mine: bool = False
     active: bool = False
     """Only groups that are not final."""
+    limit: int = 0
+    """At most so many of those that fit: open ones before ended ones, newest first. 0: as many as an answer holds."""
 
 
 class SiteShare(_Message, frozen=True):
@@ -195,6 +197,8 @@ class GroupStatus(_Message, frozen=True):
 
 class StatusResponse(_Message, frozen=True):
     groups: tuple[GroupStatus, ...] = ()
+    left_out: int = 0
+    """Groups that fit and are not among these."""
 
 
 class WaitRequest(_Message, frozen=True):

@@ -93,7 +93,7 @@ def status(**values: object) -> GroupStatus:
 
 def test_the_result_line_says_what_became_of_the_group() -> None:
     ended = status(state="failed", done=8, failed=2, last_end_s=12.5, shares=(SiteShare(site="beta", jobs=10),))
-    line = "alpha-1: failed, 8 of 10 jobs done, failed 2, in 12.5 s, at 1 site; why: diana logs --failed alpha-1"
+    line = "alpha-1: failed, 8 of 10 jobs done, 2 failed, in 12.5 s, at 1 site; why: diana logs --failed alpha-1"
     assert result_line(ended) == line
     assert exit_code(ended) == 1
     assert exit_code(status(state="done", done=10)) == 0
@@ -112,7 +112,7 @@ def test_one_is_singular(count: int, text: str) -> None:
 
 def test_progress_shows_done_failed_and_what_goes_on() -> None:
     line = progress_line(status(state="running", done=5, failed=1, running=4))
-    assert line == "alpha-1 [##########xx........] 5/10 running, failed 1, running 4"
+    assert line == "alpha-1 running [##########xx........] 5/10 done, 1 failed, 4 running"
 
 
 def test_a_decision_shows_its_reason_its_parts_and_who_was_rejected(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,13 +79,6 @@ def test_sites_are_in_order_and_the_reason_of_a_drain_or_a_ban_stands_below(caps
     assert (drained, banned) == ("alpha: drained: power", "beta: banned: stolen")
 
 
-def test_a_narrow_terminal_gets_the_first_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    look.show_sites(SITES, width=80)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["SITE", "STATE", "HEARD", "SLOTS", "FREE", "RUNNING", "QUEUED", "AHEAD"]
-    assert max(map(len, lines)) <= 80
-
-
 def test_a_check_is_one_line_with_its_mend_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (
         CheckResult(name="disk", state="ok", found="9 MiB free"),

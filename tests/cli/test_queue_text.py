@@ -34,7 +34,8 @@ def changed(**values: object) -> list[str]:
 def test_the_queue_is_shown_level_by_level(capsys: pytest.CaptureFixture[str]) -> None:
     show_queue(QUEUE)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "alpha, paper mode: 10 jobs queued, 4 running in 4 slots, 2 claimed ahead; T = 10, Q = 1"
+    assert lines[0] == "alpha, paper mode: 10 jobs queued, 4 running in 4 slots, 2 claimed ahead"
+    assert lines[1] == "what is queued wants T = 10 processors; the quotas of its users make Q = 1"
     levels = [line for line in lines if line.startswith("Q")]
     assert levels == [
         "Q1 [0.5, 1): 0 jobs", "Q2 [0, 0.5): 0 jobs", "Q3 [-0.5, 0): 10 jobs", "Q4 [-1, -0.5): 0 jobs",

@@ -118,9 +118,10 @@ class Book:
             case AddDataset():
                 self.datasets.append(event)
                 return views.Ok()
-            case Ask(what="groups"):
-                mine = [v for v in self.groups.values() if self._refusal(event.principal, v.group) is None]
-                return views.Groups(tuple(mine))
+            case Ask(what="groups", principal=who, mine=mine, active=active):
+                seen = [v for v in self.groups.values() if self._refusal(who, v.group) is None]
+                fits = [v for v in seen if not (mine and v.owner != who.name) and not (active and v.final)]
+                return views.Groups(tuple(fits))
             case Ask(what="group" | "explain" as what, group=group):
                 assert group is not None
                 refusal = self._refusal(event.principal, group)

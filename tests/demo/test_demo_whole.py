@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from diana.demo.grid import processes_of
+from tests.cli import json_shapes
 
 pytestmark = pytest.mark.e2e
 
@@ -28,6 +29,7 @@ def test_a_small_demo_does_every_job_once_and_matches_and_leaves_no_process(tmp_
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result == json.loads((out / "result.json").read_text())
+    json_shapes.check("demo", result)
     assert (result["jobs"], result["done"], result["histogram_matches"]) == (7, 7, True)
     assert sum(result["sites"].values()) == 7
     assert {"bytes_moved", "makespan_s", "wait_s", "run_s", "turnaround_s", "decision"} <= result.keys()

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from diana.node.setup import init_user
+from tests.cli.shells import completed, make_program
+from tests.cli.terminal import Terminal
 from tests.e2e.grid import Grid, Site
 
 pytestmark = pytest.mark.e2e
@@ -166,6 +168,30 @@ def test_a_remote_client_works_with_a_credential(alpha: Site, tmp_path: Path) ->
     words = [*DIANA, "submit", *remote, "--wait", "--json", "--", "true"]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(ended.stdout)["owner"] == "ann@alpha-vo"
+
+
+def test_bash_completes_the_names_of_groups_and_sites(alpha: Site, tmp_path: Path) -> None:
+    group = submitted(alpha, "--", "true")
+    program, node = make_program(tmp_path), ("--data", str(alpha.data))
+    assert completed(program, "status", *node, group) == [group]
+    assert completed(program, "queue", *node, "--site", "al") == ["alpha"]
+
+
+def test_a_list_of_groups_says_how_many_it_leaves_out(alpha: Site) -> None:
+    groups = [submitted(alpha, "--", "true") for _ in range(2)]
+    shown = diana(alpha, "groups", "--limit", "1").splitlines()
+    assert shown[1].split()[0] == groups[1] and shown[2].endswith("asks for all")
+    assert as_json(alpha, "groups", "--limit", "1")["leftOut"] >= 1
+
+
+def test_a_terminal_of_60_columns_gets_tables_that_fit(alpha: Site) -> None:
+    group = submitted(alpha, "--name", "[red]shown", "--", "true")
+    for verb in (["status", group], ["sites"], ["groups"], ["queue"], ["peers"], ["explain", group]):
+        command = [*DIANA, verb[0], "--data", str(alpha.data), *verb[1:]]
+        with Terminal(command, columns=60, environment=alpha.environment()) as terminal:
+            assert terminal.ended() == 0
+        rows = [line for line in terminal.text().splitlines() if line.startswith((group, "GROUP ", "SITE ", "USER "))]
+        assert all(len(line) <= 60 or ": " in line for line in rows), terminal.text()
 
 
 def test_backup_restore_and_stop_go_round(alpha: Site, tmp_path: Path) -> None:

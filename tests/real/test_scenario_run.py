@@ -19,6 +19,7 @@ import pytest
 from diana.sim import scenario as sc
 from diana.sim.runner import simulate
 from diana.trial import ending
+from tests.cli import json_shapes
 from tests.e2e.grid import REPO, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -72,7 +73,9 @@ def run(text: str, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]
     environment = {**os.environ, "PYTHONPATH": str(REPO), "TMPDIR": str(folder)}
     command = [sys.executable, "-m", "diana.cli", "scenario", "run", str(file), "--json", "--within", "90s", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170, check=False)
-    return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+    report = json.loads(done.stdout) if done.stdout else {}
+    json_shapes.check("scenario-run", report)
+    return done.returncode, report, done.stderr
 
 
 def left_behind(folder: Path) -> list[str]:

@@ -20,38 +20,46 @@ from diana.wire import client_messages as wire
 
 STOP_AFTER_S = 0.05
 """Between the answer to Stop and the stop, so that the answer leaves."""
+FEW_GROUPS = 16
+"""So many named ones are asked for one by one, more as all there are."""
 MOST_GROUPS = 10_000
 """That can be asked for by name in one call."""
 MOST_LISTED = 3_000
+MOST_WITH_SHARES = 64
 MOST_DECISIONS = 100
 MOST_OUTCOMES = 1000
 MOST_WAITING = 1000
 
 
 async def status(desk: Desk, caller: Principal, request: wire.StatusRequest) -> wire.StatusResponse:
-    if request.groups and len(request.groups) <= 16:
+    if not request.groups:
+        return await _listed(desk, caller, request)
+    if len(request.groups) <= FEW_GROUPS:
         asked = [await desk.group(caller, checked_group(text)) for text in request.groups]
     else:
-        asked = list((await desk.ask(views.Groups, caller, "groups")).groups)
-        if request.groups:
-            asked = _named(asked, request.groups)
+        asked = _named(list((await desk.ask(views.Groups, caller, "groups")).groups), request.groups)
     if request.mine:
         asked = [view for view in asked if view.owner == caller.name]
     if request.active:
         asked = [view for view in asked if not view.final]
-    return wire.StatusResponse(groups=tuple(map(to_status, fitting(asked))))
+    return wire.StatusResponse(groups=tuple(map(to_status, without_shares(asked))))
 
 
-def fitting(asked: list[views.GroupView]) -> list[views.GroupView]:
-    """What one message holds: beyond a few groups without their shares, beyond MOST_LISTED the newest final ones."""
-    if len(asked) <= 64:
-        return asked
-    if len(asked) > MOST_LISTED:
-        active = [view for view in asked if not view.final]
-        final = sorted((v for v in asked if v.final), key=lambda v: v.submitted_wall_s, reverse=True)
-        keep = {view.group for view in (active + final)[:MOST_LISTED]}
-        asked = [view for view in asked if view.group in keep]
-    return [msgspec.structs.replace(view, shares=()) for view in asked]
+async def _listed(desk: Desk, caller: Principal, request: wire.StatusRequest) -> wire.StatusResponse:
+    limit = min(request.limit, MOST_LISTED) if request.limit > 0 else MOST_LISTED
+    found = await desk.request(
+        views.Groups,
+        lambda number: Ask(
+            request=number, principal=caller, what="groups", mine=request.mine, active=request.active, limit=limit
+        ),
+    )
+    groups = tuple(map(to_status, without_shares(list(found.groups))))
+    return wire.StatusResponse(groups=groups, left_out=found.left_out)
+
+
+def without_shares(asked: list[views.GroupView]) -> list[views.GroupView]:
+    """What one message holds: beyond a few groups without their shares."""
+    return asked if len(asked) <= MOST_WITH_SHARES else [msgspec.structs.replace(view, shares=()) for view in asked]
 
 
 def _named(found: list[views.GroupView], names: tuple[str, ...]) -> list[views.GroupView]:

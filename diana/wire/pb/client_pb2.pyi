@@ -122,14 +122,16 @@ class GroupRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ...) -> None: ...
 
 class StatusRequest(_message.Message):
-    __slots__ = ("groups", "mine", "active")
+    __slots__ = ("groups", "mine", "active", "limit")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     MINE_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedScalarFieldContainer[str]
     mine: bool
     active: bool
-    def __init__(self, groups: _Optional[_Iterable[str]] = ..., mine: _Optional[bool] = ..., active: _Optional[bool] = ...) -> None: ...
+    limit: int
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., mine: _Optional[bool] = ..., active: _Optional[bool] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class SiteShare(_message.Message):
     __slots__ = ("site", "jobs", "staging", "queued", "running", "done", "failed", "state", "age_s", "held", "level", "priority")
@@ -222,10 +224,12 @@ class GroupStatus(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("groups",)
+    __slots__ = ("groups", "left_out")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupStatus]
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupStatus, _Mapping]]] = ...) -> None: ...
+    left_out: int
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupStatus, _Mapping]]] = ..., left_out: _Optional[int] = ...) -> None: ...
 
 class WaitRequest(_message.Message):
     __slots__ = ("group", "timeout_s")

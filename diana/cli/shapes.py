@@ -1,0 +1,131 @@
+"""What verbs print as JSON that no message of the client service is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class Said(_Shape, frozen=True):
+    text: str
+    """What was done, in a line or several."""
+
+
+class Fetched(_Shape, frozen=True):
+    folder: str
+    """Absolute."""
+    files: tuple[str, ...]
+
+
+class Copied(_Shape, frozen=True):
+    """Of backup and restore."""
+
+    folder: str
+    files: int
+    bytes: int
+
+
+class MadeSite(_Shape, frozen=True):
+    site: str
+    vo: str
+    listen: str
+    data: str
+
+
+class MadeCredential(_Shape, frozen=True):
+    user: str
+    credential: str
+    """The folder that holds it."""
+
+
+class Joined(_Shape, frozen=True):
+    kind: str
+    """site, member or standby."""
+    vo: str
+    site: str
+    name: str
+    listen: str
+    """Empty: it dials its site."""
+    data: str
+
+
+class JoinedUser(_Shape, frozen=True):
+    user: str
+    vo: str
+    site: str
+    """That invited."""
+    credential: str
+
+
+class Checked(_Shape, frozen=True, omit_defaults=True):
+    """Of a scenario's file. `error` and no numbers where `ok` is false."""
+
+    file: str
+    ok: bool
+    sites: int = 0
+    entries: int = 0
+    groups: int = 0
+    jobs: int = 0
+    error: str = ""
+
+
+class Spread(_Shape, frozen=True):
+    mean: float
+    p50: float
+    p95: float
+    max: float
+
+
+class DemoSite(_Shape, frozen=True):
+    jobs: int
+    mean_run_s: float
+    first_start_s: float
+    last_end_s: float
+
+
+class DemoResult(_Shape, frozen=True):
+    """The content of result.json."""
+
+    jobs: int
+    done: int
+    sites: dict[str, int]
+    bytes_moved: int
+    histogram_matches: bool
+    makespan_s: float
+    wait_s: Spread
+    run_s: Spread
+    turnaround_s: Spread
+    decision: dict[str, Any] | None
+    """With the names of the Python client, not the JSON ones."""
+    group: str
+    state: str
+    note: str
+    started_more_than_once: int
+    events: int
+    pairs_in_histogram: int
+    by_site: dict[str, DemoSite]
+    check_s: float
+
+
+class TraceFigures(_Shape, frozen=True):
+    """Of `simulate --trace`. Times in seconds."""
+
+    trace: str
+    lrm: str
+    processors: int
+    jobs: int
+    jobs_in_trace: int
+    mean_wait_s: float
+    median_wait_s: float
+    p95_wait_s: float
+    max_wait_s: float
+    last_end: float
+    mean_bounded_slowdown: float
+    utilisation: float
+    left_out: dict[str, int]
+    noticed: dict[str, int]

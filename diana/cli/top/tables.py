@@ -1,0 +1,173 @@
+"""The page's tables as cells: which rows, in which order, how many are left out. Knows nothing of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from diana.cli import output
+from diana.cli.look import heard
+from diana.cli.queue import LEVELS, starts_in
+from diana.cli.top.reading import SHOWN
+from diana.wire import client_messages as wire
+
+T = TypeVar("T")
+BUSY = 10
+"""Marks of a bar."""
+DONE = 16
+LONGEST = 20
+"""Characters of a group's name."""
+
+SITES = ("SITE", "STATE", "BUSY", ">SLOTS", ">RUNNING", ">QUEUED", ">AHEAD", ">RTT", ">HEARD")
+QUEUE = ("USER", ">QUOTA", *(f">{level}" for level in LEVELS), ">RUNNING", "STARTS IN")
+GROUPS = ("GROUP", "NAME", "STATE", "PROGRESS", ">DONE", ">FAILED", ">END", ">RUNNING", ">WAITING", "LEVEL", "OWNER")
+MACHINES = ("MACHINE", "ROLE", "STATE", "BUSY", ">SLOTS", ">JOBS")
+PEERS = ("PEER", "STATE", "LINK", ">RTT", ">HEARD")
+
+
+class Row(NamedTuple):
+    key: str
+    cells: tuple[str, ...]
+
+
+class Shown(NamedTuple):
+    rows: list[Row]
+    left_out: int
+    """Beyond those that are shown."""
+    hidden: int = 0
+    """That do not hold the word looked for."""
+
+
+def _shown(values: Iterable[T], row: Callable[[T], Row], word: str, left_out: int = 0) -> Shown:
+    rows: list[Row] = []
+    hidden = 0
+    for value in values:
+        if word and word not in searched(made := row(value)):
+            hidden += 1
+        elif len(rows) < SHOWN:
+            rows.append(made if word else row(value))
+        else:
+            left_out += 1
+    return Shown(rows, left_out, hidden)
+
+
+def searched(row: Row) -> str:
+    return " ".join(cell for cell in row.cells if not isinstance(cell, output.Bar)).casefold()
+
+
+def _clean(key: str, *cells: object) -> Row:
+    return Row(key, tuple(cell if isinstance(cell, output.Bar) else output.clean(str(cell)) for cell in cells))
+
+
+def sites(found: Sequence[wire.Site], word: str) -> Shown:
+    """This site first, the others by name."""
+    return _shown(sorted(found, key=lambda site: (not site.home, site.site)), _site, word)
+
+
+def _site(site: wire.Site) -> Row:
+    busy = max(0, site.slots - site.free_slots)
+    return _clean(
+        site.site,
+        f"{site.site} (here)" if site.home else site.site,
+        site.note.partition(":")[0] or site.state,
+        output.bar([(busy, "#")], site.slots, BUSY),
+        f"{busy:,}/{site.slots:,}",
+        f"{site.running_jobs:,}",
+        f"{site.queued_jobs:,}",
+        output.seconds(site.work_ahead_s),
+        "-" if site.home else output.milliseconds(site.rtt_s),
+        heard(site.age_s),
+    )
+
+
+def queue(found: wire.QueueView, word: str) -> Shown:
+    """A row per user: the jobs in each level, and when the first of them may start."""
+    per_user: dict[str, list[wire.QueueClass]] = {}
+    for one in found.classes:
+        per_user.setdefault(one.user, []).append(one)
+
+    def row(user: wire.QueueUser) -> Row:
+        classes = per_user.get(user.user, [])
+        soonest = min((one for one in classes if one.low_s >= 0), key=lambda one: one.low_s, default=None)
+        counts = (sum(one.jobs for one in classes if one.level == level) for level in LEVELS)
+        return _clean(
+            user.user,
+            user.user,
+            f"{user.quota:g}",
+            *(f"{count:,}" for count in counts),
+            f"{user.running:,}",
+            starts_in(soonest.low_s, soonest.high_s) if soonest else "-",
+        )
+
+    ranked = sorted(found.users, key=lambda user: (-user.queued, -user.running, user.user))
+    return _shown(ranked, row, word)
+
+
+def groups(found: wire.StatusResponse, word: str) -> Shown:
+    """Those that are not over first; the newest first among these and the others."""
+    ranked = sorted(found.groups, key=lambda group: (group.final, -group.submitted_wall_s, group.group))
+    return _shown(ranked, _group, word, found.left_out)
+
+
+def _group(group: wire.GroupStatus) -> Row:
+    parts = [(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")]
+    return _clean(
+        group.group,
+        group.group,
+        clipped(group.name or "-"),
+        group.state,
+        output.bar(parts, group.jobs, DONE),
+        f"{group.done:,}/{group.jobs:,}",
+        f"{group.failed:,}",
+        ending(group),
+        f"{group.running:,}",
+        f"{group.unplaced + group.staging + group.queued:,}",
+        f"{group.level} {group.priority:.2f}" if group.level else "-",
+        group.owner,
+    )
+
+
+def clipped(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def ending(group: wire.GroupStatus) -> str:
+    """`in 3m05s`, as it was planned; `12.0 s late`; `took 2m00s` once it is over."""
+    if group.final:
+        return f"took {output.seconds(group.last_end_s)}" if group.last_end_s > 0 else "-"
+    if group.expected_end_s <= 0:
+        return "-"
+    left_s = group.expected_end_s - group.age_s
+    return f"in {output.seconds(left_s)}" if left_s >= 0 else f"{output.seconds(-left_s)} late"
+
+
+def machines(found: wire.PeersResponse, word: str) -> Shown:
+    return _shown(found.machines, _machine, word)
+
+
+def _machine(machine: wire.MachineRow) -> Row:
+    here = machine.state == "here"
+    return _clean(
+        machine.machine,
+        machine.machine,
+        machine.role,
+        "here" if here else f"away for {output.seconds(machine.away_s)}" if machine.away_s > 0 else "away",
+        output.bar([(machine.used_slots, "#")] if here else [], machine.slots, BUSY),
+        f"{machine.used_slots:,}/{machine.slots:,}" if here else f"-/{machine.slots:,}",
+        f"{machine.jobs:,}",
+    )
+
+
+def peers(found: wire.PeersResponse, word: str) -> Shown:
+    return _shown(sorted(found.peers, key=lambda peer: peer.site), _peer, word)
+
+
+def _peer(peer: wire.PeerRow) -> Row:
+    return _clean(
+        peer.site,
+        peer.site,
+        peer.state,
+        peer.link or "-",
+        output.milliseconds(peer.rtt_s),
+        heard(peer.age_s),
+    )
