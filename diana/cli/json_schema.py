@@ -38,6 +38,8 @@ VERBS: dict[str, Any] = {
     "links": wire.LinkMap,
     "sites": wire.SitesResponse,
     "peers": wire.PeersResponse,
+    "dashboard": wire.DashboardResponse,
+    "metrics": wire.MetricsResponse,
     "datasets": wire.DatasetsResponse,
     "datasets-add": wire.Dataset,
     "datasets-show": wire.DatasetChunk,

@@ -101,6 +101,8 @@ def test_the_grid(verbs: Verbs, tmp_path: Path) -> None:
     assert verbs.one("datasets-remove", "datasets", "remove", "events")["datasets"]
     assert len(verbs.one("sites", "sites")["sites"]) == 2
     assert verbs.one("peers", "peers")["peers"]
+    assert verbs.one("dashboard", "dashboard")["url"].startswith("http://127.0.0.1:")
+    assert "diana_slots" in verbs.one("metrics", "metrics")["text"]
     verbs.one("links", "links")
     verbs.one("links", "links", "--paths", "alpha")
 
