@@ -42,6 +42,7 @@ def test_no_interleaving_of_the_protocol_does_harm(world: str) -> None:
     print(f"{world}: {len(explored.reached)} states, {explored.steps} steps")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("world", HEALED if FULL else list(HEALED)[:1])
 def test_progress_can_be_reached_from_every_state_once_all_heals(world: str) -> None:
     on = HEALED[world]

@@ -59,6 +59,7 @@ def test_no_job_is_lost_or_doubled_under_loss_duplication_delay_cuts_and_crashes
     assert all(sum(w.jobs for w in drawn(CHAOS, seed).workload) >= 200 for seed in seeds)
 
 
+@pytest.mark.wide
 def test_no_job_is_lost_or_doubled_in_a_fresh_range_of_seeds() -> None:
     first = int(os.environ.get("DIANA_SEEDS_FROM") or random.SystemRandom().randrange(1_000, 10**9))
     print(f"fresh seeds: DIANA_SEEDS_FROM={first}")

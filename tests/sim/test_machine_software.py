@@ -130,6 +130,7 @@ def test_jobs_that_want_a_container_start_only_on_the_machine_that_has_it_and_th
     assert Watched.given["north", "m2"] == set()
 
 
+@pytest.mark.wide
 def test_they_do_so_too_while_machines_go_away_and_nodes_crash() -> None:
     for seed in range(12):
         run(MACHINES + FAULTS, seed)

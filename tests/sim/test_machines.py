@@ -99,6 +99,7 @@ retell = 0.2
 CALM = SUBGRIDS[: SUBGRIDS.index("[faults]")]
 
 
+@pytest.mark.wide
 def test_no_job_is_lost_or_doubled_while_machines_crash_go_away_and_are_given_up() -> None:
     seen = check(sc.parse(SUBGRIDS), range(40))
     for kind in ("machine_away", "machine_removed", "machine_crash", "spawner_crash", "crash"):

@@ -52,6 +52,7 @@ def test_a_site_comes_to_know_its_neighbours_and_no_more_than_its_table_holds() 
         assert member.engine.core.members.alive == 1 + sum(state < State.LOST for state in known.values())
 
 
+@pytest.mark.wide
 def test_neighbours_learn_of_a_join_a_loss_and_a_return_within_seconds() -> None:
     grid = grid_of(SITES, 2)
     grid.start_all()

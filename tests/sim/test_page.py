@@ -104,6 +104,7 @@ def test_a_comparison_is_one_page_with_plots_and_their_numbers(tmp_path: Path) -
     assert len(page) < 2_000_000
 
 
+@pytest.mark.wide
 def test_the_same_runs_give_the_same_page(tmp_path: Path) -> None:
     assert made(tmp_path, SCENARIO)[0] == made(tmp_path, SCENARIO, "again.html")[0]
 
@@ -117,6 +118,7 @@ def test_a_scenario_that_compares_nothing_has_a_page_and_the_report_it_would_hav
     assert out.getvalue() == with_page
 
 
+@pytest.mark.wide
 def test_several_seeds_of_it_are_reported_as_without_a_page(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text(SCENARIO.replace('["groups", "digest"]', '["groups", "faults"]'))

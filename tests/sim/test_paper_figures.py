@@ -55,6 +55,7 @@ def as_the_paper_says(queue_s: dict[int, float], execution_s: dict[int, float]) 
         assert execution_s[n] < 1.05 * 60.0 * 24 / power, f"{n} jobs"
 
 
+@pytest.mark.wide
 def test_queue_time_grows_with_the_number_of_jobs_as_in_figure_7() -> None:
     as_the_paper_says(*queue_times((25, 100), 1, 1))
 
