@@ -200,6 +200,10 @@ class FileKeyring:
         """Empty unless this site is revoked by name: for those we dialled, whose certificate gRPC hides from us."""
         return self._revocations.names(f"site:{site}")
 
+    def distrust_user(self, name: str) -> str:
+        """Empty unless this user (`name@vo`) is revoked by name: for those who show no certificate."""
+        return self._revocations.names(f"user:{name}")
+
     # --- revocations ----------------------------------------------------------------------------
 
     def reload_revoked(self) -> None:

@@ -7,6 +7,9 @@ import argparse
 from diana.cli import output
 from diana.cli.parsing import Command, add_json, add_node, client, duration_s
 
+OPENING_S = 5.0
+"""A browser that just starts reads its page so soon."""
+
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open it in this machine's browser")
@@ -30,10 +33,23 @@ def _dashboard(args: argparse.Namespace) -> int:
     else:
         print(f"{found.url}\nAuthorization: Bearer {found.token}" if args.metrics else found.url)
     if args.open and not args.metrics:
-        import webbrowser
-
-        webbrowser.open(found.url)
+        _open(found.url)
     return 0
+
+
+def _open(url: str) -> None:
+    """By way of a file only its owner reads: what programs are called with, everybody on the machine sees."""
+    import html
+    import tempfile
+    import time
+    import webbrowser
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="diana-") as folder:
+        page = Path(folder) / "dashboard.html"
+        page.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(url)}">')
+        webbrowser.open(page.as_uri())
+        time.sleep(OPENING_S)
 
 
 COMMANDS = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -60,8 +59,10 @@ class Activity:
         self._fine.append(row)
 
     def since(self, after_wall_s: float) -> ActivityResponse:
+        """Samples after the one of that time, also where the clock was set back since; else those of later times."""
         rows = [*self._coarse, *self._fine]
-        rows = rows[bisect_right(rows, after_wall_s, key=lambda row: row[0]) :]
+        known = next((at for at in range(len(rows) - 1, -1, -1) if rows[at][0] == after_wall_s), None)
+        rows = rows[known + 1 :] if known is not None else [row for row in rows if row[0] > after_wall_s]
         if not rows:
             return ActivityResponse()
         at, slots, used, queued, running, done, exported, imported = zip(*rows, strict=True)

@@ -354,7 +354,8 @@ class _Node:
             machine=config.machine,
             metrics=self.metrics,
         )
-        await open_dashboard(stack, config, paths, api, self.thread)
+        trusts = self.keyring.distrust_user
+        await open_dashboard(stack, config, paths, api, self.thread, users, trusts, must=self.lead is None)
         add_client_service(server, api, users)
         control = ControlServer(paths.socket, api, users)
         discovery = self.links.discovery

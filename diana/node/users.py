@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from diana.model.principal import Principal, Role
 
@@ -51,6 +52,21 @@ class Users:
             return NOBODY
         listed = name in self._operators or (account != "" and account in self._operators)
         return Principal(Role.OPERATOR if listed else Role.USER, name)
+
+    def by_now(self, was: Principal) -> Principal:
+        """What a caller who was vouched for earlier may do by now: who is no operator any more is a user."""
+        if was.role is not Role.OPERATOR or was.name in self._operator_names():
+            return was
+        return Principal(Role.USER, was.name)
+
+    def _operator_names(self) -> frozenset[str]:
+        """As principals, of this machine's accounts too."""
+        names = {self.of_uid(uid).name for uid in self._operator_uids}
+        for listed in self._operators:
+            names.add(listed)
+            with suppress(KeyError):
+                names.add(self.of_uid(pwd.getpwnam(listed).pw_uid).name)
+        return frozenset(names)
 
     def of_certificate(self, user: str, vo: str) -> Principal:
         """A certificate proved that `user` of `vo` calls; users of another VO are nobody here."""

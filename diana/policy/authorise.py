@@ -24,6 +24,8 @@ class Action(StrEnum):
     ADD_DATASET = "add-dataset"
     READ_INFO = "read-info"
     READ_QUEUE = "read-queue"
+    ENTER_PAGES = "enter-pages"
+    """Have a browser, or what collects metrics, let into the dashboard."""
     STOP = "stop"
     PROMOTE = "promote"
     """Change which of a site's two machines leads."""
@@ -71,6 +73,7 @@ _USER = {
     Action.READ_DATASETS: Scope.ANY,
     Action.READ_INFO: Scope.ANY,
     Action.READ_QUEUE: Scope.ANY,
+    Action.ENTER_PAGES: Scope.ANY,
     Action.READ_GROUP: Scope.OWN,
     Action.CANCEL: Scope.OWN,
     Action.HOLD: Scope.OWN,

@@ -7,7 +7,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ import pytest
 
 from diana.errors import UsageError
 from diana.model.peers import Peers
-from diana.model.principal import Principal
+from diana.model.principal import Principal, Role
 from diana.model.views import Info
 from diana.node.activity import COARSE_EVERY, FINE, Activity
 from diana.node.api.dashboard import Views
-from diana.node.web import live
+from diana.node.users import Users
+from diana.node.web import connections, live
 from diana.node.web.config import Web
 from diana.node.web.drawn import MOST_LINES, drawn
 from diana.node.web.server import WebServer
@@ -121,6 +122,8 @@ async def test_a_ticket_lets_one_browser_in_once_and_soon(it: Shown) -> None:
 async def test_a_session_ends_when_its_time_is_over_and_holds_over_a_restart(it: Shown) -> None:
     token = await it.token()
     again = it.another(Web())
+    assert again.sessions.of(token) is None, "what was heard at another port is void"
+    again.sessions.port = it.server.port
     found = again.sessions.of(token)
     assert found is not None and found.caller == ROOT
     it.wall_s += 12 * 3600 + 1
@@ -205,6 +208,52 @@ async def test_a_call_of_many_messages_may_fail_or_have_nothing_to_say(it: Shown
     assert await it.post("/api/Results", token, {"group": "alpha-1"}) == (200, None)
 
 
+async def test_who_is_trusted_no_more_is_out_at_once_and_who_is_no_operator_any_more_is_a_user(it: Shown) -> None:
+    token = await it.token(ROOT)
+    assert (await it.post("/api/Info", token))[1]["role"] == "operator"
+    it.server.by_now = lambda was: Principal(Role.USER, was.name)
+    assert (await it.post("/api/Info", token))[1]["role"] == "user"
+    it.server.by_now = lambda was: None
+    assert (await it.post("/api/Info", token))[0] == 401
+
+
+def test_operators_are_asked_for_anew_by_account_and_by_name() -> None:
+    users = Users("lab", operators=("nobody", "ann@lab"))
+    for name, role in (("root@lab", Role.OPERATOR), ("nobody@lab", Role.OPERATOR), ("ann@lab", Role.OPERATOR)):
+        assert users.by_now(Principal(Role.OPERATOR, name)).role is role
+    assert users.by_now(Principal(Role.OPERATOR, "bob@lab")).role is Role.USER
+    assert users.by_now(Principal(Role.USER, "ann@lab")).role is Role.USER
+
+
+async def test_who_connects_and_says_nothing_is_let_go(it: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    await it.token()
+    monkeypatch.setattr(connections, "FIRST_S", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", it.server.port)
+    writer.write(b"GET / HTT")
+    async with asyncio.timeout(5):
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.close()
+
+
+async def test_no_more_connect_than_are_served(it: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    await it.token()
+    monkeypatch.setattr(connections, "MOST", 8)
+    open_ones = [await asyncio.open_connection("127.0.0.1", it.server.port) for _ in range(12)]
+    async with asyncio.timeout(5):
+        over = 0
+        for reader, writer in reversed(open_ones):
+            try:
+                await asyncio.wait_for(reader.read(1), 0.2)
+                over += 1
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                over += 1
+            writer.close()
+    assert over >= 4
+
+
 # --- what it tells pages that are open -----------------------------------------------------------------------
 
 
@@ -215,10 +264,13 @@ class Viewer:
         self._answer = answer
 
     async def next(self, *wanted: str) -> tuple[str, Any]:
-        """The next event, or the next of these names."""
+        """The next event, or the next of these names; EOFError at the feed's end."""
         async with asyncio.timeout(10):
             while True:
-                name = (await self._answer.content.readline()).decode().removeprefix("event: ").strip()
+                first = await self._answer.content.readline()
+                if not first:
+                    raise EOFError
+                name = first.decode().removeprefix("event: ").strip()
                 data = (await self._answer.content.readline()).decode().removeprefix("data: ")
                 await self._answer.content.readline()
                 if not wanted or name in wanted:
@@ -261,6 +313,25 @@ async def test_what_cannot_be_told_now_is_said_and_the_rest_shows_all_the_same(i
         assert seen >= {"info", "sites", "links", "peers", "groups", "now"}
 
 
+async def test_looking_on_costs_a_user_no_calls_and_ends_with_the_trust_in_them(
+    it: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "EVERY_S", 0.01)
+    trusted = [True]
+    it.server.by_now = lambda was: was if trusted else None
+    token = await it.token(ALICE)
+    async with viewing(it, token) as page:
+        await page.next("groups")
+        for number in range(10):
+            it.node.book.groups["alpha-1"] = view("alpha-1", ALICE.name, 100, done=number)
+            await page.next("groups")
+        left = it.node.api._rates._left.get(ALICE.name)
+        assert left is None or left[1] > 990
+        trusted.clear()
+        with pytest.raises(EOFError):
+            await page.next("never")
+
+
 async def test_ten_viewers_of_one_user_cost_the_engine_as_one(it: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "EVERY_S", 0.05)
     token = await it.token()
@@ -293,7 +364,8 @@ async def test_a_viewer_that_does_not_read_is_let_go(it: Shown) -> None:
     events = feed.follow()
     await anext(events)
     for number in range(3 * live.WAITING):
-        feed._tell(("now", b"%d" % number))
+        for queue in feed._viewers:
+            live._tell(queue, ("now", b"%d" % number))
     left = [event async for event in events]
     assert len(left) <= live.WAITING
     assert feed.viewers == 0

@@ -35,5 +35,5 @@ async def activity(desk: Desk, caller: Principal, request: wire.ActivityRequest)
 
 def _views(desk: Desk) -> Views:
     if desk.views is None:
-        raise UsageError("this node shows no dashboard")
+        raise UsageError("this machine shows no dashboard; ask the one that leads its site")
     return desk.views

@@ -86,7 +86,7 @@ ACTIONS: dict[str, Action] = {
     "Ledger": Action.READ_SITES,
     "Peers": Action.READ_SITES,
     "Doctor": Action.DIAGNOSE,
-    "Dashboard": Action.READ_INFO,
+    "Dashboard": Action.ENTER_PAGES,
     "Activity": Action.READ_SITES,
     "Metrics": Action.READ_SITES,
 }
@@ -192,6 +192,11 @@ class Api:
         await self._let_in(caller)
         return await metrics.kept(self._desk).exposition(accept)
 
+    async def unmetered(self, caller: Principal, method: str, request: Any) -> Any:
+        """For the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""
+        check(caller, method)
+        return told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
+
     async def look(self) -> Info:
         """The site's own numbers, for the node itself: no caller's right, rate or trail is touched."""
         return await self._desk.ask(Info, Principal(Role.OPERATOR, ""), "info")
@@ -251,7 +256,9 @@ class Api:
             self._desk.metrics.calls[method if action else "unknown", decision] += 1
         if self._audit is None or (action in READS and decision != "denied"):
             return
-        named = (getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job", "id"))
+        named = (
+            getattr(request, key, "") for key in ("order", "target", "group", "kind", "name", "job", "id", "scope")
+        )
         target = " ".join(str(text) for text in named if text)
         self._audit.note(
             caller.name or "nobody",

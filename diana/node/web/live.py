@@ -1,29 +1,28 @@
 """What the pages show while they are open: sections of a site's view, built once for all who see the same, and sent as
 what changed.
 
-A feed belongs to one user, as users see different groups. It is built at most once a second and takes at most a
-twentieth of a core: with more groups it is built less often, and nobody looking costs nothing.
+A feed belongs to one user, as users see different groups. It is built at most once a second, and all feeds together
+take at most a twentieth of a core: with more groups they are built less often, and nobody looking costs nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from diana.adapters.tasks import begin
 from diana.errors import DianaError
-from diana.model.principal import Principal
+from diana.model.principal import Principal, Role
 from diana.node.web.drawn import drawn
 from diana.wire import client_messages as wire
 
 if TYPE_CHECKING:
     from diana.node.api import Api
-
-_log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 SHARE = 0.05
@@ -31,6 +30,8 @@ SLOW_S = 5.0
 """Between two looks at what moves slowly: links, peers."""
 ALIVE_S = 10.0
 """At least so often a page hears that the node is there."""
+MOST_GROUPS = 3000
+MOST_VIEWERS, MOST_OF_ONE, KEPT_FOR_OPERATORS = 64, 24, 16
 WAITING = 64
 """Events a viewer may be behind; one that is further is sent everything anew."""
 
@@ -40,19 +41,47 @@ _encode = msgspec.json.Encoder().encode
 _AGES = ("age_s", "summary_age_s", "away_s")
 
 
-class Feed:
-    """One user's. `api` is asked as that user."""
+class Budget:
+    """Of all feeds together: their looks follow one another, each after a pause that keeps them within SHARE."""
 
-    def __init__(self, api: Api, caller: Principal, wall_s: Callable[[], float]) -> None:
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._next_s = 0.0
+
+    @asynccontextmanager
+    async def look(self) -> AsyncIterator[None]:
+        async with self._turn:
+            await asyncio.sleep(max(0.0, self._next_s - time.monotonic()))
+            began = time.monotonic()
+            try:
+                yield
+            finally:
+                over = time.monotonic()
+                self._next_s = over + (over - began) / SHARE
+
+
+class Feed:
+    """One user's. `api` is asked as that user, as long as `by_now` says that they are the same."""
+
+    def __init__(
+        self,
+        api: Api,
+        caller: Principal,
+        wall_s: Callable[[], float],
+        budget: Budget | None = None,
+        by_now: Callable[[Principal], Principal | None] = lambda caller: caller,
+    ) -> None:
         self._api = api
         self._caller = caller
         self._wall_s = wall_s
+        self._budget = budget or Budget()
+        self._by_now = by_now
         self._viewers: set[asyncio.Queue[Event | None]] = set()
         self._sections: dict[str, bytes] = {}
         self._groups: dict[str, bytes] = {}
+        self._left_out = 0
         self._task: asyncio.Task[None] | None = None
         self._first = True
-        self._heard_s = 0.0
         self._slow_s = float("-inf")
 
     @property
@@ -60,23 +89,27 @@ class Feed:
         return len(self._viewers)
 
     async def follow(self) -> AsyncGenerator[Event]:
-        """All sections as they stand, then what changes; ends when the viewer is too slow, who then comes again."""
+        """All sections as they stand, then what changes, and now and then the time; ends when the viewer is too slow or
+        the feed is at its end. Who still wants to look comes again."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(WAITING)
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
+        if self._task is None or self._task.done():
+            self._sections, self._groups, self._slow_s, self._first = {}, {}, float("-inf"), True
+            self._task = begin(self._run(), "the dashboard's view")
         elif self._sections:
             for section in self._whole():
                 queue.put_nowait(section)
         self._viewers.add(queue)
         try:
-            while (event := await queue.get()) is not None:
+            while True:
+                try:
+                    event = await asyncio.wait_for(queue.get(), ALIVE_S)
+                except TimeoutError:
+                    event = self._now()
+                if event is None:
+                    return
                 yield event
         finally:
             self._viewers.discard(queue)
-            if not self._viewers and self._task is not None:
-                self._task.cancel()
-                self._task = None
-                self._sections, self._groups, self._slow_s, self._first = {}, {}, float("-inf"), True
 
     def close(self) -> None:
         for queue in self._viewers:
@@ -84,23 +117,20 @@ class Feed:
 
     def _whole(self) -> Iterable[Event]:
         yield from self._sections.items()
-        yield "groups", _rows(self._groups.values(), (), whole=True)
+        yield "groups", self._rows(self._groups.values(), (), whole=True)
         yield self._now()
 
     async def _run(self) -> None:
-        while True:
-            began = time.perf_counter()
-            try:
-                for event in await self._news():
-                    self._tell(event)
-            except Exception:
-                _log.exception("the dashboard's view of %s", self._caller.name)
-            took = time.perf_counter() - began
-            await asyncio.sleep(max(EVERY_S, took / SHARE))
-
-    def _tell(self, event: Event) -> None:
-        for queue in self._viewers:
-            _tell(queue, event)
+        """Until nobody has looked for a turn, or who looked is trusted no more."""
+        try:
+            while self._viewers and self._by_now(self._caller) == self._caller:
+                async with self._budget.look():
+                    for event in await self._news():
+                        for queue in self._viewers:
+                            _tell(queue, event)
+                await asyncio.sleep(EVERY_S)
+        finally:
+            self.close()
 
     async def _news(self) -> list[Event]:
         """What changed since the last look. A section that cannot be had now stays as it was, and why is told last."""
@@ -125,9 +155,8 @@ class Feed:
             news += await self._changed()
         except DianaError as error:
             troubles.append(str(error))
-        if news or now - self._heard_s >= ALIVE_S:
+        if news:
             news.append(self._now())
-            self._heard_s = now
         if troubles:
             news.append(("trouble", _encode({"text": "; ".join(dict.fromkeys(troubles))})))
         return news
@@ -138,18 +167,22 @@ class Feed:
 
     async def _changed(self) -> list[Event]:
         """Of the groups those rows that are not as they were, and which went."""
-        found = (await self._call("Status", wire.StatusRequest())).groups
-        groups = {row.group: _encode(_ageless(row)) for row in found}
+        found = await self._call("Status", wire.StatusRequest(limit=MOST_GROUPS))
+        groups = {row.group: _encode(_ageless(row)) for row in found.groups}
         changed = [row for group, row in groups.items() if self._groups.get(group) != row]
         gone = [group for group in self._groups if group not in groups]
         self._groups = groups
-        if not (changed or gone or self._first):
+        if not (changed or gone or self._first or self._left_out != found.left_out):
             return []
-        whole, self._first = self._first, False
-        return [("groups", _rows(changed, gone, whole=whole))]
+        whole, self._first, self._left_out = self._first, False, found.left_out
+        return [("groups", self._rows(changed, gone, whole=whole))]
+
+    def _rows(self, changed: Iterable[bytes], gone: Iterable[str], *, whole: bool) -> bytes:
+        head = _encode({"whole": whole, "gone": list(gone), "leftOut": self._left_out})
+        return b'%s,"rows":[%s]}' % (head[:-1], b",".join(changed))
 
     async def _call(self, method: str, request: object) -> Any:
-        return await self._api.call(self._caller, method, request, "dashboard")
+        return await self._api.unmetered(self._caller, method, request)
 
     async def _info(self) -> object:
         return await self._call("Info", wire.Empty())
@@ -185,21 +218,23 @@ _SLOW = frozenset(("links", "peers"))
 
 
 class Feeds:
-    """By user. At most so many viewers at once."""
+    """By user."""
 
-    MOST = 64
-
-    def __init__(self, api: Api, wall_s: Callable[[], float]) -> None:
+    def __init__(self, api: Api, wall_s: Callable[[], float], by_now: Callable[[Principal], Principal | None]) -> None:
         self._api = api
         self._wall_s = wall_s
+        self._by_now = by_now
+        self._budget = Budget()
         self._feeds: dict[Principal, Feed] = {}
 
-    def full(self) -> bool:
-        return sum(feed.viewers for feed in self._feeds.values()) >= self.MOST
+    def full(self, caller: Principal) -> bool:
+        """Some room is kept for operators, and no user takes it all."""
+        most = MOST_VIEWERS if caller.role is Role.OPERATOR else MOST_VIEWERS - KEPT_FOR_OPERATORS
+        return self.of(caller).viewers >= MOST_OF_ONE or sum(feed.viewers for feed in self._feeds.values()) >= most
 
     def of(self, caller: Principal) -> Feed:
         self._feeds = {who: feed for who, feed in self._feeds.items() if feed.viewers or who == caller}
-        return self._feeds.setdefault(caller, Feed(self._api, caller, self._wall_s))
+        return self._feeds.setdefault(caller, Feed(self._api, caller, self._wall_s, self._budget, self._by_now))
 
     def close(self) -> None:
         for feed in self._feeds.values():
@@ -209,14 +244,6 @@ class Feeds:
 def _ageless(row: Any) -> Any:
     """Ages change all the time, and the page that knows when a row came counts on by itself."""
     return msgspec.structs.replace(row, **{name: 0.0 for name in _AGES if hasattr(row, name)})
-
-
-def _rows(changed: Iterable[bytes], gone: Iterable[str], *, whole: bool) -> bytes:
-    return b'{"whole":%s,"gone":%s,"rows":[%s]}' % (
-        b"true" if whole else b"false",
-        _encode(list(gone)),
-        b",".join(changed),
-    )
 
 
 def _tell(queue: asyncio.Queue[Event | None], event: Event | None) -> None:

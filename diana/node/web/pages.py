@@ -20,6 +20,7 @@ import msgspec
 from aiohttp import web
 
 from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
+from diana.node.web.connections import FIRST_S, Door
 from diana.node.web.live import Feeds
 from diana.node.web.sessions import PAGES, Session
 from diana.wire.client_messages import METHODS
@@ -32,6 +33,9 @@ _log = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
 MOST_BODY = 64 << 10
+IDLE_S = 75.0
+UNREAD_S = 60.0
+"""What a browser does not read for so long ends its connection."""
 _LOOK = "Status Explain Queue Sites Peers Links Datasets ShowDataset Ledger Info Doctor Results Logs Activity"
 _ACT = "Cancel Hold Release Retry Move Operate"
 CALLS = frozenset(f"{_LOOK} {_ACT}".split())
@@ -62,9 +66,13 @@ async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext 
     app.router.add_post("/api/{method}", pages.call)
     app.router.add_get("/{name:[a-z0-9-]+\\.(?:js|css|svg)}", pages.file)
     app.on_shutdown.append(pages.close)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S)
     await runner.setup()
-    await web.SockSite(runner, listener, ssl_context=tls, backlog=64).start()
+    assert runner.server is not None
+    pages.door = Door(runner.server)
+    pages.listening = await asyncio.get_running_loop().create_server(
+        pages.door.opened, sock=listener, ssl=tls, ssl_handshake_timeout=FIRST_S if tls else None
+    )
     return runner
 
 
@@ -72,13 +80,17 @@ class Pages:
     def __init__(self, server: WebServer) -> None:
         self._server = server
         self._api = server.api
-        self._feeds = Feeds(server.api, server.wall_s)
+        self._feeds = Feeds(server.api, server.wall_s, server.by_now)
         self._files = _files()
+        self.listening: asyncio.Server | None = None
+        self.door: Door | None = None
 
     @property
     def guarded(self) -> Any:
         @web.middleware
         async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if self.door is not None:
+                self.door.heard(request.protocol)
             try:
                 response = await handler(request)
             except web.HTTPException as error:
@@ -98,6 +110,8 @@ class Pages:
         return middleware
 
     async def close(self, app: web.Application) -> None:
+        if self.listening is not None:
+            self.listening.close()
         self._feeds.close()
 
     # --- files ---------------------------------------------------------------------------------------------
@@ -126,9 +140,10 @@ class Pages:
     def _session(self, request: web.Request) -> Session:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         session = self._server.sessions.of(token) if kind == "Bearer" else None
-        if session is None:
+        caller = self._server.by_now(session.caller) if session else None
+        if session is None or caller is None:
             raise _NotIn("not let in, or no longer; ask for a way in: diana dashboard")
-        return session
+        return msgspec.structs.replace(session, caller=caller)
 
     def _viewer(self, request: web.Request) -> Session:
         session = self._session(request)
@@ -160,7 +175,7 @@ class Pages:
                 async for message in messages:
                     if not response.prepared:
                         await response.prepare(request)
-                    await response.write(msgspec.json.encode(message) + b"\n")
+                    await _written(request, response, msgspec.json.encode(message) + b"\n")
             except DianaError as error:
                 if not response.prepared:
                     raise
@@ -173,7 +188,7 @@ class Pages:
     async def live(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events; see `live.py`."""
         session = self._viewer(request)
-        if self._feeds.full():
+        if self._feeds.full(session.caller):
             raise Overloaded("as many pages look at this node as it serves; close one, or look at another node", 10.0)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -181,7 +196,7 @@ class Pages:
         try:
             async with asyncio.timeout(left_s), aclosing(self._feeds.of(session.caller).follow()) as events:
                 async for name, data in events:
-                    await response.write(b"event: %s\ndata: %s\n\n" % (name.encode(), data))
+                    await _written(request, response, b"event: %s\ndata: %s\n\n" % (name.encode(), data))
         except (ConnectionError, TimeoutError):
             pass
         return response
@@ -191,6 +206,17 @@ class Pages:
         session = self._session(request)
         body, kind = await self._api.exposition(session.caller, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": kind})
+
+
+async def _written(request: web.Request, response: web.StreamResponse, data: bytes) -> None:
+    """ConnectionResetError, and the connection is gone, where the browser does not read on."""
+    try:
+        async with asyncio.timeout(UNREAD_S):
+            await response.write(data)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("nobody reads") from None
 
 
 class _NotIn(Denied):

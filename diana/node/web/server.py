@@ -12,10 +12,11 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from diana.adapters.loopback import free_addresses
-from diana.errors import UsageError
+from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.node.web.config import OFF, Web
@@ -27,13 +28,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-MOST_SCRAPER_S = 10 * 365 * 86400.0
+MOST_SCRAPER_S = 400 * 86400.0
 BACKLOG = 64
+AGAIN_S = 5.0
+"""After which what did not come up is tried again, at the next knock."""
+RENEWED_S = 60.0
+"""How often the certificate's files are looked at."""
 
 
 class WebServer:
     """`loopback`: whether only this machine reaches it, then without TLS. `advertise`: host others reach this machine
-    by, for the URL."""
+    by, for the URL. `by_now`: what a user let in earlier may do by now; None: they are trusted no more."""
 
     def __init__(
         self,
@@ -43,12 +48,16 @@ class WebServer:
         *,
         loopback: bool,
         advertise: str,
+        by_now: Callable[[Principal], Principal | None] = lambda caller: caller,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self.config = config
         self.api = api
+        self.by_now = by_now
         self.wall_s = wall_s
         self.sessions = Sessions(paths.web_key, wall_s)
+        self.trouble = ""
+        """Why it is not served although it should be."""
         self._paths = paths
         self._loopback = loopback
         self._host = advertise
@@ -57,15 +66,17 @@ class WebServer:
         self._site: Any = None
         self._tls: ssl.SSLContext | None = None
         self._tls_of: tuple[int, ...] = ()
-        self.port = 0
+
+    @property
+    def port(self) -> int:
+        return self.sessions.port
 
     # --- letting in ----------------------------------------------------------------------------------------
 
     def let_in(self, caller: Principal, request: DashboardRequest) -> DashboardResponse:
         if self._socket is None:
-            raise UsageError(
-                "this site shows no dashboard; its operator says where with listen under [web] of site.toml"
-            )
+            why = self.trouble or "its operator says where with listen under [web] of site.toml"
+            raise UsageError(f"this site shows no dashboard; {why}")
         most_s = self.config.session_hours * 3600 if request.scope in ("", PAGES) else MOST_SCRAPER_S
         for_s = request.for_s or self.config.session_hours * 3600
         if not 0 < for_s <= most_s:
@@ -83,15 +94,15 @@ class WebServer:
     # --- serving -------------------------------------------------------------------------------------------
 
     def start(self, last_port: int) -> int:
-        """Listen; the port. `last_port`: that of the node's last run, so that pages that are open find it again.
-        `errors.UsageError` where it cannot be had."""
+        """Listen; the port, 0: none is wanted. `last_port`: that of the node's last run, so that pages that are open
+        find it again. `errors.UsageError` where it cannot be had."""
         if self.config.listen == OFF:
             return 0
         if not self._loopback:
             self.tls()
         host, _, port = self.config.listen.rpartition(":")
         self._socket = _listening(host.strip("[]"), int(port), last_port)
-        self.port = self._socket.getsockname()[1]
+        self.sessions.port = self._socket.getsockname()[1]
         asyncio.get_running_loop().add_reader(self._socket, self._knocked)
         return self.port
 
@@ -100,14 +111,24 @@ class WebServer:
             return
         asyncio.get_running_loop().remove_reader(self._socket)
         if self._opening is not None:
+            self._opening.cancel()
             await asyncio.gather(self._opening, return_exceptions=True)
         if self._site is not None:
             await self._site.cleanup()
         self._socket.close()
         self._socket = None
 
+    async def renew(self) -> None:
+        """Until cancelled: certificates are renewed while the node runs."""
+        while not self._loopback:
+            await asyncio.sleep(RENEWED_S)
+            try:
+                self.tls()
+            except UsageError as error:
+                _log.error("the dashboard goes on with the certificate it had: %s", error)
+
     def tls(self) -> ssl.SSLContext:
-        """As the files stand now: certificates are renewed while the node runs."""
+        """As the files stand now, from the next handshake on. `errors.UsageError` where they are of no use."""
         keys = self._paths.keys
         certificate, key = self.config.certificate or keys / "site.pem", self.config.key or keys / "site.key"
         try:
@@ -130,12 +151,19 @@ class WebServer:
         self._opening = asyncio.create_task(self._open())
 
     async def _open(self) -> None:
-        try:
-            # The import takes longer than a turn of the node's loop may.
-            pages = await asyncio.to_thread(importlib.import_module, "diana.node.web.pages")
-            self._site = await pages.serve(self, self._socket, None if self._loopback else self.tls())
-        except Exception:
-            _log.exception("the dashboard does not come up")
+        assert self._socket is not None
+        while True:
+            try:
+                # The import takes longer than a turn of the node's loop may.
+                pages = await asyncio.to_thread(importlib.import_module, "diana.node.web.pages")
+                self._site = await pages.serve(self, self._socket, None if self._loopback else self.tls())
+                return
+            except DianaError as error:
+                _log.error("the dashboard does not come up: %s", error)
+            except Exception:
+                _log.exception("the dashboard does not come up")
+            _turn_away(self._socket)
+            await asyncio.sleep(AGAIN_S)
 
 
 def _listening(host: str, port: int, last_port: int) -> socket.socket:
@@ -143,7 +171,9 @@ def _listening(host: str, port: int, last_port: int) -> socket.socket:
     for attempt in tries:
         try:
             family = socket.getaddrinfo(host, attempt, type=socket.SOCK_STREAM)[0][0]
-            return socket.create_server((host, attempt), family=family, backlog=BACKLOG, reuse_port=False)
+            made = socket.create_server((host, attempt), family=family, backlog=BACKLOG, reuse_port=False)
+            made.setblocking(False)
+            return made
         except OSError as error:
             if error.errno == errno.EADDRINUSE and attempt != tries[-1]:
                 continue
@@ -152,3 +182,10 @@ def _listening(host: str, port: int, last_port: int) -> socket.socket:
                 f'site.toml:web.listen: cannot listen on {host}:{attempt} ({why.lower()}); choose another, or "none"'
             ) from None
     raise AssertionError
+
+
+def _turn_away(listener: socket.socket) -> None:
+    """Those who wait to be served by what does not come up."""
+    with suppress(OSError):
+        for _ in range(BACKLOG):
+            listener.accept()[0].close()

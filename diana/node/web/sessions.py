@@ -1,7 +1,7 @@
 """Who looks: a ticket that is good once, got over the client service, is changed for a token a page keeps.
 
 A page sends its token with each request. Nothing is sent by the browser of its own accord, as cookies are, so no
-other page, nor another program's port on the same machine, can act with it.
+other page and no other port can act with it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class _Token(msgspec.Struct, array_like=True):
     role: str
     scope: str
     until_wall_s: float
+    port: int = 0
+    """Where it was given. Elsewhere it is void: what took the node's port meanwhile may have heard it."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -38,13 +40,13 @@ class Session(msgspec.Struct, frozen=True):
 class Sessions:
     """Tickets live in memory, tokens are signed and hold over restarts, as long as the key file is there.
 
-    A token carries its user's role of the time it was made: who is to lose it sooner removes the key file and starts
-    the node again.
+    A token says who it is; what they may do is asked anew each time (`Users.by_now`, revocations).
     """
 
     def __init__(self, key: Path, wall_s: Callable[[], float]) -> None:
         self._path = key
         self._wall_s = wall_s
+        self.port = 0
         self._made: Fernet | None = None
         self._tickets: dict[str, tuple[Session, float]] = {}
 
@@ -67,7 +69,7 @@ class Sessions:
 
     def token(self, session: Session) -> str:
         caller = session.caller
-        content = _Token(caller.name, caller.role.value, session.scope, session.until_wall_s)
+        content = _Token(caller.name, caller.role.value, session.scope, session.until_wall_s, self.port)
         return self._fernet().encrypt(msgspec.json.encode(content)).decode()
 
     def of(self, token: str) -> Session | None:
@@ -77,7 +79,7 @@ class Sessions:
             session = Session(Principal(Role(kept.role), kept.name), kept.scope, kept.until_wall_s)
         except (InvalidToken, ValueError):
             return None
-        return session if session.until_wall_s > self._wall_s() else None
+        return session if session.until_wall_s > self._wall_s() and kept.port == self.port else None
 
     def _fernet(self) -> Fernet:
         if self._made is None:

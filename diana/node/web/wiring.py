@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from diana.adapters.tasks import end
+from diana.adapters.tasks import end, keep_up
+from diana.errors import UsageError
 from diana.model.layout import DataDir
+from diana.model.principal import Principal
 from diana.node.activity import Activity
 from diana.node.api import Api
 from diana.node.api.dashboard import Views
 from diana.node.config import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
 from diana.node.store_thread import StoreThread
+from diana.node.users import Users
 from diana.node.web.config import OFF
 from diana.node.web.server import WebServer
 
 PORT = "web_port"
 """Under which the journal's store keeps the port of the last run."""
+
+_log = logging.getLogger("diana.node")
 
 
 async def open_dashboard(
@@ -25,19 +31,35 @@ async def open_dashboard(
     paths: DataDir,
     api: Api,
     thread: StoreThread,
+    users: Users,
+    distrust_user: Callable[[str], str],
+    *,
+    must: bool,
 ) -> None:
-    """`errors.UsageError` where it cannot listen as site.toml says."""
+    """`errors.UsageError` where it cannot listen as site.toml says; unless it need not (`must`): a machine that takes
+    its site over does so without pictures too."""
+
+    def by_now(was: Principal) -> Principal | None:
+        return None if distrust_user(was.name) else users.by_now(was)
+
     web, store = config.web, thread.store
     loopback = web.listen == OFF or is_loopback(web.listen)
-    server = WebServer(web, paths, api, loopback=loopback, advertise=_host(config, loopback))
+    server = WebServer(web, paths, api, loopback=loopback, advertise=_host(config, loopback), by_now=by_now)
     last = await thread.call(store.meta, PORT)
-    port = server.start(int(last) if last.isdecimal() else 0)
+    try:
+        port = server.start(int(last) if last.isdecimal() else 0)
+    except UsageError as error:
+        if must:
+            raise
+        port, server.trouble = 0, str(error)
+        _log.error("no dashboard: %s", error)
     stack.push_async_callback(server.stop)
     if port and str(port) != last:
         await thread.call(store.set_meta, PORT, str(port))
     activity = Activity(api.look)
-    sampling = asyncio.create_task(activity.run())
-    stack.push_async_callback(end, sampling)
+    stack.push_async_callback(
+        end, keep_up(activity.run, "sampling"), keep_up(server.renew, "the dashboard's certificate")
+    )
     api.show(Views(server, activity))
 
 

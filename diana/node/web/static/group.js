@@ -74,7 +74,9 @@ export class GroupPage {
   close() { clearInterval(this.timer); }
 
   async look() {
-    if (this.looking || document.hidden || this.status?.final && this.settled) return;
+    const news = known.groups.get(this.group);
+    if (this.looking || document.hidden || (this.settled && news?.final !== false && this.heard === news)) return;
+    this.heard = news;
     this.looking = true;
     try {
       const [status, explained] = await Promise.all([call("Status", { groups: [this.group] }), call("Explain", { group: this.group })]);
@@ -92,6 +94,7 @@ export class GroupPage {
 
   /** Results that came since the last look; chunks are never seen twice. */
   async more() {
+    if (this.results.length >= MOST_RESULTS) return;
     let after = this.seen;
     await stream("Results", { group: this.group, after: this.seen }, (chunk) => {
       after = Math.max(after, (chunk.chunk ?? 0) + 1);

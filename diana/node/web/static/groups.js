@@ -46,7 +46,7 @@ export class GroupsPage {
     });
     const jobs = rows.reduce((sum, row) => sum + (row.jobs ?? 0), 0);
     const done = rows.reduce((sum, row) => sum + (row.done ?? 0), 0);
-    this.total.textContent = `${count(rows.length)} of ${count(all.length)} groups, ${count(done)} of their ${count(jobs)} jobs done`;
+    this.total.textContent = `${count(rows.length)} of ${count(all.length)} groups, ${count(done)} of their ${count(jobs)} jobs done${known.leftOut ? `; ${count(known.leftOut)} older ones are not shown: diana groups` : ""}`;
     this.table.update(rows);
   }
 }

@@ -11,7 +11,7 @@ import { SitePage } from "./site.js";
 
 /** Sections as the node tells them; `groups` by id; `now()` is the node's clock, seconds. */
 export const known = {
-  info: null, sites: [], queue: null, links: { lines: [] }, peers: null, ledger: null, groups: new Map(), skew: 0,
+  info: null, sites: [], queue: null, links: { lines: [] }, peers: null, ledger: null, groups: new Map(), leftOut: 0, skew: 0,
   now() { return Date.now() / 1000 + this.skew; },
 };
 
@@ -56,6 +56,7 @@ function heard(name, value) {
   switch (name) {
     case "groups":
       if (value.whole) known.groups = new Map();
+      known.leftOut = value.leftOut ?? 0;
       for (const row of value.rows) known.groups.set(row.group, row);
       for (const group of value.gone) known.groups.delete(group);
       break;
@@ -96,6 +97,8 @@ function theme() {
 }
 
 async function begin() {
+  // An address from `diana dashboard` that is opened in this very tab changes nothing but the hash.
+  window.addEventListener("hashchange", () => { if (location.hash.startsWith("#enter=")) location.reload(); });
   place(document.querySelector("nav"), TABS.map(([key, title]) => h("a", { href: `#/${key}`, "data-page": key }, title)));
   document.getElementById("theme").addEventListener("click", theme);
   const ticket = /^#enter=(.+)$/.exec(location.hash)?.[1];
@@ -108,7 +111,7 @@ async function begin() {
     }
   }
   if (!hasToken()) return outside("These pages want to know who looks.");
-  window.addEventListener("hashchange", () => { show(); main.focus(); });
+  window.addEventListener("hashchange", () => { if (location.hash.startsWith("#enter=")) return; show(); main.focus(); });
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName ?? "")) {
       const field = main.querySelector("input[type=search]");
