@@ -27,6 +27,7 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.ADD_DATASET: (NO, ANY, NO, NO, NO),
     Action.READ_INFO: (ANY, ANY, NO, NO, NO),
     Action.READ_QUEUE: (ANY, ANY, NO, NO, NO),
+    Action.ENTER_PAGES: (ANY, ANY, NO, NO, NO),
     Action.STOP: (NO, ANY, NO, NO, NO),
     Action.REMOVE_MACHINE: (NO, ANY, NO, NO, NO),
     Action.PROMOTE: (NO, ANY, NO, NO, NO),
