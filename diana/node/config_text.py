@@ -13,6 +13,7 @@ import msgspec
 from diana.adapters.batch.settings import ClusterSettings
 from diana.model.settings import Settings
 from diana.node.config import SiteConfig
+from diana.node.maintenance import as_table
 
 _NODE = {
     "site": "Name of this site; peers know it by its certificate.",
@@ -189,6 +190,9 @@ def config_text(config: SiteConfig) -> str:
         if cluster.software is not None:
             parts.append(f"# What jobs may ask for there.\n[clusters.{name}.software]\n")
             parts += _lines(_SOFTWARE, cluster.software, default.software, set())
+    for one in config.maintenance:
+        parts.append("# The site takes no work then.\n[[maintenance]]\n")
+        parts += [f"{key} = {_toml(value)}\n" for key, value in as_table(one)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 
