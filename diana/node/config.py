@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from diana import errors
+from diana.adapters.batch.allotment import check_together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
@@ -234,6 +235,10 @@ def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict
             found[cluster] = ClusterSettings(**values_of)
         except ValueError as error:
             raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
+    try:
+        check_together(found.items())
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:clusters.{error}") from None
     if found and values.get("role") == "member":
         raise errors.UsageError(f"{name}:clusters: a member has none; write them at the machine that leads its site")
     if found and values.get("run_as"):

@@ -126,6 +126,8 @@ _SETTINGS = {
 _CLUSTER = {
     "kind": "The batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in.",
     "slots": "Processors this site's jobs may hold there at once; 0: all there are.",
+    "share": "At most this part of its processors is held by this site's jobs at once.",
+    "leave_free": "Processors that stay free for others: this site's jobs take what is idle above that.",
     "partition": "The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default.",
     "account": "Whom the cluster charges; empty: its default for the node's account.",
     "qos": "The quality of service jobs ask for; empty: the cluster's default.",
