@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from diana.engine import forecast, guard, load, machine_guard, maintenance, recovery, renewing, wants
@@ -103,7 +104,7 @@ def _fill(core: Context) -> None:
     closing = maintenance.Closing(core)
     for entry, jobs in core.queues.order(core.now, closed):
         custody = core.state.custodies[entry.key]
-        takes_s = maintenance.takes_s(core, custody)
+        takes_s = custody.spec.resources.time_limit_s or entry.run_s
         if not closing.any_left(takes_s):
             looks -= 1
             if looks <= 0:
@@ -117,7 +118,7 @@ def _fill(core: Context) -> None:
         most = most if let is None else min(most, let)
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        shares = _shares(core, custody, want, jobs, behind, kept, closing)
+        shares = _shares(core, custody, want, jobs, behind, kept, partial(closing.caps, want, takes_s))
         starting = _start(core, custody, shares)
         closing.gave(shares, want, takes_s)
         if starting:
@@ -184,17 +185,16 @@ def _shares(
     jobs: int,
     behind: int,
     kept: Mapping[str, _Kept],
-    closing: maintenance.Closing,
+    closing: Callable[[Mapping[str, int]], Mapping[str, int]],
 ) -> dict[str, int]:
-    """Machine -> how many of the jobs it gets now."""
+    """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given."""
     if jobs <= 0:
         return {}
     workers = core.workers
     if custody.key in core.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
-    caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    caps = closing.caps(want, maintenance.takes_s(core, custody), caps)
+    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     if not kept:
         return workers.share_out(want, jobs, behind=behind, caps=caps)
     shares = workers.share_out(want, jobs, spared=kept, caps=caps)
