@@ -36,10 +36,13 @@ class MaintenanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A time at which a site takes no work; known from the start."""
 
     from_s: float
+    """When it begins."""
     to_s: float
+    """When the site takes work again."""
     machines: tuple[str, ...] = ()
     """Only these; none: the whole site."""
     reason: str = ""
+    """What everybody who meets it is shown."""
 
     def window(self) -> Window:
         return Window(from_wall_s=self.from_s, to_wall_s=self.to_s, reason=self.reason, machines=self.machines)
