@@ -19,10 +19,31 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
     if args.name and not wants_name:
         raise UsageError(f"site {args.order}: it is always the site of the node asked; leave {args.name!r} out")
+    from_wall_s, to_wall_s = _span(args)
     with client(args) as node:
-        text = node.operate(args.order, args.name or "", reason=args.reason or "")
+        text = node.operate(
+            args.order, args.name or "", reason=args.reason or "", from_wall_s=from_wall_s, to_wall_s=to_wall_s
+        )
     output.tell(text, args.json)
     return 0
+
+
+def _span(args: argparse.Namespace) -> tuple[float, float]:
+    """Of a drain for maintenance; (0, 0): none was given."""
+    if not args.to_time:
+        if args.from_time:
+            raise UsageError("site drain: --from wants --to TIME, when the site takes work again")
+        return 0.0, 0.0
+    from diana.node.maintenance import wall_time
+
+    try:
+        from_s = wall_time("--from", args.from_time) if args.from_time else 0.0
+        to_s = wall_time("--to", args.to_time)
+    except ValueError as error:
+        raise UsageError(f"site drain: {error}") from None
+    if to_s <= (from_s or time.time()):
+        raise UsageError(f"site drain: --to: {args.to_time} is not after {args.from_time or 'now'}; give a later time")
+    return from_s, to_s
 
 
 def _policy_options(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,13 @@ ORDERS = {
 }
 """Order -> module of diana/cli whose `run` carries it out."""
 
-_GOES_WITH = {"reason": ("drain", "ban"), "force": ("promote",), "remove": ("promote",)}
+_GOES_WITH = {
+    "reason": ("drain", "ban"),
+    "from_time": ("drain",),
+    "to_time": ("drain",),
+    "force": ("promote",),
+    "remove": ("promote",),
+}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +35,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
         " of run-as: check or install",
     )
     parser.add_argument("--reason", metavar="TEXT", help="shown to everybody who meets the drain or the ban")
+    parser.add_argument(
+        "--from",
+        dest="from_time",
+        metavar="TIME",
+        help="drain for maintenance from then on, 2031-05-01T08:00+02:00; now, without it",
+    )
+    parser.add_argument("--to", dest="to_time", metavar="TIME", help="drain until then; work is taken again by itself")
     parser.add_argument(
         "--force", action="store_true", help="promote, asked of a standby: lead; the other machine is dead for good"
     )
@@ -48,6 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         )
     for option, orders in _GOES_WITH.items():
         if getattr(args, option) and args.order not in orders:
+            option = option.removesuffix("_time")
             raise UsageError(f"site {args.order}: --{option} goes with {' and '.join(orders)}; leave it out")
     code: int = import_module(f"diana.cli.{ORDERS[args.order]}").run(args)
     return code
@@ -58,6 +72,8 @@ COMMANDS = {
         _options,
         _run,
         "drain: this site takes no new work, what has started runs out, what waits goes elsewhere.\n"
+        "  With --from and --to: for that time, and nothing is started before that would not end in time; undrain\n"
+        "  drops what was announced so. What comes weekly stands in site.toml.\n"
         "ban: the whole VO trusts a site, a machine or a user no more, within a minute; only a signer's operator may.\n"
         "remove-machine: a member machine is gone for good; what it ran counts as interrupted.\n"
         "go-on: after this site's database was put back, no longer wait for what a site that is gone could tell.\n"
@@ -68,6 +84,7 @@ COMMANDS = {
         """
 diana site drain --reason "power cut on Friday"
 diana site undrain
+diana site drain --from 2031-05-01T08:00Z --to 2031-05-01T18:00Z --reason "new switches"
 diana site ban beta --reason "stolen machine"
 diana site ban user:ann@alpha-vo
 diana site unban beta

@@ -268,9 +268,26 @@ class AsyncClient:
         request = wire.PromoteRequest(force=force, remove=remove)
         return cast("wire.PromoteResponse", await self._wire.call("Promote", request)).text
 
-    async def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
-        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only."""
-        request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
+    async def operate(
+        self,
+        order: str,
+        name: str = "",
+        *,
+        reason: str = "",
+        values_json: str = "",
+        from_wall_s: float = 0.0,
+        to_wall_s: float = 0.0,
+    ) -> str:
+        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only. With
+        `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
+        request = wire.OperateRequest(
+            order=order,
+            name=name,
+            reason=reason,
+            values_json=values_json,
+            from_wall_s=from_wall_s,
+            to_wall_s=to_wall_s,
+        )
         return cast("wire.OperateResponse", await self._wire.call("Operate", request)).text
 
     async def ledger(self) -> wire.LedgerResponse:

@@ -288,9 +288,26 @@ class Client:
         request = wire.PromoteRequest(force=force, remove=remove)
         return cast("wire.PromoteResponse", self._call("Promote", request)).text
 
-    def operate(self, order: str, name: str = "", *, reason: str = "", values_json: str = "") -> str:
-        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only."""
-        request = wire.OperateRequest(order=order, name=name, reason=reason, values_json=values_json)
+    def operate(
+        self,
+        order: str,
+        name: str = "",
+        *,
+        reason: str = "",
+        values_json: str = "",
+        from_wall_s: float = 0.0,
+        to_wall_s: float = 0.0,
+    ) -> str:
+        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only. With
+        `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
+        request = wire.OperateRequest(
+            order=order,
+            name=name,
+            reason=reason,
+            values_json=values_json,
+            from_wall_s=from_wall_s,
+            to_wall_s=to_wall_s,
+        )
         return cast("wire.OperateResponse", self._call("Operate", request)).text
 
     def ledger(self) -> wire.LedgerResponse:

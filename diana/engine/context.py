@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from diana.engine import fold, learning
+from diana.engine.calendar import Calendar
 from diana.engine.complaints import Complaints
 from diana.engine.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.events import LookedUp
@@ -103,6 +104,7 @@ class Context:
         self.banned: frozenset[SiteId] = frozenset()
         self.ledger_told: dict[SiteId, tuple[float, float, tuple[str, str]]] = {}
         """When a site was last told of the ledger here, how long until again, and of which two digests."""
+        self.calendar = Calendar()
         self.low_room = ""
         """Why no new work is taken just now; what runs still lands."""
         self.newest = True
@@ -204,6 +206,10 @@ class Context:
 
     def count(self, what: str, by: int = 1) -> None:
         self.counters[what] = self.counters.get(what, 0) + by
+
+    def drained(self) -> str:
+        """Why the site takes no new work just now, by its operator's word; empty: it does."""
+        return self.state.drained or self.calendar.closed
 
     # --- time ------------------------------------------------------------------------------------
 

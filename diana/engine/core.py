@@ -24,6 +24,7 @@ from diana.engine import (
     lines,
     links,
     machines,
+    maintenance,
     migrating,
     moving,
     outputs,
@@ -120,6 +121,7 @@ class Engine:
         self._settings(settings)
         ledger.apply(core)
         machines.begin(core, machine)
+        maintenance.look(core)
         recovery.begin(core)
         gossip.begin(core, address)
         core.after(("housekeeping",), HOUSEKEEPING_S)
@@ -231,6 +233,8 @@ class Engine:
                 core.allowed_urls = event.urls
                 core.workers.site_offers(event.software)
                 self._settings(event.settings)
+            case ev.CalendarTold():
+                maintenance.told(core, event)
             case ev.RoomChecked():
                 core.low_room = event.low
             case _:
@@ -369,6 +373,8 @@ class Engine:
                 custody.result_due(core, SubgroupId(part), epoch, batch)
             case ("machine", name):
                 machines.not_expected(core, name)
+            case ("maintenance",):
+                maintenance.look(core)
             case ("flush", part, epoch):
                 execution.flush_due(core, SubgroupId(part), epoch)
             case ("stage", part, epoch, number):

@@ -6,7 +6,7 @@ from math import inf
 
 import msgspec
 
-from diana.engine import columns, execution, guard, load, machines, recovery, renewing, rooms, staging
+from diana.engine import columns, execution, guard, load, machines, maintenance, recovery, renewing, rooms, staging
 from diana.engine.context import Context
 from diana.engine.effects import DropOutputs
 from diana.engine.messages import (
@@ -373,7 +373,10 @@ def _tell(core: Context, custody: Custody) -> None:
             held=held,
             level=level,
             priority=priority,
-            note=staging.note(core, custody.key) or machines.note(core, custody.key) or recovery.stays(core, custody),
+            note=staging.note(core, custody.key)
+            or machines.note(core, custody.key)
+            or maintenance.note(core, custody.key)
+            or recovery.stays(core, custody),
             db_uuid=core.state.db_uuid,
             seq=core.state.seq,
             stopped=guard.stopped(core, custody),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from diana.engine import forecast, guard, load, machine_guard, recovery, renewing, wants
+from diana.engine import forecast, guard, load, machine_guard, maintenance, recovery, renewing, wants
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
@@ -73,7 +74,7 @@ def _is_bound(core: Context, custody: Custody) -> bool:
 
 
 def dispatch(core: Context) -> None:
-    """Give the machines what they have room for, best first.
+    """Give the machines what they have room for, best first, and nothing that would outlast a coming maintenance.
 
     Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
@@ -82,6 +83,8 @@ def dispatch(core: Context) -> None:
     does not fit has a place of its own, on a machine that does not. What no machine here can run takes no place.
     """
     recount(core)
+    if core.calendar.closed:
+        return
     if core.merges:
         _merge_without_slots(core)
     if not len(core.queues) or not core.workers.hungry():
@@ -98,8 +101,15 @@ def _fill(core: Context) -> None:
     closed: set[Kind] = set()
     looks, in_order = LOOK_PAST, True
     running = load.running_of(core) if settings.user_max_running else {}
+    closing = maintenance.Closing(core)
     for entry, jobs in core.queues.order(core.now, closed):
         custody = core.state.custodies[entry.key]
+        takes_s = custody.spec.resources.time_limit_s or entry.run_s
+        if not closing.any_left(takes_s):
+            looks -= 1
+            if looks <= 0:
+                return
+            continue
         quick = settings.claims_ahead(entry.run_s)
         ahead = entry.processors == 1 and quick and in_order
         want = Want(entry.processors, custody.spec.resources.memory_bytes, ahead, *entry.needs)
@@ -108,13 +118,15 @@ def _fill(core: Context) -> None:
         most = most if let is None else min(most, let)
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        starting = _start(core, custody, _shares(core, custody, want, jobs, behind, kept))
+        shares = _shares(core, custody, want, jobs, behind, kept, partial(closing.caps, want, takes_s))
+        starting = _start(core, custody, shares)
+        closing.gave(shares, want, takes_s)
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
         if short and entry.needs not in placed and want.processors > 1 and entry.key not in core.merges:
             found = _keep(core, want, claimed)
-            if found is not None:
+            if found is not None and closing.in_time(found.worker.name, takes_s, found.reservation.start_s):
                 kept[found.worker.name] = found
                 # Others have a place of their own only where such jobs cannot run at all.
                 claimed |= {worker.name for worker in workers.takers(of_kind((1, entry.needs)))}
@@ -167,16 +179,22 @@ def _none_starts(core: Context, want: Want, kept: Mapping[str, _Kept]) -> bool:
 
 
 def _shares(
-    core: Context, custody: Custody, want: Want, jobs: int, behind: int, kept: Mapping[str, _Kept]
+    core: Context,
+    custody: Custody,
+    want: Want,
+    jobs: int,
+    behind: int,
+    kept: Mapping[str, _Kept],
+    closing: Callable[[Mapping[str, int]], Mapping[str, int]],
 ) -> dict[str, int]:
-    """Machine -> how many of the jobs it gets now."""
+    """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given."""
     if jobs <= 0:
         return {}
     workers = core.workers
     if custody.key in core.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
-    caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
+    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     if not kept:
         return workers.share_out(want, jobs, behind=behind, caps=caps)
     shares = workers.share_out(want, jobs, spared=kept, caps=caps)

@@ -145,6 +145,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         owner=draft.owner,
         template=template_key(draft.spec),
         work_s=need.work_s,
+        time_limit_s=need.time_limit_s,
         urls=draft.urls,
         raised=draft.export is not None,
         software=software.needed(draft.spec),

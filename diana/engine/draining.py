@@ -3,6 +3,7 @@ out; what waits is called back by its origins (`pulling.py`)."""
 
 from __future__ import annotations
 
+from diana.engine import maintenance
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import DrainSite
@@ -17,6 +18,10 @@ def drain(core: Context, event: DrainSite) -> None:
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
         return
+    if event.on and event.to_wall_s:
+        maintenance.plan(core, event)
+        return
+    dropped = not event.on and maintenance.drop(core)
     # Said again without a reason, the one given before stands.
     reason = (event.reason or core.state.drained or "drained") if event.on else ""
     changes = reason != core.state.drained
@@ -25,4 +30,4 @@ def drain(core: Context, event: DrainSite) -> None:
         # Groups that waited for room may fit again, and others should hear of it now.
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
         core.after(("summary",), 0.0)
-    core.reply(Reply(event.request, Ok(count=int(changes))))
+    core.reply(Reply(event.request, Ok(count=int(changes or dropped))))

@@ -12,6 +12,7 @@ from diana.model.facts import Facts
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
+from diana.model.maintenance import Window
 from diana.model.principal import Principal
 from diana.model.register import Register
 from diana.model.settings import Settings
@@ -31,6 +32,14 @@ class SettingsLoaded(msgspec.Struct, frozen=True):
     """Beginnings of the URLs jobs may read here."""
     software: tuple[str, ...] = ()
     """What they may ask for at machines that do not say it themselves (`model/software.py`)."""
+
+
+class CalendarTold(msgspec.Struct, frozen=True, kw_only=True):
+    """When the site takes no work, by its configuration: at start, at SIGHUP, and as time goes on."""
+
+    windows: tuple[Window, ...] = ()
+    wall_ahead_s: float = 0.0
+    """Wall clock less site time."""
 
 
 class RoomChecked(msgspec.Struct, frozen=True):
@@ -232,6 +241,9 @@ class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     on: bool
     reason: str = ""
+    from_wall_s: float = 0.0
+    to_wall_s: float = 0.0
+    """With `on`: only from then to then; `from_wall_s` 0: from now. Both 0: until it is told otherwise."""
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
@@ -390,6 +402,7 @@ class LookedUp(msgspec.Struct, frozen=True, kw_only=True):
 Event = (
     Tick
     | SettingsLoaded
+    | CalendarTold
     | RoomChecked
     | SubmitGroup
     | SubmitChain

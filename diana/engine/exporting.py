@@ -98,7 +98,7 @@ def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) ->
             continue
         if summary is not None and _usable(summary):
             found.append((_soonest_s(summary, group.spec.resources.work_s or settings.default_work_s), peer))
-    if site != core.site and allowed(group.spec, core.site) and core.workers.slots() and not core.state.drained:
+    if site != core.site and allowed(group.spec, core.site) and core.workers.slots() and not core.drained():
         found.append((0.0, core.site))
     latest_s = told.ends_s - settings.migration_gain_s
     return tuple(peer for soonest_s, peer in sorted(found)[:MOST_ASKED] if soonest_s <= latest_s)

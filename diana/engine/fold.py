@@ -76,6 +76,8 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             state.ledger[record.signed.statement.about] = record.signed
         case r.DrainChanged():
             state.drained = (record.reason or "drained") if record.on else ""
+        case r.MaintenancePlanned():
+            state.maintenance = record.windows
         case r.InvitationNoted():
             state.invitations = noted(state.invitations, record.invitation)
         case r.RegisterChanged():

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine import load
+from diana.engine import load, maintenance
 from diana.engine.context import Context
+from diana.engine.entries import Entry
 from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
@@ -45,6 +46,7 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
     end_s = max(first_s + run_s, slots.starts_s(1, ahead_s + work_s))
+    end_s = maintenance.around(core, first_s, end_s, run_s, asked.time_limit_s or run_s)[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
         return Wait(inf, inf, inf, place.jobs_ahead, place.priority)
@@ -62,7 +64,7 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
         nobody = one.key.kind() in untaken
-        wait_s = slots.starts_s(entry.processors, ahead_s) if there and not nobody else inf
+        wait_s = _starts_s(core, slots, entry, ahead_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
@@ -80,7 +82,16 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
     ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, load.untaken(core)) - own_s)
-    core.predictions.predicted(arrived, slots.starts_s(entry.processors, ahead_s), core.now)
+    core.predictions.predicted(arrived, _starts_s(core, slots, entry, ahead_s), core.now)
+
+
+def _starts_s(core: Context, slots: forecast.Slots, entry: Entry, ahead_s: float) -> float:
+    """When its next job starts, with so much work ahead of it; seconds from now."""
+    first_s = slots.starts_s(entry.processors, ahead_s)
+    if not core.calendar.closings:
+        return first_s
+    takes_s = maintenance.takes_s(core, core.state.custodies[entry.key])
+    return maintenance.around(core, first_s, first_s + entry.run_s, entry.run_s, takes_s)[0]
 
 
 def slots_of(core: Context) -> tuple[forecast.Slots, float]:

@@ -199,7 +199,7 @@ def _figures(core: Context, gauges: Gauges, found: _Round) -> Figures:
         slots=core.workers.slots(),
         free_slots=load.free_slots(core),
         machines=_machines(core),
-        drained=bool(state.drained),
+        drained=bool(core.drained()),
         low_room=bool(core.low_room),
         congested=max(0.0, 1.0 - rates.started / rates.arrived) if rates.arrived else 0.0,
         work_ahead_s=load.work_ahead_s(core),

@@ -139,7 +139,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         running_jobs=load.running_jobs(core),
         work_ahead_s=load.work_ahead_s(core),
         datasets=names,
-        accepting=settings.accept_remote and not core.low_room and not core.state.drained,
+        accepting=settings.accept_remote and not core.low_room and not core.drained(),
         links=told,
         address=members.address,
         via=spreading.via(core),
@@ -152,7 +152,8 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         members=members.marks,
         complete=len(members.linked) + 1 >= members.alive,
         ledger=ledger.digest(core),
-        drained=core.state.drained,
+        drained=core.drained(),
+        notice=core.calendar.notice,
         machines=machines.count(core),
     )
 

@@ -180,7 +180,7 @@ def view(core: Context) -> LedgerView:
             for one in (kept.statement for _, kept in sorted(core.state.ledger.items()))
             if one.kind == "revoke"
         ),
-        drained=core.state.drained,
+        drained=core.drained(),
     )
 
 

@@ -163,8 +163,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         trouble = core.workers.trouble()
         return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
     found = []
-    if core.state.drained:
-        found.append(Obstacle(f"{core.site} is drained: {core.state.drained}", ""))
+    if drained := core.drained():
+        found.append(Obstacle(f"{core.site} is drained: {drained}", ""))
     if core.low_room:
         found.append(Obstacle(core.low_room, ""))
     if asked.processors > widest:

@@ -90,6 +90,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Why it takes no new work, if its operator said so."""
     machines: int = 0
     """Of the site; 0: its release does not say."""
+    notice: str = ""
+    """When it is to take no work, one line."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True):
@@ -153,6 +155,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """They would come from a congested site, and stand one level higher (section IX)."""
     software: tuple[str, ...] = ()
     """What they need of it (`model/software.py`)."""
+    time_limit_s: float = 0.0
+    """Of one of them; 0: none."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):

@@ -17,6 +17,7 @@ def peers(core: Context) -> Peers:
         tuple((site, note) for site in sorted(core.members.twins) if (note := twins.note(core, site))),
         nonsense=core.counters.get("nonsense", 0),
         late_words=core.counters.get("late_words", 0),
+        maintenance=core.calendar.closed or core.calendar.notice,
     )
 
 

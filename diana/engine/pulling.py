@@ -30,7 +30,8 @@ def look(core: Context) -> None:
     """At each turn: who drains gives back what waits, whenever and from whomever this site heard of it."""
     idle = _without_slots(core)
     others = _with_slots(core) if idle else []
-    drained = f"is drained: {core.state.drained}" if core.state.drained else ""
+    here = core.drained()
+    drained = f"is drained: {here}" if here else ""
     if why_here := drained or idle.get(core.site, ""):
         for key in sorted(core.state.custodies):
             mine = core.state.custodies[key]
@@ -82,7 +83,7 @@ def _with_slots(core: Context) -> list[SiteId]:
     peers = core.view.peers
     alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
     found = [s for s in alive if (told := peers[s].summary) is not None and told.slots and told.accepting]
-    return [core.site, *found] if core.workers.slots() and not core.state.drained else found
+    return [core.site, *found] if core.workers.slots() and not core.drained() else found
 
 
 def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:

@@ -12,6 +12,7 @@ from diana.engine import (
     link_reads,
     load,
     machines,
+    maintenance,
     outcomes,
     peer_reads,
     queries,
@@ -234,6 +235,7 @@ def _staging_note(core: Context, group: Group) -> str:
             continue
         if subgroup.site == core.site:
             note = staging.note(core, (part, subgroup.epoch)) or machines.note(core, (part, subgroup.epoch))
+            note = note or maintenance.note(core, (part, subgroup.epoch))
         else:
             told = core.progress.get(part)
             # From a peer: one line, whatever it sent.
@@ -322,9 +324,10 @@ def _home(core: Context) -> views.SiteView:
         release=__version__,
         datasets=tuple(sorted(core.state.datasets)),
         note=twins.note(core, core.site)
-        or (f"drained: {core.state.drained}" if core.state.drained else "")
+        or (f"drained: {here}" if (here := core.drained()) else "")
         or guard.note(core, core.site)
-        or core.workers.trouble(),
+        or core.workers.trouble()
+        or core.calendar.notice,
         machines=machines.count(core),
     )
 
@@ -334,7 +337,9 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
         return f"banned: {ledger.why_banned(core, site)}"
     if two := twins.note(core, site):
         return two
-    return f"drained: {told.drained}" if told and told.drained else guard.note(core, site)
+    if told and told.drained:
+        return f"drained: {told.drained}"
+    return guard.note(core, site) or (told.notice if told else "")
 
 
 def peer_view(core: Context, site: SiteId) -> views.SiteView:

@@ -21,6 +21,7 @@ from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
 from diana.model.ledger import Signed
 from diana.model.link import LinkSamples
+from diana.model.maintenance import Window
 from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.sketch import Batch
@@ -372,6 +373,12 @@ class DrainChanged(_Record, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class MaintenancePlanned(_Record, frozen=True, kw_only=True):
+    """All windows that operators have announced and that are not over."""
+
+    windows: tuple[Window, ...] = ()
+
+
 class InvitationNoted(_Record, frozen=True, kw_only=True):
     invitation: Invitation
 
@@ -426,6 +433,7 @@ Record = (
     | ContactsLearned
     | StatementKept
     | DrainChanged
+    | MaintenancePlanned
     | InvitationNoted
     | RecoveryRecord
 )

@@ -22,6 +22,7 @@ from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.invitation import Invitation
 from diana.model.ledger import Signed
 from diana.model.link import LinkHistory
+from diana.model.maintenance import Window
 from diana.model.register import Register
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec, decode_spec
@@ -402,6 +403,8 @@ class SiteState(msgspec.Struct, kw_only=True):
     """Group numbers, from and up to, that may have been given out since it was copied."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
+    maintenance: tuple[Window, ...] = ()
+    """Windows that operators announced."""
 
 
 SNAPSHOT_VERSION = 1

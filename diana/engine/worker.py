@@ -17,6 +17,7 @@ class Worker:
     __slots__ = (
         "ahead",
         "away_since_s",
+        "closed",
         "counted",
         "filling",
         "gpus",
@@ -54,6 +55,8 @@ class Worker:
         """Slots, free slots, room: its part in the sums."""
         self.filling = False
         """It was short of jobs, and is given as many as it may have until the round is over."""
+        self.closed = ""
+        """Why it has no slots for now: it is under maintenance."""
         self.trouble = ""
         """What it, or who watches it, says is wrong."""
 

@@ -46,6 +46,8 @@ class Workers:
         self._software: tuple[str, ...] = ()
         self._offering: dict[tuple[str, ...], frozenset[str]] = {}
         self.own = MAIN_MACHINE
+        self.closed: Mapping[str, str] = {}
+        """Machines that are under maintenance, by name, and why."""
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
         self.told_slots = -1
@@ -123,6 +125,17 @@ class Workers:
         self._runs.changes += 1
         self._runs.touched[worker.name] = None
 
+    def close(self, closed: Mapping[str, str]) -> None:
+        """These have no slots for now, and why; all others have."""
+        for worker in self._workers.values():
+            why = closed.get(worker.name, "")
+            if why != worker.closed:
+                worker.closed = why
+                self._runs.changes += 1
+                self._runs.touched[worker.name] = None
+                self.next_waits = False
+        self.closed = closed
+
     # --- questions -------------------------------------------------------------------------------------
 
     def there(self) -> bool:
@@ -131,8 +144,8 @@ class Workers:
 
     def trouble(self) -> str:
         """Of the first by name that has any: one line. Empty: none has."""
-        found = (name for name in self.names() if self._workers[name].trouble)
-        return next((f"{name}: {self._workers[name].trouble}" for name in found), "")
+        told = ((name, self._workers[name].closed or self._workers[name].trouble) for name in self.names())
+        return next((f"{name}: {trouble}" for name, trouble in told if trouble), "")
 
     def names(self) -> list[str]:
         return sorted(self._workers)
@@ -230,7 +243,11 @@ class Workers:
         """Who is here and can run such a job at all, by name."""
         some = sorted(self._who_offers(want.software)) if want.software else self.names()
         workers = (self._workers[name] for name in some)
-        return [worker for worker in workers if worker.session is not None and self.suits(worker, want)]
+        return [
+            worker
+            for worker in workers
+            if worker.session is not None and not worker.closed and self.suits(worker, want)
+        ]
 
     def has_room(self, worker: Worker, want: Want) -> bool:
         """Whether a machine that is here is given such a job just now."""
@@ -350,6 +367,7 @@ class Workers:
         worker = self._workers.get(name)
         if worker is None:
             worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
+            worker.closed = self.closed.get(name, "")
             self._offering.clear()
             self._runs.touched[name] = None
         return worker
@@ -397,7 +415,7 @@ class Workers:
 
     def _count(self, worker: Worker) -> tuple[int, int, int]:
         lane = worker.lane
-        if lane.away:
+        if lane.away or worker.closed:
             return 0, 0, 0
         free = lane.slots - lane.load
         if worker.session is None or not lane.slots:

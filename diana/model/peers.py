@@ -58,3 +58,5 @@ class Peers(msgspec.Struct, frozen=True):
     """Words of peers that were refused since this node started: from the wrong site, or about what cannot be."""
     late_words: int = 0
     """About placements that count no more."""
+    maintenance: str = ""
+    """What is planned next for this site, or lasts now: one line."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.tasks import end, keep_up
 from diana.engine import datasets
 from diana.engine import events as ev
 from diana.engine.core import Engine
@@ -27,6 +28,7 @@ from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig, limits_of, load_config, want_keys
 from diana.node.ending import Stop, report
 from diana.node.follower import Leadership, is_paired, serve_pair
+from diana.node.maintenance import Announcer
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
 from diana.node.overrides import overridden
@@ -166,6 +168,10 @@ class _Node:
         )
         self.runner = Runner(engine, thread, clock, release, journal.records, self.pair)
         stack.push_async_callback(self.runner.close)
+        # Before any machine is ready: nothing starts that would outlast a window.
+        self.announcer = Announcer(config.maintenance, clock.now_s, self.runner.emit_own)
+        self.announcer.tell()
+        stack.push_async_callback(end, keep_up(self.announcer.keep_telling, "maintenance"))
         hello = Hello(
             site=config.site,
             protocol=PROTOCOL,
@@ -415,6 +421,7 @@ class _Node:
             _log.error("settings kept as they were: %s", error)
             return
         self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls, config.software.offered()))
+        self.announcer.use(config.maintenance)
         self.subgrid.local.set_slots(config.settings.slots)
         self.subgrid.use(config.software)
         self.stager.allow_urls(config.staging.urls)

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from diana import errors
+from diana.adapters.batch.allotment import check_together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
@@ -26,6 +27,7 @@ from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
+from diana.node.maintenance import Planned, planned
 from diana.node.node_log import Format
 from diana.node.web.config import OFF, Web
 
@@ -108,6 +110,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     traces: Traces = Traces()
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
+    maintenance: tuple[Planned, ...] = ()
+    """When it takes no work."""
 
     def owner_of(self, uid: int, account: str) -> str:
         """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
@@ -152,6 +156,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
+    maintenance = planned(table.pop("maintenance", []), name)
     values = _checked(SiteConfig, table, name, "")
     for key in ("site", "vo"):
         if key not in values:
@@ -177,6 +182,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         web=web,
         traces=traces,
         clusters=clusters,
+        maintenance=maintenance,
         **values,
     )
 
@@ -229,6 +235,10 @@ def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict
             found[cluster] = ClusterSettings(**values_of)
         except ValueError as error:
             raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
+    try:
+        check_together(found.items())
+    except ValueError as error:
+        raise errors.UsageError(f"{name}:clusters.{error}") from None
     if found and values.get("role") == "member":
         raise errors.UsageError(f"{name}:clusters: a member has none; write them at the machine that leads its site")
     if found and values.get("run_as"):

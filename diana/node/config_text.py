@@ -13,6 +13,7 @@ import msgspec
 from diana.adapters.batch.settings import ClusterSettings
 from diana.model.settings import Settings
 from diana.node.config import SiteConfig
+from diana.node.maintenance import as_table
 
 _NODE = {
     "site": "Name of this site; peers know it by its certificate.",
@@ -125,6 +126,8 @@ _SETTINGS = {
 _CLUSTER = {
     "kind": "The batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in.",
     "slots": "Processors this site's jobs may hold there at once; 0: all there are.",
+    "share": "At most this part of its processors is held by this site's jobs at once.",
+    "leave_free": "Processors that stay free for others: this site's jobs take what is idle above that.",
     "partition": "The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default.",
     "account": "Whom the cluster charges; empty: its default for the node's account.",
     "qos": "The quality of service jobs ask for; empty: the cluster's default.",
@@ -189,6 +192,9 @@ def config_text(config: SiteConfig) -> str:
         if cluster.software is not None:
             parts.append(f"# What jobs may ask for there.\n[clusters.{name}.software]\n")
             parts += _lines(_SOFTWARE, cluster.software, default.software, set())
+    for one in config.maintenance:
+        parts.append("# The site takes no work then.\n[[maintenance]]\n")
+        parts += [f"{key} = {_toml(value)}\n" for key, value in as_table(one)]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
 

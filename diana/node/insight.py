@@ -88,6 +88,8 @@ class Insight:
             discovery_problem=links.discovery.problem,
             wall_s=self._wall_s,
         )
+        if found.maintenance:
+            rows.append(CheckResult(name="maintenance", state="ok", found=found.maintenance))
         return tuple(rows)
 
     def notes(self) -> dict[str, str]:

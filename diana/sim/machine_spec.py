@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from diana.model.ids import MAIN_MACHINE
+from diana.model.maintenance import Window
 from diana.model.software import CONTAINERS, is_module, plain
 from diana.model.spec import GroupSpec
 from diana.sim.names import unique
@@ -31,6 +32,22 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What jobs may ask for there; left out: the site's."""
 
 
+class MaintenanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A time at which a site takes no work; known from the start."""
+
+    from_s: float
+    """When it begins."""
+    to_s: float
+    """When the site takes work again."""
+    machines: tuple[str, ...] = ()
+    """Only these; none: the whole site."""
+    reason: str = ""
+    """What everybody who meets it is shown."""
+
+    def window(self) -> Window:
+        return Window(from_wall_s=self.from_s, to_wall_s=self.to_s, reason=self.reason, machines=self.machines)
+
+
 def check_machines(site: SiteSpec) -> None:
     """ValueError names the key, the value and the mend."""
     unique([MAIN_MACHINE, *(machine.name for machine in site.machines)], f"sites {site.name}: machines")
@@ -38,6 +55,16 @@ def check_machines(site: SiteSpec) -> None:
         if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
             at = f"sites {site.name}: machines {machine.name!r}"
             raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
+    known = (MAIN_MACHINE, *(machine.name for machine in site.machines))
+    for span in site.maintenance:
+        at = f"sites {site.name}: maintenance"
+        if not 0 <= span.from_s < span.to_s <= 1e9:
+            raise ValueError(f"{at}: from_s = {span.from_s}, to_s = {span.to_s}: want 0 to 1e9, the second later")
+        for name in span.machines:
+            if name not in known:
+                raise ValueError(f"{at}: machines: {name!r}: want some of {', '.join(known)}")
+    if site.maintenance and site.standby:
+        raise ValueError(f"sites {site.name}: maintenance: a site with a standby has none here; leave one out")
     for offered, at in ((site.software, f"sites {site.name}"), *_of_machines(site)):
         for one in offered:
             name = one.removeprefix("module ")

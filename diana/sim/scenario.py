@@ -35,6 +35,7 @@ from diana.sim.link_spec import check_links
 from diana.sim.lrm_spec import BackgroundSpec as BackgroundSpec
 from diana.sim.lrm_spec import LrmKind, check_lrm
 from diana.sim.machine_spec import MachineSpec as MachineSpec
+from diana.sim.machine_spec import MaintenanceSpec as MaintenanceSpec
 from diana.sim.machine_spec import check_machines, check_wanted
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
@@ -99,6 +100,8 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Jobs of others in that batch system."""
     software: tuple[str, ...] = ()
     """What jobs may ask for: `containers`, `module NAME`, `module *`."""
+    maintenance: tuple[MaintenanceSpec, ...] = ()
+    """When it takes no work."""
 
     def offered_by(self, machine: MachineSpec) -> tuple[str, ...]:
         return self.software if machine.software is None else machine.software

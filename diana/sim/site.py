@@ -13,12 +13,13 @@ from diana import ports
 from diana.engine import effects as fx
 from diana.engine import lines, records, recovery
 from diana.engine.core import Engine
-from diana.engine.events import Ask, Event, RoomChecked, Tick
+from diana.engine.events import Ask, CalendarTold, Event, RoomChecked, Tick
 from diana.engine.messages import Hello
 from diana.engine.state import decode_state
 from diana.errors import StoreFailed
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.maintenance import Window
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
 from diana.model.views import Answer
@@ -67,6 +68,8 @@ class Site(Outlet):
         handled: Callable[[SiteId, Engine], None] | None = None,
     ) -> None:
         self.site = site
+        self.maintenance: tuple[Window, ...] = ()
+        """In simulated time, which is what wall clocks show here."""
         self.settings = settings
         self.address = "" if site in network.dial_only else f"{site}:7400"
         self.lrm = lrm
@@ -127,6 +130,10 @@ class Site(Outlet):
             return
         if self.store.meta("restored_from"):
             self.store.set_meta("restored_from", "")
+        if self.maintenance:
+            self.handle(CalendarTold(windows=self.maintenance, wall_ahead_s=-self._ahead_s))
+            if not self.up():
+                return
         self.lrm.attach(self.handle)
         self.stager.attach(self.handle)
         self._network.node_up(self.site)

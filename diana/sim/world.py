@@ -117,7 +117,8 @@ class World:
                 self.sites[site] = pair = Pair(site, its, spec.witness, number, seed, self.sites, new_store, parts)
                 self.pairs.append(pair)
             else:
-                self.sites[site] = Site(site, its, **parts)
+                self.sites[site] = one = Site(site, its, **parts)
+                one.maintenance = tuple(span.window() for span in spec.maintenance)
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():
             one_site.stager.peers = stagers

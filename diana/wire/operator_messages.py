@@ -13,6 +13,9 @@ class OperateRequest(_Message, frozen=True):
     reason: str = ""
     values_json: str = ""
     """Of set-policy: settings by name."""
+    from_wall_s: float = 0.0
+    to_wall_s: float = 0.0
+    """Of drain: only from then to then; from 0: from now. Both 0: until it is told otherwise."""
 
 
 class OperateResponse(_Message, frozen=True):

@@ -76,6 +76,8 @@ class FakePbs:
         self.processes: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self.ended_by: dict[tuple[str, int], int] = {}
         self.down = False
+        self.others = 0
+        """Processors that jobs of others hold."""
         self._over = threading.Event()
         self._turns = threading.Thread(target=self._run, daemon=True)
 
@@ -150,7 +152,7 @@ class FakePbs:
                     job["tasks"][key] = "R"  # type: ignore[index]
 
     def _used(self) -> int:
-        return sum(int(str(self.jobs[number]["ncpus"])) for number, _ in self.processes)
+        return self.others + sum(int(str(self.jobs[number]["ncpus"])) for number, _ in self.processes)
 
     def _write(self) -> None:
         kept = {number: {**job, "began": {}} for number, job in self.jobs.items()}

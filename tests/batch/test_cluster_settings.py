@@ -63,7 +63,7 @@ def test_a_bad_table_is_refused_in_one_line(text: str, line: str) -> None:
 
 def test_a_site_file_with_clusters_is_written_as_it_is_read() -> None:
     text = HEAD + '[clusters.a]\npartition = "x"\nsetup = ["module load gcc"]\n[clusters.b]\nslots = 8\n'
-    text += '[clusters.b.software]\ncontainer = "apptainer"\n[clusters.c.software]\n'
+    text += '[clusters.b.software]\ncontainer = "apptainer"\n[clusters.c]\npartition = "y"\n[clusters.c.software]\n'
     config = parse_config(text)
     assert parse_config(config_text(config)) == config
     assert config.clusters["a"].setup == ("module load gcc",)

@@ -53,8 +53,9 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, listen, log_format, machine, operators, peers, role, root, root_jobs, run_as, "
-        "run_as_program, settings, site, software, staging, traces, trust, users, vo, web, witness, zeroconf",
+        "known are advertise, clusters, listen, log_format, machine, maintenance, operators, peers, role, root, "
+        "root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, users, vo, web, "
+        "witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

@@ -59,7 +59,7 @@ def _within(config: SiteConfig, field: str) -> msgspec.Struct:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "traces", "clusters"}
+    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "traces", "clusters", "maintenance"}
     inner = tables if section == "The node" else {"software"} if section.startswith("[clusters") else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]
@@ -116,3 +116,5 @@ def test_every_meaning_is_the_comment_that_init_writes_into_the_file() -> None:
 def test_the_example_of_the_reference_is_in_order() -> None:
     text = REFERENCE.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
     assert parse_config(_HEAD + text).users == {"ann": "a.archer@lab", "1004": ""}
+    text = REFERENCE.read_text(encoding="utf-8").partition("## [[maintenance]]")[2].partition("```toml\n")[2]
+    assert len(parse_config(_HEAD + text.partition("```")[0]).maintenance) == 2

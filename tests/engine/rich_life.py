@@ -30,6 +30,9 @@ def rich_life() -> Grid:
     alpha.handle(ev.SettingsLoaded(settings=Settings(slots=1, summary_every_s=2.0)))
     alpha.handle(ev.LinkMeasured(site=SiteId("beta"), rtt_s=0.02, bytes_per_s=1e8, sent=3, lost=1))
     _decided_by_operators(grid)
+    alpha.handle(
+        ev.DrainSite(request=91, principal=OPERATOR, on=True, reason="switches", from_wall_s=2e9, to_wall_s=2.1e9)
+    )
     _split_repeated_and_merged(grid)
     _refused_late_and_cancelled(grid)
     _taken_from_others(grid)

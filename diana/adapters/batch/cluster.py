@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from msgspec.structs import astuple
 
+from diana.adapters.batch import allotment
 from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.feeding import Feeding
@@ -346,12 +347,8 @@ class ClusterLrm:
         has = self._capacity
         if has is None or boot_s() < self._refused_until_s:
             return 0, 0
-        slots = has.slots - has.others
-        if self._settings.slots:
-            slots = min(slots, self._settings.slots)
-        # A cluster that others fill still gives us our turn.
-        slots = max(slots, 1 if has.slots else 0)
-        ahead = self._feeding.depth(slots)
+        slots = allotment.processors(self._settings, has)
+        ahead = 0 if allotment.leaves(self._settings) else self._feeding.depth(slots)
         if has.most_jobs:
             slots = min(slots, has.most_jobs)
             ahead = min(ahead, has.most_jobs - slots)

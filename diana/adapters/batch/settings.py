@@ -14,6 +14,10 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in."""
     slots: int = 0
     """Processors this site's jobs may hold there at once; 0: all there are."""
+    share: float = 1.0
+    """Of its processors, at most this part is held by this site's jobs."""
+    leave_free: int = 0
+    """Processors that are to stay free for others: of more that are idle this site's jobs take what is above."""
     partition: str = ""
     """The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default."""
     account: str = ""
@@ -37,11 +41,12 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What jobs may ask for there; None: what the site offers."""
 
     def __post_init__(self) -> None:
-        for key, least, most in (("slots", 0, 10_000_000),):
+        for key, least, most in (("slots", 0, 10_000_000), ("leave_free", 0, 10_000_000)):
             value = getattr(self, key)
             if not least <= value <= most:
                 raise ValueError(f"{key} = {value}: want {least} to {most}")
         for key, low, high in (
+            ("share", 0.001, 1.0),
             ("look_s", 0.05, 600.0),
             ("ask_s", 0.2, 3600.0),
             ("begin_s", 1.0, 86400.0),

@@ -249,8 +249,26 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
     """Others plan by what changed here, or changes all the time."""
     if old is None or told.queued_jobs or told.running_jobs or told.work_ahead_s:
         return True
-    new = (told.slots, told.free_slots, told.accepting, told.drained, told.named_at, told.speed, told.address)
-    return new != (old.slots, old.free_slots, old.accepting, old.drained, old.named_at, old.speed, old.address)
+    new = (
+        told.slots,
+        told.free_slots,
+        told.accepting,
+        told.drained,
+        told.notice,
+        told.named_at,
+        told.speed,
+        told.address,
+    )
+    return new != (
+        old.slots,
+        old.free_slots,
+        old.accepting,
+        old.drained,
+        old.notice,
+        old.named_at,
+        old.speed,
+        old.address,
+    )
 
 
 # --- rumours and digests ------------------------------------------------------------------------------

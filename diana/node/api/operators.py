@@ -10,6 +10,7 @@ from diana.errors import UsageError
 from diana.model import views
 from diana.model.ids import SiteId
 from diana.model.ledger import MOST_REASON, POLICY, checked_entry
+from diana.model.maintenance import utc
 from diana.model.principal import Principal
 from diana.node.api.convert import to_message
 from diana.node.api.desk import Desk
@@ -22,6 +23,8 @@ async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -
         raise UsageError(f"reason: want one line of at most {MOST_REASON} characters")
     match request.order:
         case "drain" | "undrain":
+            if request.order == "drain" and request.to_wall_s:
+                return await _maintenance(desk, caller, request.from_wall_s, request.to_wall_s, reason)
             return await _drain(desk, caller, request.order == "drain", reason)
         case "ban" | "unban":
             return await _ban(desk, caller, request.order == "ban", request.name, reason)
@@ -47,13 +50,30 @@ async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> wire.O
         views.Ok, lambda number: DrainSite(request=number, principal=caller, on=on, reason=reason)
     )
     if not done.count:
-        return wire.OperateResponse(text=await _drained_already(desk, caller) if on else f"{site} is not drained")
+        return wire.OperateResponse(text=await _as_it_was(desk, caller, on))
     text = f"{site} takes no new work; what is here runs out" if on else f"{site} takes work again"
     return wire.OperateResponse(text=text)
 
 
-async def _drained_already(desk: Desk, caller: Principal) -> str:
+async def _maintenance(
+    desk: Desk, caller: Principal, from_wall_s: float, to_wall_s: float, reason: str
+) -> wire.OperateResponse:
+    await desk.request(
+        views.Ok,
+        lambda number: DrainSite(
+            request=number, principal=caller, on=True, reason=reason, from_wall_s=from_wall_s, to_wall_s=to_wall_s
+        ),
+    )
+    begin = utc(from_wall_s) if from_wall_s else "now"
+    text = f"{desk.about.site} takes no work from {begin} to {utc(to_wall_s)}; what would not end before is not started"
+    return wire.OperateResponse(text=text)
+
+
+async def _as_it_was(desk: Desk, caller: Principal, on: bool) -> str:
     found = await desk.request(views.LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
+    if not on:
+        still = f": {found.drained}; mend [[maintenance]] in site.toml" if found.drained else ""
+        return f"{desk.about.site} is {'drained by its site.toml' if found.drained else 'not drained'}{still}"
     why = "" if found.drained in ("", "drained") else f" ({found.drained})"
     return f"{desk.about.site} is drained already{why}; diana site undrain ends it, --reason gives another reason"
 

@@ -944,16 +944,20 @@ class InviteResponse(_message.Message):
     def __init__(self, token: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., vo: _Optional[str] = ..., site: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., expires_wall_s: _Optional[float] = ..., open: _Optional[_Iterable[_Union[OpenInvitation, _Mapping]]] = ...) -> None: ...
 
 class OperateRequest(_message.Message):
-    __slots__ = ("order", "name", "reason", "values_json")
+    __slots__ = ("order", "name", "reason", "values_json", "from_wall_s", "to_wall_s")
     ORDER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     VALUES_JSON_FIELD_NUMBER: _ClassVar[int]
+    FROM_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    TO_WALL_S_FIELD_NUMBER: _ClassVar[int]
     order: str
     name: str
     reason: str
     values_json: str
-    def __init__(self, order: _Optional[str] = ..., name: _Optional[str] = ..., reason: _Optional[str] = ..., values_json: _Optional[str] = ...) -> None: ...
+    from_wall_s: float
+    to_wall_s: float
+    def __init__(self, order: _Optional[str] = ..., name: _Optional[str] = ..., reason: _Optional[str] = ..., values_json: _Optional[str] = ..., from_wall_s: _Optional[float] = ..., to_wall_s: _Optional[float] = ...) -> None: ...
 
 class OperateResponse(_message.Message):
     __slots__ = ("text",)

@@ -118,7 +118,7 @@ class Retry(_message.Message):
     def __init__(self, after_s: _Optional[float] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines")
+    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines", "notice")
     SITE_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +146,7 @@ class Summary(_message.Message):
     LEDGER_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     MACHINES_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
     site: str
     generation: int
     counter: int
@@ -173,7 +174,8 @@ class Summary(_message.Message):
     ledger: str
     drained: str
     machines: int
-    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ...) -> None: ...
+    notice: str
+    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ..., notice: _Optional[str] = ...) -> None: ...
 
 class Rumour(_message.Message):
     __slots__ = ("site", "generation", "counter", "state", "by")
@@ -228,7 +230,7 @@ class Gossip(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -242,6 +244,7 @@ class QuoteRequest(_message.Message):
     URLS_FIELD_NUMBER: _ClassVar[int]
     RAISED_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -255,7 +258,8 @@ class QuoteRequest(_message.Message):
     urls: _containers.RepeatedScalarFieldContainer[str]
     raised: bool
     software: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ...) -> None: ...
+    time_limit_s: float
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")

@@ -1,0 +1,41 @@
+"""How much of a cluster this site's jobs may hold, by what its operator leaves to others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor
+
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Capacity
+
+_PARTITIONED = ("slurm", "gridengine", "pbs")
+
+
+def processors(settings: ClusterSettings, has: Capacity) -> int:
+    """That our jobs may hold at once just now."""
+    slots = has.slots - has.others
+    if settings.slots:
+        slots = min(slots, settings.slots)
+    if settings.share < 1:
+        slots = min(slots, max(1, floor(settings.share * has.slots + 1e-9)))
+    # A cluster that others fill still gives us our turn, unless its operator wants it left to them.
+    slots = max(slots, 1 if has.slots else 0)
+    return max(0, min(slots, has.slots - has.others - settings.leave_free)) if settings.leave_free else slots
+
+
+def leaves(settings: ClusterSettings) -> bool:
+    """Something is left to others: nothing waits in the batch system then that would take that as soon as it can."""
+    return settings.share < 1 or settings.leave_free > 0
+
+
+def check_together(clusters: Iterable[tuple[str, ClusterSettings]]) -> None:
+    """Several tables of one cluster are several partitions of it, or jobs sent there otherwise. ValueError,
+    `NAME.KEY: what; the mend`."""
+    seen: dict[tuple[object, ...], str] = {}
+    for name, its in clusters:
+        way = (its.kind, its.config, its.partition, its.account, its.qos, its.options)
+        if its.kind in _PARTITIONED and (other := seen.setdefault(way, name)) != name:
+            what = repr(its.partition) if its.partition else "missing"
+            raise ValueError(
+                f"{name}.partition: {what}, as in clusters.{other}: its processors would count twice; name another"
+            )

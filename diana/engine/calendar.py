@@ -1,0 +1,68 @@
+"""The windows of maintenance of this site, in site time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from diana.model.maintenance import Window
+
+
+class Calendar:
+    """What is volatile of them; `settle` counts anew and is called whenever `next_s` has come."""
+
+    def __init__(self) -> None:
+        self.configured: tuple[Window, ...] = ()
+        """By `site.toml`; those that operators announce are in the state."""
+        self.ahead_s = 0.0
+        """Wall clock less site time."""
+        self.closed = ""
+        """Why the site takes no work now; empty: it does."""
+        self.closed_machines: dict[str, str] = {}
+        self.closes_s = inf
+        """When it does next."""
+        self.closings: tuple[tuple[float, float], ...] = ()
+        """Of the site, (from, to), joined where they meet; those that are not over."""
+        self.notice = ""
+        """The next window, or the one that is, for people; empty: none is planned."""
+        self.next_s = inf
+        """When anything of all this changes by itself."""
+        self._machines: dict[str, float] = {}
+
+    def settle(self, announced: Iterable[Window], now: float) -> None:
+        every = [(w.from_wall_s - self.ahead_s, w.to_wall_s - self.ahead_s, w) for w in (*self.configured, *announced)]
+        every = sorted((row for row in every if row[1] > now), key=lambda row: (row[0], row[1], row[2].reason))
+        edges = [edge for from_s, to_s, _ in every for edge in (from_s, to_s) if edge > now]
+        self.next_s = min(edges, default=inf)
+        site = [row for row in every if not row[2].machines]
+        self.closings = _joined([(from_s, to_s) for from_s, to_s, _ in site])
+        here = [row for row in site if row[0] <= now]
+        # Of several at once the one that lasts longest.
+        self.closed = max(here, key=lambda row: row[1])[2].on() if here else ""
+        self.closes_s = min((from_s for from_s, _ in self.closings if from_s > now), default=inf)
+        self.closed_machines, self._machines = {}, {}
+        for from_s, _, window in every:
+            for name in window.machines:
+                if from_s <= now:
+                    self.closed_machines.setdefault(name, window.on())
+                else:
+                    self._machines.setdefault(name, from_s)
+        self.notice = every[0][2].coming() if every else ""
+
+    def closes_of(self, machine: str) -> float:
+        """When that machine does next, alone or with all."""
+        return min(self.closes_s, self._machines.get(machine, inf))
+
+    def ahead(self) -> bool:
+        """Whether anything closes at a time that is known."""
+        return self.closes_s < inf or bool(self._machines)
+
+
+def _joined(spans: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    out: list[tuple[float, float]] = []
+    for from_s, to_s in spans:
+        if out and from_s <= out[-1][1]:
+            out[-1] = (out[-1][0], max(out[-1][1], to_s))
+        else:
+            out.append((from_s, to_s))
+    return tuple(out)
