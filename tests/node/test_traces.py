@@ -37,13 +37,11 @@ def told(grid: Grid, watchers: dict[str, Watching], seen: dict[str, int]) -> Non
 def watching_all(grid: Grid, spans: list[tuple[str, Span]]) -> dict[str, Watching]:
     def watcher(name: str) -> Watching:
         core = grid[name].engine.core
-        return Watching(
-            "lab",
-            SiteId(name),
-            lambda: core.now,
-            core.state.groups.get,
-            lambda told: spans.extend((name, span) for span in told),
-        )
+
+        def tell(told: list[Span]) -> None:
+            spans.extend((name, span) for span in told)
+
+        return Watching("lab", SiteId(name), lambda: core.now, core.state.groups.get, tell)
 
     return {name: watcher(name) for name in grid.sites}
 
