@@ -173,8 +173,8 @@ class Context:
         fold.apply(self.state, record, self.site)
         self.totals.saw(record, self.now)
         self.parties.saw(record)
-        if self.gauges is not None:
-            self.gauges.saw(record)
+        if self.gauges is not None and not self.gauges.saw(record):
+            self.gauges = None
 
     def send(self, to: SiteId, message: Message) -> None:
         if isinstance(message, Order):

@@ -1,9 +1,10 @@
 """Counts what a site holds for those who watch it over time (`docs/metrics.md`), at a cost that does not hang on how
 much that is.
 
-Nothing is counted before somebody asks. From then on the records name the groups that changed, and only those are
-counted anew at the next question; the rest are sums. Groups and sites are looked at some at a time, so that no question
-holds up the site: whoever asks is told how many are left and asks again.
+Nothing is counted before somebody asks, and nothing any more once nobody asked for long. From the first question on the
+records name the groups that changed, and only those are counted anew at the next; the rest are sums. Groups and sites
+are looked at some at a time, so that no question holds up the site: whoever asks is told how many are left and asks
+again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from diana.model.views import Ok
 from diana.policy.blackhole import Stand
 
 STEP = 2000
-"""Groups and sites looked at for one question: some milliseconds."""
+"""Groups, parts of them and sites looked at for one question: some milliseconds. A group is looked at whole."""
+MOST_UNASKED = 200_000
+"""Records between two questions; after more of them nobody watches."""
 MOST_SITES = 100
 """Told one by one."""
 OTHERS = SiteId("other")
@@ -39,7 +42,7 @@ class _Row(NamedTuple):
 
 
 class Gauges:
-    """Volatile. `saw` is told of each record from the first question on."""
+    """Volatile. `saw` is told of each record, folded, from the first question on."""
 
     def __init__(self, state: SiteState) -> None:
         self._state = state
@@ -50,15 +53,21 @@ class Gauges:
         self._jobs: Counter[str] = Counter()
         self._placed: Counter[SiteId] = Counter()
         self._round: _Round | None = None
+        self._unasked = 0
 
-    def saw(self, record: Record) -> None:
+    def saw(self, record: Record) -> bool:
+        """Whether anybody is likely to ask again; if not, all of this is better counted anew when somebody does."""
         part = getattr(record, "subgroup", None)
         group = getattr(record, "group", None) if part is None else group_of(part)
-        if group is not None:
+        # Others' groups stand in records too, and nothing is to be counted of those that are forgotten.
+        if group is not None and (group in self._state.groups or group in self._rows):
             self._touched[group] = None
+        self._unasked += 1
+        return self._unasked <= MOST_UNASKED
 
     def look(self, core: Context, most: int = STEP) -> int | Figures:
         """The figures, or how many groups and sites are still to be looked at."""
+        self._unasked = 0
         done = self._settle(most)
         if self._touched:
             return len(self._touched) + len(core.view.peers)
@@ -92,6 +101,7 @@ class Gauges:
             if group is not None and not group.state:
                 row = self._rows[name] = _row(group)
                 self._sum(row, 1)
+                done += len(group.subgroups)
             done += 1
         return done
 

@@ -82,7 +82,7 @@ class Background:
                     found.append(Seen(folder.name, token, some, stage))
         return found
 
-    def past(self, jobs: list[str]) -> list[Seen]:
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
         return []
 
     def cancel(self, job: str, tasks: IndexSet) -> None:

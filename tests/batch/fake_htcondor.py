@@ -8,6 +8,7 @@ commands, processes of their own, speak to it by files."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -32,7 +33,9 @@ Ad = dict[str, object]
 
 
 class FakeHTCondor:
-    """`down`: its schedd does not answer. `running` holds a process by (ClusterId, ProcId)."""
+    """`down`: its schedd does not answer; `unheard`: it takes what is submitted, and nobody hears of it; `unset`: its
+    settings cannot be asked; `requirement`: why its administrator takes no job. `running` holds processes by
+    (ClusterId, ProcId)."""
 
     def __init__(self, root: Path, cpus: int = 8, version: str = "23.9.6", domain: str = "lab") -> None:
         self.root, self.cpus, self.version, self.domain = root, cpus, version, domain
@@ -47,7 +50,8 @@ class FakeHTCondor:
         self.queue: dict[tuple[int, int], Ad] = {}
         self.history: list[Ad] = []
         self.running: dict[tuple[int, int], subprocess.Popen[bytes]] = {}
-        self.down = False
+        self.down = self.unheard = self.unset = False
+        self.requirement = ""
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._turns = threading.Thread(target=self._run, daemon=True)
@@ -114,7 +118,7 @@ class FakeHTCondor:
         ad["NumJobStarts"] = int(str(ad["NumJobStarts"])) + 1
 
     def _forget(self, key: tuple[int, int], status: int, **more: object) -> None:
-        ad = self.queue.pop(key) | {"JobStatus": status, **more}
+        ad = self.queue.pop(key) | {"JobStatus": status, "EnteredCurrentStatus": time.time(), **more}
         if "HoldReason" in ad:
             ad |= {"LastHoldReason": ad.pop("HoldReason"), "LastHoldReasonCode": ad.pop("HoldReasonCode")}
         self.history.insert(0, ad)
@@ -160,6 +164,7 @@ class FakeHTCondor:
 
     def _write(self) -> None:
         state = {"queue": list(self.queue.values()), "history": self.history, "down": self.down, "cpus": self.cpus}
+        state |= {"unheard": self.unheard, "unset": self.unset, "requirement": self.requirement}
         new = self.root / "state.new"
         new.write_text(
             json.dumps({**state, "used": self._used(), "version": self.version, "domain": self.domain}, default=str)
@@ -188,12 +193,16 @@ def command() -> None:
         show(state["queue"], options, nothing="")
     elif name == "condor_history":
         wanted = {int(job) for job in re.findall(r"ClusterId == (\d+)", options["-constraint"])}
-        show([ad for ad in state["history"] if ad["ClusterId"] in wanted], options, nothing="[\n]")
+        scanned = scan(state["history"], options)
+        (root / "scanned").write_text(str(len(scanned)))
+        show([ad for ad in scanned if ad["ClusterId"] in wanted], options, nothing="[\n]")
     elif name == "condor_status":
         show([slot(state)], options, nothing="")
     elif name == "condor_version":
         print(VERSION.format(state["version"]))
     else:
+        if state["unset"]:
+            fail("Failed to connect to the schedd")
         known = {"MAX_JOBS_PER_SUBMISSION": MOST_PER_SUBMISSION, "MAX_JOBS_PER_OWNER": MOST_PER_OWNER}
         known |= {"MAX_JOBS_SUBMITTED": 2**31 - 1, "FILESYSTEM_DOMAIN": "lab"}
         print(*(known[word] for word in words if word.isupper()), sep="\n")
@@ -217,11 +226,21 @@ def show(ads: list[Ad], options: dict[str, str], *, nothing: str) -> None:
     print("[\n" + "\n,\n".join(texts) + "\n]" if texts else nothing, end="\n" if texts or nothing else "")
 
 
+def scan(history: list[Ad], options: dict[str, str]) -> list[Ad]:
+    """From its end back: to the first that fulfils `-since`, which is not among them, or so many."""
+    if "-since" in options:
+        since_s = float(options["-since"].removeprefix("EnteredCurrentStatus < "))
+        return list(itertools.takewhile(lambda ad: float(str(ad["EnteredCurrentStatus"])) >= since_s, history))
+    return history[: int(options["-scanlimit"])]
+
+
 def submit(root: Path, state: dict[str, object]) -> None:
     said, _, rest = sys.stdin.read().partition("\nqueue DianaTask from (\n")
     known = {
         key.strip().lower(): value.strip() for key, _, value in (line.partition("=") for line in said.splitlines())
     }
+    if state["requirement"]:
+        fail(f"\nERROR: Failed to commit job submission into the queue.\nERROR: {state['requirement']}")
     if not Path(script := macros(known["executable"], 0, 0)).exists():
         fail(f"\nERROR: Executable file {script} does not exist")
     if known.get("requirements", "").count("(") != known.get("requirements", "").count(")"):
@@ -262,6 +281,9 @@ def submit(root: Path, state: dict[str, object]) -> None:
     (root / f"{cluster}.tmp").write_text(json.dumps(ads))
     (root / f"{cluster}.tmp").rename(root / "new" / f"{cluster}.json")
     wait_until_gone(root / "new" / f"{cluster}.json")
+    if state["unheard"]:
+        # The schedd has it, and the connection broke before it could say so.
+        fail("\nERROR: Failed to commit job submission into the queue.")
     print(f"{cluster}.0 - {cluster}.{len(ads) - 1}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.batch import htcondor
 from diana.adapters.batch.htcondor import HTCondor
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, Refused, Seen, Stage, Unreachable
@@ -62,11 +64,11 @@ def test_an_array_is_submitted_listed_cancelled_by_task_and_found_in_the_history
     system.cancel(job, IndexSet.of([4, 5, 6, 9]))
     until(lambda: not condor.queue)
     system.cancel(job, IndexSet.of([5]))
-    assert sorted(system.past([job]), key=str) == [
+    assert sorted(system.past([job], time.time()), key=str) == [
         Seen("1", "", IndexSet.of([3]), Stage.OVER, "exit code 7"),
         Seen("1", "", IndexSet.of([5, 6, 9]), Stage.OVER, "via condor_rm (by user someone)"),
     ]
-    assert (system.past(["77"]), system.starts_in_s()) == ([], None)
+    assert (system.past(["77"], 0.0), system.starts_in_s()) == ([], None)
 
 
 @pytest.mark.wide
@@ -117,6 +119,75 @@ def test_a_pool_that_is_too_old_or_shares_no_file_system_is_refused(tmp_path: Pa
         made(condor).capacity()
 
 
+def told(condor: FakeHTCondor, **state: object) -> None:
+    """What its commands meet from now on."""
+    for name, value in state.items():
+        setattr(condor, name, value)
+    until(lambda: all(json.loads((condor.root / "state").read_text())[name] == value for name, value in state.items()))
+
+
+def test_what_it_is_is_asked_again_until_all_of_it_was_told(condor: FakeHTCondor) -> None:
+    system = made(condor)
+    told(condor, version="8.8.1")
+    for _ in range(2):
+        with pytest.raises(Refused, match=r"8\.8\.1 is too old"):
+            system.capacity()
+    told(condor, version="23.9.6", unset=True)
+    with pytest.raises(Unreachable):
+        system.capacity()
+    told(condor, unset=False, domain="other")
+    with pytest.raises(Refused, match="FILESYSTEM_DOMAIN, lab"):
+        system.capacity()
+    told(condor, domain="lab")
+    assert system.capacity().most_tasks == 500
+
+
+def test_what_was_submitted_unheard_is_found_by_its_token(condor: FakeHTCondor) -> None:
+    system = made(condor)
+    told(condor, unheard=True, cpus=0)
+    with pytest.raises(Unreachable, match="Failed to commit"):
+        system.submit(array(1))
+    assert [(seen.job, seen.token) for seen in system.listing()] == [("1", "a.b")]
+
+
+def test_what_an_administrator_refuses_is_no_doubt_and_a_doubt_ends(condor: FakeHTCondor) -> None:
+    system = made(condor)
+    told(condor, requirement="no jobs from /eos")
+    with pytest.raises(Refused, match="no jobs from /eos"):
+        system.submit(array(1))
+    told(condor, requirement="", unheard=True, cpus=0)
+    for _ in range(htcondor._MOST_DOUBTS - 1):
+        with pytest.raises(Unreachable):
+            system.submit(array(1))
+    with pytest.raises(Refused, match="Failed to commit"):
+        system.submit(array(1))
+
+
+def test_a_history_is_read_back_to_when_the_first_was_submitted(condor: FakeHTCondor) -> None:
+    now_s = time.time()
+    old: list[dict[str, object]] = [
+        {"ClusterId": 9, "JobStatus": 4, "EnteredCurrentStatus": now_s - 86400 * day} for day in range(1, 30)
+    ]
+    ours = {"ClusterId": 30, "DianaToken": "a.b", "DianaTask": 0, "JobStatus": 4, "EnteredCurrentStatus": now_s}
+    condor.history = [ours, *old]
+    until(lambda: len(json.loads((condor.root / "state").read_text())["history"]) == 30)
+    for since_s, scanned in ((now_s - 60.0, 1), (now_s - 86400 * 2.5, 3), (0.0, 30)):
+        # Of a node that has just begun.
+        assert [seen.job for seen in made(condor).past(["30"], since_s)] == ["30"]
+        assert int((condor.root / "scanned").read_text()) == scanned
+
+
+def test_others_with_a_token_are_told_of_once(condor: FakeHTCondor, caplog: pytest.LogCaptureFixture) -> None:
+    with condor._lock:
+        condor.queue[5, 0] = {"ClusterId": 5, "ProcId": 0, "JobStatus": 5, "NumJobStarts": 0, "DianaToken": "a.b"}
+        condor.queue[5, 0] |= {"HoldReasonCode": 1, "RequestCpus": 1}
+    until(lambda: json.loads((condor.root / "state").read_text())["queue"])
+    system = made(condor)
+    assert [system.listing() for _ in range(3)] == [[], [], []]
+    (line,) = caplog.messages
+    assert line.endswith("with DianaToken = 'a.b'; such jobs are none of ours and are left alone")
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -132,6 +203,13 @@ def test_a_pool_that_is_too_old_or_shares_no_file_system_is_refused(tmp_path: Pa
         ({"options": ("max_idle = 3",)}, "options: 'max_idle = 3' is no line"),
         ({"options": ('MY.DianaToken = "x"',)}, "is no line"),
         ({"options": ("= 3",)}, "options: '= 3' is no line"),
+        ({"options": ("x = 1\nexecutable = /bin/sh",)}, "want one line"),
+        ({"options": ("x = 1\rexecutable = /bin/sh",)}, "is no line"),
+        ({"options": ("x = 1\x0bexecutable = /bin/sh",)}, "is no line"),
+        ({"options": ("queue in (a=b)",)}, "is no line"),
+        ({"options": ("x @=end",)}, "is no line"),
+        ({"options": ("x = 1 \\",)}, "is no line"),
+        ({"account": "cms \\"}, "account: .* is no accounting group; write letters, digits and"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words: str) -> None:

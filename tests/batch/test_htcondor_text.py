@@ -74,7 +74,7 @@ def test_machines_that_share_no_files_count_where_the_operator_says_so(options: 
 
 def job(task: object, status: object, **more: object) -> dict[str, object]:
     known = {"ClusterId": 7, "DianaToken": "abc.1", "DianaTask": task, "JobStatus": status, "NumJobStarts": 0}
-    return {**known, "RequestCpus": 2, "QDate": 1795414450, "ExitBySignal": False, **more}
+    return {**known, "RequestCpus": 2, "ExitBySignal": False, **more}
 
 
 def said(*ads: dict[str, object]) -> str:
@@ -99,11 +99,12 @@ def test_a_listing_tells_ours_by_stage_and_the_processors_they_hold() -> None:
         job(10, 5, HoldReason=None, HoldReasonCode=34, NumJobStarts=1),
         job(11, 1, **evicted),
         job(12, 4, ExitCode=3, NumJobStarts=1),
-        job(13, 2, ClusterId=8, DianaToken="abc.2", RequestCpus="\\/Expr(2 * 3)\\/", QDate=1795414460),
+        job(13, 2, ClusterId=8, DianaToken="abc.2", RequestCpus="\\/Expr(2 * 3)\\/"),
         {"ClusterId": 9, "JobStatus": 2, "DianaToken": 5},
+        job("$(x)", 2, ClusterId=10),
         {"ClusterId": 9, "JobStatus": 2},
     )
-    seen, holding, queued_s = read.listing(text)
+    seen, holding, odd = read.listing(text)
     assert seen == [
         Seen("7", "abc.1", IndexSet.parse("0-3"), Stage.RUNNING),
         Seen("7", "abc.1", IndexSet.parse("4-5"), Stage.WAITING),
@@ -123,11 +124,11 @@ def test_a_listing_tells_ours_by_stage_and_the_processors_they_hold() -> None:
         Seen("7", "abc.1", IndexSet.of([12]), Stage.OVER, "exit code 3"),
         Seen("8", "abc.2", IndexSet.of([13]), Stage.RUNNING),
     ]
-    assert (holding, queued_s) == (9, {"7": 1795414450, "8": 1795414460})
+    assert (holding, odd) == (9, "HTCondor tells DianaTask = '$(x)' of a job with DianaToken = 'abc.1'")
 
 
 def test_an_empty_queue_is_printed_as_nothing() -> None:
-    assert read.listing("") == ([], 0, {})
+    assert read.listing("") == ([], 0, "")
     assert read.past("[\n]\n") == []
 
 
@@ -140,18 +141,30 @@ def test_an_empty_queue_is_printed_as_nothing() -> None:
         "[7]",
         said(job(0, 9)),
         said(job(0, "2")),
-        said(job(-1, 2)),
-        said(job(True, 2)),
-        said(job(10**12, 2)),
-        said(job(1.5, 2)),
-        said(job("0; rm -rf /", 2)),
-        said(job(0, 2, ClusterId="7 || true")),
-        said({"DianaToken": "abc.1", "JobStatus": 2}),
     ],
 )
 def test_what_is_not_understood_is_no_answer(text: str) -> None:
     with pytest.raises(Unreachable):
         read.listing(text)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        job(-1, 2),
+        job(True, 2),
+        job(10**12, 2),
+        job(1.5, 2),
+        job("0; rm -rf /", 2),
+        job(0, 4, ClusterId="7 || true"),
+        {"DianaToken": "abc.1\n", "JobStatus": 9},
+    ],
+)
+def test_a_job_that_carries_a_token_and_no_task_hides_none_of_ours(odd: dict[str, object]) -> None:
+    seen, _, why = read.listing(said(odd, job(4, 2), odd))
+    assert seen == [Seen("7", "abc.1", IndexSet.of([4]), Stage.RUNNING)]
+    assert "of a job with DianaToken = 'abc.1" in why and "\n" not in why
+    assert [e.tasks for e in read.past(said(odd, job(4, 4)))] == [IndexSet.of([4])]
 
 
 @settings(max_examples=50)

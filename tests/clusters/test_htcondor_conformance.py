@@ -110,7 +110,7 @@ async def test_what_is_over_is_in_its_history(site: Site, htcondor: HTCondorSite
     await at.until(lambda: not ours(htcondor))
     job = htcondor.run("condor_history", "-limit", "1", "-af", "ClusterId").strip()
     system = HTCondor(ClusterSettings(kind="htcondor", config=str(htcondor.config)))
-    assert {(seen.job, str(seen.tasks), seen.why) for seen in system.past([job])} == {(job, "0-1", "exit code 3")}
+    assert {(seen.job, str(seen.tasks), seen.why) for seen in system.past([job], 0.0)} == {(job, "0-1", "exit code 3")}
 
 
 def made(htcondor: HTCondorSite, **settings: object) -> HTCondor:
@@ -166,7 +166,7 @@ def test_the_operators_lines_and_any_path_reach_it_and_tasks_are_cancelled_by_nu
     while system.listing() and time.monotonic() < until_s:
         time.sleep(0.1)
     system.cancel(job, IndexSet.of([6, 9]))
-    assert {(str(seen.tasks), seen.why) for seen in system.past([job])} == {
+    assert {(str(seen.tasks), seen.why) for seen in system.past([job], 0.0)} == {
         ("3,5-6,9", "via condor_rm (by user someone)")
     }
 

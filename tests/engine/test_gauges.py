@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,10 +117,52 @@ def test_a_question_looks_at_some_groups_and_sites_only_and_says_how_many_are_le
         alpha.submit(spec(2, work_s=9.0), 2, number)
     core = alpha.engine.core
     core.gauges = Gauges(core.state)
-    assert [core.gauges.look(core, most=2) for _ in range(3)] == [5, 3, 1]
+    # With its parts each group is enough for one question; then there are two sites.
+    assert [core.gauges.look(core, most=2) for _ in range(5)] == [6, 5, 4, 3, 2]
     found = core.gauges.look(core, most=2)
     assert isinstance(found, Figures)
     check(core, found)
+
+
+def test_a_group_in_many_parts_is_looked_at_alone() -> None:
+    grid = Grid(alpha=2, beta=2, gamma=2, delta=2)
+    for number in range(3):
+        grid["alpha"].submit(spec(8, work_s=900.0), 8, number)
+        grid.settle()
+    core = grid["alpha"].engine.core
+    assert max(len(group.subgroups) for group in core.state.groups.values()) > 1
+    parts = sum(len(group.subgroups) for group in core.state.groups.values())
+    seen = Gauges(core.state)
+    asked = 1
+    while not isinstance(found := seen.look(core, most=3), Figures):
+        asked += 1
+    check(core, found)
+    assert asked >= (3 + parts + len(core.view.peers)) / 6
+
+
+def test_what_is_not_of_this_site_or_forgotten_leaves_nothing_behind() -> None:
+    grid = Grid(alpha=0, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    figures(beta)
+    for number in range(5):
+        alpha.submit(spec(4, work_s=5.0), 4, number)
+    grid.settle()
+    watched = beta.engine.core.gauges
+    assert beta.engine.core.state.custodies and watched is not None
+    assert not watched._touched
+
+
+def test_books_that_nobody_reads_any_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauges, "MOST_UNASKED", 20)
+    alpha = Grid(alpha=2)["alpha"]
+    for number in range(40):
+        alpha.submit(spec(2, work_s=5.0), 2, number)
+        check(alpha.engine.core, figures(alpha))
+    assert alpha.engine.core.gauges is not None, "somebody asks"
+    for number in range(40, 80):
+        alpha.submit(spec(2, work_s=5.0), 2, number)
+    assert alpha.engine.core.gauges is None
+    check(alpha.engine.core, figures(alpha))
 
 
 def test_asking_again_costs_by_what_changed() -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +26,12 @@ from diana.engine import effects as fx
 from diana.engine.events import Event
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
-from diana.node.metrics import CONTENT_TYPE, Metrics
+from diana.model.layout import DataDir
+from diana.node.config import parse_config
+from diana.node.metrics import CONTENT_TYPE, Metrics, exposing, of_node
 from diana.node.metrics.names import METRICS, TABLES
 from diana.node.metrics.of_engine import engine
+from diana.node.metrics.of_machine import machine
 from diana.node.metrics.samples import Samples, Timings
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
@@ -183,6 +190,101 @@ async def test_who_asks_again_at_once_gets_the_same_text_and_the_node_looks_once
     metrics = Metrics((count,))
     found = await asyncio.gather(*(metrics.exposition() for _ in range(5)))
     assert looks == 1 and len(set(found)) == 1
+
+
+HANGING = """
+import asyncio, os, sys, threading, time
+from pathlib import Path
+from types import SimpleNamespace
+from diana.model.layout import DataDir
+from diana.node.config import parse_config
+from diana.node.metrics import exposing
+from diana.node.metrics.of_machine import machine
+from diana.node.metrics.of_node import _stager
+
+exposing.PATIENCE_S, exposing.FRESH_S = 0.3, 0.0
+paths = DataDir(Path(sys.argv[1]))
+paths.spawner.mkdir()
+# Who opens it to read waits for a writer, as for a disk that went away.
+os.mkfifo(paths.spawner / "lock")
+config = parse_config('site = "alpha"\\nvo = "lab"\\n')
+moved = SimpleNamespace(received=5, sent=6, by_url=7)
+stager = SimpleNamespace(moved=lambda: moved, cached_bytes=lambda: time.sleep(3600))
+readers = (machine(config, paths, SimpleNamespace(connected=True)), _stager(stager))
+
+async def scrape():
+    metrics = exposing.Metrics(readers)
+    for _ in range(2):
+        began_s = time.monotonic()
+        text, _ = await metrics.exposition()
+        assert time.monotonic() - began_s < 2.0
+    assert threading.active_count() <= 3, threading.enumerate()
+    print(text.decode())
+
+asyncio.run(scrape())
+"""
+
+
+def test_what_hangs_is_left_out_and_holds_up_neither_a_scrape_nor_the_end_of_the_node(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", HANGING, str(tmp_path)]
+    ended = subprocess.run(argv, text=True, capture_output=True, timeout=20, check=False)
+    assert ended.returncode == 0, ended.stderr
+    told = {line.split("{")[0].split()[0] for line in ended.stdout.splitlines() if not line.startswith("#") and line}
+    assert {"diana_node_info", "diana_spawner_up", "diana_process_open_fds", "diana_sent_bytes_total"} <= told
+    assert not {"diana_cache_bytes", "diana_disk_free_bytes"} & told
+
+
+async def test_readers_look_at_once_and_each_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exposing, "PATIENCE_S", 0.2)
+
+    async def hang(samples: Samples) -> None:
+        samples.put("diana_slots", 3)
+        await asyncio.sleep(60)
+
+    async def tell(samples: Samples) -> None:
+        samples.put("diana_drained", 1)
+
+    began_s = time.monotonic()
+    text, _ = await Metrics((hang, hang, tell)).exposition()
+    assert time.monotonic() - began_s < 2.0
+    assert b"diana_drained 1.0" in text
+
+
+async def test_what_took_long_to_sum_up_is_told_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_node, "CACHE_WAIT_S", 0.01)
+    there = threading.Event()
+    sums: list[int] = []
+
+    def cached_bytes() -> int:
+        there.wait(10)
+        sums.append(1)
+        return 12
+
+    moved = SimpleNamespace(received=1, sent=1, by_url=1)
+    read = of_node._stager(SimpleNamespace(moved=lambda: moved, cached_bytes=cached_bytes))  # type: ignore[arg-type]
+    found = Samples()
+    await read(found)
+    assert "diana_cache_bytes" not in found.values
+    there.set()
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        found = Samples()
+        await read(found)
+        if "diana_cache_bytes" in found.values:
+            break
+    assert found.values["diana_cache_bytes"] == [((), 12.0)] and sums == [1]
+
+
+async def test_the_spawner_s_process_is_told_of_while_it_is_there(tmp_path: Path) -> None:
+    paths, config = DataDir(tmp_path), parse_config('site = "alpha"\nvo = "lab"\n')
+    paths.spawner.mkdir()
+    # A number that somebody else has by now.
+    (paths.spawner / "lock").write_text(f"{os.getpid()}\n")
+    for connected in (False, True):
+        found = Samples()
+        await machine(config, paths, SimpleNamespace(connected=connected))(found)  # type: ignore[arg-type]
+        assert ("diana_spawner_process_open_fds" in found.values) == connected
+        assert "diana_disk_free_bytes" in found.values and "diana_process_open_fds" in found.values
 
 
 def test_a_node_that_nobody_watches_does_not_load_the_library() -> None:

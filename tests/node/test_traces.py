@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +21,7 @@ from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.node.config import parse_config
 from diana.node.traces import watching
-from diana.node.traces.sending import follow
+from diana.node.traces.sending import Collector, follow
 from diana.node.traces.spans import Span, span_id, trace_id
 from diana.node.traces.watching import Watching
 from tests.engine.bench import Grid
@@ -33,9 +38,11 @@ def told(grid: Grid, watchers: dict[str, Watching], seen: dict[str, int]) -> Non
 def watching_all(grid: Grid, spans: list[tuple[str, Span]]) -> dict[str, Watching]:
     def watcher(name: str) -> Watching:
         core = grid[name].engine.core
-        return Watching(
-            "lab", SiteId(name), lambda: core.now, core.state.groups.get, lambda span: spans.append((name, span))
-        )
+
+        def tell(told: list[Span]) -> None:
+            spans.extend((name, span) for span in told)
+
+        return Watching("lab", SiteId(name), lambda: core.now, core.state.groups.get, tell)
 
     return {name: watcher(name) for name in grid.sites}
 
@@ -99,6 +106,68 @@ def test_a_node_that_is_told_of_no_collector_loads_nothing_and_keeps_nothing() -
     code = "import diana.node.app, diana.node.traces.sending, sys; print('opentelemetry' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=True)
     assert ended.stdout == "False\n"
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A collector whose machine takes every connection and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def some(count: int) -> list[Span]:
+    return [Span("part", 1, number + 1, 0, 1.0, 2.0, {"diana.jobs": 1}) for number in range(count)]
+
+
+def collector(endpoint: str) -> Collector:
+    config: Any = parse_config(f'site = "alpha"\nvo = "lab"\n[traces]\nendpoint = "{endpoint}"\n')
+    return Collector(config, SimpleNamespace(now_s=lambda: 5.0))  # type: ignore[arg-type]
+
+
+def test_a_collector_that_never_answers_holds_up_no_end_of_the_node(silent: str) -> None:
+    code = f"""
+import asyncio, time
+from tests.node.test_traces import collector, some
+
+async def node():
+    made = collector({silent!r})
+    # Enough for a batch, which is under way when the node stops.
+    made.tell(some(600))
+    await asyncio.sleep(0.3)
+    print(time.monotonic(), flush=True)
+    await made.stop()
+
+asyncio.run(node())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=True)
+    assert time.monotonic() - float(ended.stdout) < 3.0
+
+
+async def test_what_finds_no_room_is_counted_and_said_once_and_none_is_made_in_the_event_loop(
+    silent: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makers: set[int] = set()
+    make = Collector._make
+
+    def noted(collector: Collector, span: Span) -> None:
+        makers.add(threading.get_ident())
+        make(collector, span)
+
+    monkeypatch.setattr(Collector, "_make", noted)
+    made = collector(silent)
+    for spans in (some(2000), some(100), some(1000)):
+        made.tell(spans)
+    assert (made._waiting, made._lost) == (2048, 3100 - 2048)
+    assert caplog.messages == [f"2048 spans wait for {silent}: what finds no room beside them is dropped"]
+    caplog.set_level("INFO")
+    await made.stop()
+    for _ in range(100):
+        if not made._waiting:
+            break
+        await asyncio.sleep(0.02)
+    assert (made._waiting, made._lost) == (0, 0)
+    assert len(makers) == 1 and threading.get_ident() not in makers
+    assert "1052 spans were dropped for lack of room; there is room again" in caplog.messages
 
 
 def test_without_the_library_the_node_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,11 +348,13 @@ class Book:
 
     def _ask_history(self, lost: list[tuple[LiveArray, list[int]]]) -> None:
         """How they ended, where the listing did not say."""
-        jobs = sorted({job for array, tasks in lost for job in array.jobs if set(tasks) - array.said.keys()})
+        asked = [array for array, tasks in lost if set(tasks) - array.said.keys()]
+        jobs = sorted({job for array in asked for job in array.jobs})
         if not jobs:
             return
+        since_s = min(self._folder(array).made_s() for array in asked)
         try:
-            found = self._system.past(jobs)
+            found = self._system.past(jobs, since_s)
         except (Refused, Unreachable) as silence:
             _log.info("%s: no history: %s", self._root.name, silence)
             return

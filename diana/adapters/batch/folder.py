@@ -57,6 +57,13 @@ class ArrayFolder:
         self.script.write_text(script)
         self.script.chmod(0o700)
 
+    def made_s(self) -> float:
+        """When, by the file system's clock: before any of its tasks was submitted. 0: it is not there."""
+        try:
+            return self.script.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
 

@@ -127,7 +127,7 @@ class GridEngine:
         found, self._holding = read.listing(self._run("qstat", "-xml", "-u", self._user, *self._queue))
         return found
 
-    def past(self, jobs: list[str]) -> list[Seen]:
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
         found: list[Seen] = []
         for job in jobs:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 
@@ -38,13 +39,25 @@ _FULL = ("MAX_JOBS_PER_OWNER", "MAX_JOBS_SUBMITTED")
 """It takes no more jobs of ours now."""
 _EVERY = ("DENIED", "Failed to authenticate", "unknown host", "no record of", "not allowed", "Parse error")
 """What no job of ours gets past, with these settings."""
+_NO = (
+    *("does not exist", "Can't open", "Invalid", "would exceed", "Failed to create", "Failed to parse", "on Line"),
+    *("Submission requirement", "into the queue. ERROR: "),
+)
+"""Jobs it does not take, as they are. The last: it was asked to commit them and gave a reason."""
+_MOST_DOUBTS = 5
+"""Of one array: it is refused then, and its gates keep what was taken after all from running."""
 _GONE = ("Couldn't find/remove all jobs", "There are no jobs in the queue")
 _MOST_CANCELLED = 200
 """Ranges of tasks in one call: an expression has a length."""
 _MOST_SCANNED = 200_000
 """Jobs of its history that are looked at where nothing tells how far back ours are."""
-_REMEMBERED = 10_000
+_CLOCKS_S = 3600
+"""By so much the clocks of the schedd, of the file system and of this machine may differ."""
+_MOST_ARRAYS = 1000
+"""Whose doubts are counted."""
 _FIRST_VERSION = 10
+
+_log = logging.getLogger("diana.batch")
 
 
 class HTCondor:
@@ -56,25 +69,29 @@ class HTCondor:
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings
-        htcondor_job.check(settings.options)
+        htcondor_job.check(settings.options, settings.account)
         if settings.config and not os.path.isfile(settings.config):
             raise ValueError(f"config: {settings.config}: no such file; give the path CONDOR_CONFIG would have")
         environment = {"CONDOR_CONFIG": settings.config} if settings.config else {}
         self.commands = Commands(environment, keeps=("CONDOR_CONFIG",))
         self._schedd = ["-name", settings.partition] if settings.partition else []
         self._holding = 0
-        self._queued_s: dict[str, int] = {}
-        """When clusters that listings showed were queued, by the schedd's clock; the last of them."""
+        self._doubts: dict[str, int] = {}
+        """By token, how often nobody could say whether it was taken; the last of them."""
+        self._odd = ""
+        """What was said of jobs that carry a token and are none of ours."""
         self._version = self._limits = self._domain = ""
 
     def capacity(self) -> Capacity:
         if not self._version:
-            self._version = read.version(self._run("condor_version"))
-            if int(self._version.partition(".")[0]) < _FIRST_VERSION:
-                raise Refused(f"HTCondor {self._version} is too old; diana speaks to {_FIRST_VERSION}.0 and later")
-            self._limits = self._run("condor_config_val", "-schedd", *self._schedd, *read.LIMITS)
+            version, domain = read.version(self._run("condor_version")), ""
+            if int(version.partition(".")[0]) < _FIRST_VERSION:
+                raise Refused(f"HTCondor {version} is too old; diana speaks to {_FIRST_VERSION}.0 and later")
+            limits = self._run("condor_config_val", "-schedd", *self._schedd, *read.LIMITS)
             if not htcondor_job.transfers(self._settings.options):
-                self._domain = self._run("condor_config_val", "FILESYSTEM_DOMAIN").strip()
+                domain = self._run("condor_config_val", "FILESYSTEM_DOMAIN").strip()
+            # Last, so that what raises is asked again.
+            self._limits, self._domain, self._version = limits, domain, version
         slots = self._run("condor_status", "-json", *_attributes(read.SLOT_ATTRIBUTES), "-constraint", read.NOT_DYNAMIC)
         has = read.capacity(slots, self._version, self._limits, self._domain, self._holding)
         if not has.slots and read.strangers(slots, self._domain):
@@ -93,13 +110,26 @@ class HTCondor:
         try:
             said = self.commands.run(argv, (*_TRANSIENT, *_FULL), told=told)
         except Refused as refusal:
-            every = refusal.every or any(words in str(refusal) for words in _EVERY)
-            raise Refused(str(refusal), every=every) from None
+            words = str(refusal)
+            if refusal.every or any(each in words for each in _EVERY):
+                raise Refused(words, every=True) from None
+            if not any(each in words for each in _NO):
+                self._doubt(array.token, words)
+            raise Refused(words) from None
         # First and last of its jobs.
         job = re.search(r"^(\d+)\.0 - \1\.\d+\s*$", said, re.MULTILINE)
         if job is None:
             raise Unreachable(f"condor_submit says {said.strip()!r}")
         return job[1]
+
+    def _doubt(self, token: str, words: str) -> None:
+        """The schedd may have it: its token tells, at the next listing. Returns where that was so too often."""
+        doubts = self._doubts[token] = self._doubts.pop(token, 0) + 1
+        for old in list(self._doubts)[:-_MOST_ARRAYS]:
+            del self._doubts[old]
+        if doubts < _MOST_DOUBTS:
+            raise Unreachable(words)
+        del self._doubts[token]
 
     def listing(self) -> list[Seen]:
         said = self._run(
@@ -110,19 +140,17 @@ class HTCondor:
             "-constraint",
             f"{TOKEN} =!= undefined",
         )
-        found, self._holding, queued_s = read.listing(said)
-        self._queued_s |= queued_s
-        for job in list(self._queued_s)[:-_REMEMBERED]:
-            del self._queued_s[job]
+        found, self._holding, odd = read.listing(said)
+        if odd and not self._odd:
+            _log.warning("%s; such jobs are none of ours and are left alone", odd)
+        self._odd = self._odd or odd
         return found
 
-    def past(self, jobs: list[str]) -> list[Seen]:
-        """It is read from its end back to when the first of them was queued."""
-        known = [self._queued_s.get(job) for job in jobs]
-        since = min((at_s for at_s in known if at_s is not None), default=0)
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
+        """It is read from its end back to then."""
         bound = ["-scanlimit", str(_MOST_SCANNED)]
-        if since and None not in known:
-            bound = ["-since", f"EnteredCurrentStatus < {since}"]
+        if since_s > _CLOCKS_S:
+            bound = ["-since", f"EnteredCurrentStatus < {int(since_s) - _CLOCKS_S}"]
         wanted = " || ".join(f"ClusterId == {job}" for job in jobs)
         said = self._run(
             "condor_history",

@@ -19,6 +19,8 @@ _OURS = (
     *("environment", "env", "getenv", "request_cpus", "allowed_job_duration", "periodic_remove", "queue"),
     *("max_materialize", "max_idle", "materialize_max_idle", f"+{TOKEN}", f"+{TASK}", f"my.{TOKEN}", f"my.{TASK}"),
 )
+_KEY = re.compile(r"[+\w.]+", re.ASCII)
+_ACCOUNT = re.compile(r"[\w.@+-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:,+@%=~ -]*", re.ASCII)
 _EXTRA_S = 60
 """For what happens around the command: the limit is never shorter than the script's own."""
@@ -30,11 +32,16 @@ PERIODIC_REMOVE = (
 What somebody holds before it began is theirs to release."""
 
 
-def check(options: tuple[str, ...]) -> None:
-    """The operator's lines. ValueError for what is none, or would take from us what we follow jobs by."""
+def check(options: tuple[str, ...], account: str = "") -> None:
+    """The operator's lines and account. ValueError for what is none, or would take from us what we follow jobs by."""
+    if not _ACCOUNT.fullmatch(account):
+        raise ValueError(f"account: {account!r} is no accounting group; write letters, digits and . _ @ + - alone")
     for line in options:
         key, equals, _ = line.partition("=")
-        if not equals or not key.strip() or key.strip().lower() in {word.lower() for word in _OURS}:
+        key = key.strip()
+        # One that ends in a backslash goes on in the next, which is ours.
+        whole = line.isprintable() and not line.rstrip().endswith("\\")
+        if not equals or not whole or not _KEY.fullmatch(key) or key.lower() in {word.lower() for word in _OURS}:
             raise ValueError(
                 f"options: {line!r} is no line of a submit description, or one diana writes itself; "
                 "write KEY = VALUE, of another key than executable, environment, queue and the like"

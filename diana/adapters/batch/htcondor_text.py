@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from diana.adapters.batch.htcondor_job import TASK, TOKEN
 from diana.adapters.batch.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.errors import one_line
 from diana.model.indexset import IndexSet
 
 WHO = "HTCondor"
 JOB_ATTRIBUTES = (
-    *("ClusterId", TOKEN, TASK, "JobStatus", "NumJobStarts", "RequestCpus", "QDate"),
+    *("ClusterId", TOKEN, TASK, "JobStatus", "NumJobStarts", "RequestCpus"),
     *("HoldReason", "HoldReasonCode", "LastRemoteHost", "ExitBySignal", "ExitSignal", "ExitCode"),
 )
 PAST_ATTRIBUTES = (*JOB_ATTRIBUTES, "LastJobStatus", "LastHoldReason", "LastHoldReasonCode", "RemoveReason")
@@ -47,34 +48,44 @@ def ads(text: str) -> list[Ad]:
     return found
 
 
-def listing(text: str) -> tuple[list[Seen], int, dict[str, int]]:
-    """Ours of `condor_q -json` with JOB_ATTRIBUTES, how many processors they hold now, and when each cluster was
-    queued, seconds since 1970."""
+def listing(text: str) -> tuple[list[Seen], int, str]:
+    """Ours of `condor_q -json` with JOB_ATTRIBUTES, how many processors they hold now, and what is odd about others
+    that carry a token: a user may have copied a description. One of these must not hide all that are ours."""
     found: dict[Seen, list[int]] = {}
-    holding = 0
-    queued_s: dict[str, int] = {}
-    for ad in _ours(text):
+    holding, odd = 0, ""
+    for ad in _with_token(text):
+        if why := _foreign(ad):
+            odd = odd or why
+            continue
         seen = _shown(ad)
         found.setdefault(seen, []).append(_number(ad, TASK))
         holding += _number(ad, "RequestCpus", 1) if seen.stage is Stage.RUNNING else 0
-        if at_s := _number(ad, "QDate", 0):
-            queued_s[seen.job] = min(at_s, queued_s.get(seen.job, at_s))
-    return _together(found), holding, queued_s
+    return _together(found), holding, odd
 
 
 def past(text: str) -> list[Seen]:
     """Of `condor_history -json` with PAST_ATTRIBUTES."""
     found: dict[Seen, list[int]] = {}
-    for ad in _ours(text):
-        if _number(ad, "JobStatus", 0) in (_REMOVED, _COMPLETED):
+    for ad in _with_token(text):
+        if not _foreign(ad) and _number(ad, "JobStatus", 0) in (_REMOVED, _COMPLETED):
             why, fate = _ended(ad)
             seen = Seen(str(_number(ad, "ClusterId")), "", IndexSet(), Stage.OVER, why, fate=fate)
             found.setdefault(seen, []).append(_number(ad, TASK))
     return _together(found)
 
 
-def _ours(text: str) -> Iterator[Ad]:
+def _with_token(text: str) -> Iterator[Ad]:
     return (ad for ad in ads(text) if isinstance(ad.get(TOKEN), str))
+
+
+def _foreign(ad: Ad) -> str:
+    """What shows that it is none of ours; empty: nothing does."""
+    for name in ("ClusterId", TASK):
+        try:
+            _number(ad, name)
+        except Unreachable as oddity:
+            return f"{oddity} with {TOKEN} = {one_line(str(ad[TOKEN]))[:60]!r}"
+    return ""
 
 
 def _together(found: dict[Seen, list[int]]) -> list[Seen]:

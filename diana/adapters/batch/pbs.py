@@ -89,7 +89,7 @@ class Pbs:
         found, self._holding = read.listing(self._run("qstat", "-f", "-t"))
         return found
 
-    def past(self, jobs: list[str]) -> list[Seen]:
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
         found: list[Seen] = []
         for job in jobs:
             try:

@@ -124,7 +124,7 @@ class Slurm:
         )
         return found
 
-    def past(self, jobs: list[str]) -> list[Seen]:
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
         if not self._no_sacct:
             try:
                 return read.past(self._run("sacct", "-n", "-P", "-X", "-j", ",".join(jobs), "-o", read.SACCT_FORMAT))

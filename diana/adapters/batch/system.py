@@ -116,9 +116,10 @@ class BatchSystem(Protocol):
         """All this account has waiting and running, and what ended lately where that is told. One call."""
         ...
 
-    def past(self, jobs: list[str]) -> list[Seen]:
+    def past(self, jobs: list[str], since_s: float) -> list[Seen]:
         """What is known of tasks that are over, from the batch system's own history; those it does not know are left
-        out. Unreachable where it keeps none."""
+        out. `since_s`: none of them was submitted earlier, by the file system's clock, seconds since 1970; 0: not
+        known. Unreachable where it keeps none."""
         ...
 
     def cancel(self, job: str, tasks: IndexSet) -> None:

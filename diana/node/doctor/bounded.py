@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from diana.errors import DianaError, one_line
+from diana.node.aside import in_thread
 from diana.wire.client_messages import CheckResult
 
 LIMIT_S = 2.0
 """For one check."""
 
-T = TypeVar("T")
 Results = list[CheckResult]
 
 
@@ -55,35 +54,6 @@ async def _run(check: Check, limit_s: float) -> Results:
         return [fail(check.name, found, "make it usable for the node's account")]
     except Exception as error:
         return [fail(check.name, f"the check itself failed: {type(error).__name__}: {error}", "report this")]
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """`work` in a thread that nobody waits for at exit: a call that hangs in the kernel holds up nothing."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except BaseException as error:
-            failed = error
-        try:
-            loop.call_soon_threadsafe(settle, result, failed)
-        except RuntimeError:
-            # The loop has gone: nobody waits any more.
-            return
-
-    threading.Thread(target=run, name="doctor", daemon=True).start()
-    return await done
 
 
 def blocking(name: str, work: Callable[[], Results], hangs: str) -> Check:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
+from diana.node.aside import in_thread
 from diana.node.config import SiteConfig, load_config
 from diana.node.doctor import clusters, files, machine, software, trust
-from diana.node.doctor.bounded import Check, Results, blocking, fail, in_thread, run_all
+from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
 NODE_S = 4.0

@@ -77,7 +77,7 @@ HERE = (
     Metric("diana_received_bytes_total", "counter", "Bytes of files fetched from other sites and machines."),
     Metric("diana_sent_bytes_total", "counter", "Bytes of files sent to other sites and machines."),
     Metric("diana_url_bytes_total", "counter", "Bytes of files read from URLs and written to them."),
-    Metric("diana_cache_bytes", "gauge", "Size of what was fetched and is kept; at most a minute old."),
+    Metric("diana_cache_bytes", "gauge", "Size of what was fetched and is kept; at most two minutes old."),
 )
 
 ORIGIN = (

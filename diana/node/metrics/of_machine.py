@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from diana.adapters import certificates
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import DianaError
 from diana.model.layout import DataDir
+from diana.node.aside import Alone
 from diana.node.config import SiteConfig
 from diana.node.metrics.samples import Reader, Samples
 
@@ -25,16 +25,23 @@ class Lrm(Protocol):
 
 
 def machine(config: SiteConfig, paths: DataDir, lrm: Lrm | None = None) -> Reader:
+    processes = Alone(lambda: _process("diana", "self"))
+    disk = Alone(lambda: _look(config, paths, spawner=lrm is not None and lrm.connected))
+
     async def read(samples: Samples) -> None:
         samples.put("diana_node_info", 1, config.site, config.vo, config.machine, config.role, __version__)
         if lrm is not None:
             samples.put("diana_spawner_up", lrm.connected)
-        await asyncio.to_thread(_look, samples, config, paths)
+        samples.take(await processes())
+        # Last: a disk that hangs takes nothing else with it.
+        samples.take(await disk())
 
     return read
 
 
-def _look(samples: Samples, config: SiteConfig, paths: DataDir) -> None:
+def _look(config: SiteConfig, paths: DataDir, *, spawner: bool) -> Samples:
+    """`spawner`: it is there, so that the pid in its lock is its own, not that of whoever got the number since."""
+    samples = Samples()
     with suppress(OSError):
         disk = os.statvfs(paths.root)
         samples.put("diana_disk_free_bytes", disk.f_bavail * disk.f_frsize)
@@ -46,9 +53,10 @@ def _look(samples: Samples, config: SiteConfig, paths: DataDir) -> None:
     with suppress(DianaError, OSError):
         until_s = certificates.dates_of_chain(bytes_in(paths.keys / f"{kind}.pem")).until_s
         samples.put("diana_certificate_expiry_timestamp_seconds", until_s)
-    _process(samples, "diana", "self")
-    with suppress(OSError, ValueError):
-        _process(samples, "diana_spawner", str(int((paths.spawner / "lock").read_text())))
+    if spawner:
+        with suppress(OSError, ValueError):
+            samples.take(_process("diana_spawner", str(int((paths.spawner / "lock").read_text()))))
+    return samples
 
 
 def _size(path: Path) -> int:
@@ -57,10 +65,12 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _process(samples: Samples, prefix: str, pid: str) -> None:
+def _process(prefix: str, pid: str) -> Samples:
     """Nothing where there is no such process."""
     from prometheus_client.process_collector import ProcessCollector
 
+    samples = Samples()
     for family in ProcessCollector(namespace=prefix, pid=lambda: pid, registry=None).collect():
         for sample in family.samples:
             samples.put(sample.name, sample.value)
+    return samples

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from diana.model.layout import DataDir
+from diana.node.aside import Alone
 from diana.node.config import SiteConfig
 from diana.node.metrics.exposing import Metrics
 from diana.node.metrics.of_engine import engine
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 CACHE_EVERY_S = 60.0
 """The cache's size is a sum over all that lies there."""
+CACHE_WAIT_S = 1.0
+"""For the sum; if it takes longer it goes on, and the last is told until it is twice as old as it should be."""
 
 
 def of_site(
@@ -103,16 +107,21 @@ def _transport(transport: GrpcTransport) -> Reader:
 
 
 def _stager(stager: FileStager) -> Reader:
-    cached_bytes, again_s = 0, 0.0
+    cached_bytes = Alone(stager.cached_bytes)
+
+    def fresh(within_s: float) -> bool:
+        return cached_bytes.last is not None and monotonic() < cached_bytes.last[0] + within_s
 
     async def read(samples: Samples) -> None:
-        nonlocal cached_bytes, again_s
         moved = stager.moved()
         samples.put("diana_received_bytes_total", moved.received)
         samples.put("diana_sent_bytes_total", moved.sent)
         samples.put("diana_url_bytes_total", moved.by_url)
-        if monotonic() >= again_s:
-            cached_bytes, again_s = await asyncio.to_thread(stager.cached_bytes), monotonic() + CACHE_EVERY_S
-        samples.put("diana_cache_bytes", cached_bytes)
+        if not fresh(CACHE_EVERY_S):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CACHE_WAIT_S):
+                    await cached_bytes()
+        if cached_bytes.last is not None and fresh(2 * CACHE_EVERY_S):
+            samples.put("diana_cache_bytes", cached_bytes.last[1])
 
     return read

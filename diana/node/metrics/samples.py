@@ -44,6 +44,12 @@ class Samples:
         """`labels`: their values, in the order of `names.METRICS`."""
         self.values.setdefault(name, []).append((labels, float(value)))
 
+    def take(self, other: Samples) -> None:
+        """What the other has, in addition."""
+        for name, values in other.values.items():
+            self.values.setdefault(name, []).extend(values)
+        self.timings |= other.timings
+
 
 Calls = Counter[tuple[str, str]]
 """(call, what was decided) -> how many."""

@@ -1,18 +1,21 @@
-"""Spans on their way to a collector, by the OpenTelemetry SDK: queued, bounded, sent in batches by a thread of its own.
-Nothing of it is imported where no collector is named."""
+"""Spans on their way to a collector, by the OpenTelemetry SDK: queued, bounded, made and sent in batches by threads of
+their own, for which nobody waits. Nothing of it is imported where no collector is named."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from diana import __version__
 from diana.engine.effects import Effect
 from diana.errors import UsageError
+from diana.node.aside import in_thread
 from diana.node.clock import SiteClock
 from diana.node.config import SiteConfig
 
@@ -25,7 +28,11 @@ EVERY_S = 2.0
 """Spans wait at most so long for others to go with them."""
 END_S = 1.0
 """For what still waits when the node stops."""
+BREAK_S = 0.5
+"""For breaking off what did not end by then; twice at most."""
 CALL_S = 5.0
+MOST_WAITING = 2048
+"""Spans that are not sent yet."""
 
 _log = logging.getLogger("diana.traces")
 
@@ -78,10 +85,13 @@ class Collector:
 
         self._clock = clock
         self._ids = Given()
-        endpoint = config.traces.endpoint
+        self._endpoint = endpoint = config.traces.endpoint
+        self._lock = threading.Lock()
+        self._waiting = self._lost = 0
+        self._told: SimpleQueue[list[Span] | None] = SimpleQueue()
         # What it has to say of a collector that is away, `_told` says once.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        exporter = OTLPSpanExporter(endpoint=endpoint, insecure=endpoint.startswith("http://"), timeout=CALL_S)
+        self._exporter = OTLPSpanExporter(endpoint=endpoint, insecure=endpoint.startswith("http://"), timeout=CALL_S)
         self._provider = TracerProvider(
             sampler=ALWAYS_ON,
             resource=Resource(
@@ -96,12 +106,49 @@ class Collector:
             shutdown_on_exit=False,
             id_generator=self._ids,
         )
-        telling: Any = _telling(exporter, endpoint)
-        self._provider.add_span_processor(BatchSpanProcessor(telling, schedule_delay_millis=EVERY_S * 1000))
+        telling: Any = _telling(self._exporter, endpoint, self._gone)
+        self._provider.add_span_processor(
+            BatchSpanProcessor(telling, max_queue_size=MOST_WAITING, schedule_delay_millis=EVERY_S * 1000)
+        )
         self._tracer = self._provider.get_tracer("diana", __version__)
+        self._maker = threading.Thread(target=self._make_all, name="traces", daemon=True)
+        self._maker.start()
 
-    def tell(self, span: Span) -> None:
-        """Of the event loop; never waits. What finds no room in the queue is lost."""
+    def tell(self, spans: list[Span]) -> None:
+        """Never waits: they are made and sent beside the event loop. What finds no room is lost, and counted."""
+        with self._lock:
+            room = MOST_WAITING - self._waiting
+            taken, lost = spans[:room], spans[room:]
+            self._waiting += len(taken)
+            first = bool(lost) and not self._lost
+            self._lost += len(lost)
+        if first:
+            _log.warning(
+                "%d spans wait for %s: what finds no room beside them is dropped", MOST_WAITING, self._endpoint
+            )
+        if taken:
+            self._told.put(taken)
+
+    def _gone(self, spans: int) -> None:
+        """They wait no more."""
+        with self._lock:
+            self._waiting -= spans
+            lost = self._lost if self._waiting <= MOST_WAITING // 2 else 0
+            self._lost -= lost
+        if lost:
+            _log.info("%d spans were dropped for lack of room; there is room again", lost)
+
+    def _make_all(self) -> None:
+        while (spans := self._told.get()) is not None:
+            for span in spans:
+                try:
+                    self._make(span)
+                except Exception:
+                    # One that cannot be told is no reason to tell no other.
+                    _log.exception("a span could not be made")
+                    self._gone(1)
+
+    def _make(self, span: Span) -> None:
         from opentelemetry import trace
         from opentelemetry.context import Context
 
@@ -125,18 +172,30 @@ class Collector:
         made.add_event(event.name, event.attributes, _ns(event.at_s + ahead_s))
 
     async def stop(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_S):
-                await asyncio.to_thread(self._provider.force_flush, round(END_S * 1000))
-        await asyncio.to_thread(self._provider.shutdown)
+        """Within END_S and twice BREAK_S, whether the collector answers or not."""
+        self._told.put(None)
+        # The SDK's own shutdown waits for the call that is under way, unless that is broken off first.
+        for step, most_s in (
+            (self._flush, END_S),
+            (self._exporter.shutdown, BREAK_S),
+            (self._provider.shutdown, BREAK_S),
+        ):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(most_s):
+                    await in_thread(step)
+
+    def _flush(self) -> None:
+        self._maker.join()
+        self._provider.force_flush()
 
 
 def _ns(wall_s: float) -> int:
     return round(wall_s * 1e9)
 
 
-def _telling(exporter: Any, endpoint: str) -> Any:
-    """The exporter, with a line in the log when the collector cannot be reached and when it can again."""
+def _telling(exporter: Any, endpoint: str, gone: Callable[[int], None]) -> Any:
+    """The exporter, with a line in the log when the collector cannot be reached and when it can again. `gone`: told how
+    many spans need no room any more."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -144,7 +203,10 @@ def _telling(exporter: Any, endpoint: str) -> Any:
         away = False
 
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            result: SpanExportResult = exporter.export(spans)
+            try:
+                result: SpanExportResult = exporter.export(spans)
+            finally:
+                gone(len(spans))
             failed = result is not SpanExportResult.SUCCESS
             if failed and not self.away:
                 _log.warning("traces cannot be sent to %s: they are dropped until it answers", endpoint)

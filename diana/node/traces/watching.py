@@ -37,7 +37,7 @@ class Watching:
         site: SiteId,
         now_s: Callable[[], float],
         group: Callable[[GroupId], Group | None],
-        tell: Callable[[Span], None],
+        tell: Callable[[list[Span]], None],
     ) -> None:
         """`group`: one of this site's as it stands now."""
         self._vo = vo
@@ -114,9 +114,9 @@ class Watching:
             )
 
     def _say(self, spans: Iterable[Span]) -> None:
-        for span in spans:
-            if span.span_id not in self._told:
-                self._told[span.span_id] = None
-                self._tell(span)
+        fresh = {span.span_id: span for span in spans if span.span_id not in self._told}
+        self._told.update(dict.fromkeys(fresh))
+        if fresh:
+            self._tell([*fresh.values()])
         while len(self._told) > MOST_TOLD:
             self._told.popitem(last=False)

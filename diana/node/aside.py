@@ -1,0 +1,69 @@
+"""Calls that may hang in the kernel - a disk that went away, a name server that is silent - in threads nobody waits for
+at exit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """`work` in a thread of its own, which holds up no exit: the loop's own executor is joined at its end."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def run() -> None:
+        result, failed = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            failed = error
+        try:
+            loop.call_soon_threadsafe(settle, result, failed)
+        except RuntimeError:
+            # The loop has gone: nobody waits any more.
+            return
+
+    threading.Thread(target=run, name="aside", daemon=True).start()
+    return await done
+
+
+class Alone(Generic[T]):
+    """`work` in such a thread, one at a time: who asks while it hangs waits for the same, so that threads do not pile
+    up. Belongs to one event loop."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._under_way: asyncio.Task[T] | None = None
+        self.last: tuple[float, T] | None = None
+        """What it gave last, and when, by the monotonic clock; also for those who did not wait."""
+
+    async def __call__(self) -> T:
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.get_running_loop().create_task(self._do())
+            self._under_way.add_done_callback(_heard)
+        return await asyncio.shield(self._under_way)
+
+    async def _do(self) -> T:
+        found = await in_thread(self._work)
+        self.last = monotonic(), found
+        return found
+
+
+def _heard(task: asyncio.Task[T]) -> None:
+    """Its fault is told to who waits, if anybody does."""
+    if not task.cancelled():
+        task.exception()
