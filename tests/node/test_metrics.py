@@ -218,6 +218,8 @@ async def scrape():
         began_s = time.monotonic()
         text, _ = await metrics.exposition()
         assert time.monotonic() - began_s < 2.0
+    # What made the text may be on its way out.
+    await asyncio.sleep(0.2)
     assert threading.active_count() <= 3, threading.enumerate()
     print(text.decode())
 
