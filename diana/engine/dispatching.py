@@ -22,6 +22,9 @@ from diana.policy.migration import RAISE
 
 LOOK_PAST = 500
 """Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
+REST_S = 1.0
+"""After a round that gave nothing there is none for so long at most, while nothing happens to the queue or to machines:
+what the guard lets go changes with time alone."""
 MOST_MISSED = 64
 """Entries of a kind with needs looked at in a round though some machine has room for the kind, and not for them: by the
 memory they ask in all detail, or by what is kept for others. Behind these others of the kind wait."""
@@ -97,8 +100,9 @@ def dispatch(core: Context) -> None:
 
 
 def _stamp(core: Context) -> tuple[int, ...]:
-    """What a round goes by, besides settings, new work and who is there: what is held, and the order of the queue."""
-    return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes
+    """What a round goes by, besides settings, new work and who is there: what is held, the order of the queue, and now
+    and then the time."""
+    return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes, int(core.now / REST_S)
 
 
 class _Round:
@@ -116,12 +120,10 @@ class _Round:
         self.looks = LOOK_PAST
         self.in_order = True
         self.started = 0
-        self.guarded = False
-        """It is the guard that let no more start somewhere, which may change its mind at any time."""
 
     def is_in_vain(self) -> bool:
-        """Another round would give nothing either, whenever."""
-        return not (self.started or self.guarded or any(one.free() > 0 for one in self.kept.values()))
+        """Another round now would give nothing either."""
+        return not (self.started or any(one.free() > 0 for one in self.kept.values()))
 
 
 def _fill(core: Context, turn: _Round) -> None:
@@ -135,12 +137,11 @@ def _fill(core: Context, turn: _Round) -> None:
         want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
-        guarded, most = let is not None and let < most, most if let is None else min(most, let)
+        most = most if let is None else min(most, let)
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
         starting = _start(core, custody, _shares(core, custody, entry, want, jobs, behind, kept))
         turn.started += starting
-        turn.guarded |= guarded and starting == jobs
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting

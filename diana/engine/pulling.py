@@ -119,6 +119,7 @@ def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
     if failing and site == core.site and not _anybody_else(core, group.group, group.spec):
         # Nobody else would take them: no reason to go round by a new placement.
         core.guard.lifted.add(group.group)
+        core.workers.look_again()
         return
     parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
     if not parts:

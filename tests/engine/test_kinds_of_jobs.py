@@ -1,5 +1,5 @@
-"""SPEC D8: jobs that want of their machine what not every one has are looked at by kinds, never machine by machine or job
-by job; a kind that no machine can run any more is let go as a whole."""
+"""SPEC D8: jobs that want of their machine what not every one has are looked at by kinds, never machine by machine or
+job by job; a kind that no machine can run any more is let go as a whole."""
 
 from __future__ import annotations
 
