@@ -8,22 +8,25 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import forecast, load, quotes
+from diana.engine import forecast, load, quotes, stranded
 from diana.engine import messages as ms
 from diana.engine import records as r
+from diana.engine.migration_messages import Surplus
 from diana.engine.pulling import NO_SLOTS_S
-from diana.engine.wants import PLAIN, about
+from diana.engine.surplus import LOOK_S, MOST_PARTS
+from diana.engine.wants import PLAIN, Needs, about
 from diana.engine.workers import EXPECTED_BACK_S
 from diana.model.ids import GroupId, SiteId
 from diana.model.software import MOST_MODULES
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
+from tests.engine.queueing import entry
 from tests.engine.test_machine_software import (
     GROUPS,
     IMAGE,
@@ -190,6 +193,8 @@ def test_jobs_too_wide_for_the_machines_that_are_left_go_where_one_is_wide_enoug
     assert {part.site for part in group.subgroups.values() if part.open_jobs()} == {"alpha", "gamma"}
 
 
+# The narrow version of a kind still runs where the wide one does not.
+@example([(3, ("containers",)), (1, ("containers",))], [(("containers",), 2, 4, LONG)], {0})
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 4), OFFERS), min_size=1, max_size=3),
@@ -218,6 +223,23 @@ def test_what_no_machine_left_can_run_is_let_go_whatever_it_needs(
         assert core.workers.lanes(processors, needs.gpus, needs.software), (processors, needs)
 
 
+def test_what_an_origin_was_not_told_of_for_want_of_room_it_is_told_next() -> None:
+    grid = Grid({"guard_jobs": 0}, alpha=2, beta=2)
+    core, needs = grid["alpha"].engine.core, Needs(0, ("containers",))
+    for number in range(MOST_PARTS + 6):
+        one = entry(f"beta-1/{number}", origin="beta")
+        one.needs = needs
+        core.queues.put(one, core.now)
+    core.guard.stranded.since[(1, needs)] = core.now - NO_SLOTS_S
+    told = []
+    for _ in range(2):
+        stranded.look(core)
+        core.now += LOOK_S
+        sent = [one.message for one in core.effects if isinstance(one, fx.Send) and isinstance(one.message, Surplus)]
+        told.append([len(group.parts) for message in sent for group in message.groups])
+    assert told == [[MOST_PARTS], [MOST_PARTS, 6]] and len(core.guard.stranded.told) == MOST_PARTS + 6
+
+
 def test_a_group_nobody_can_run_is_not_called_back_each_time_its_machine_goes() -> None:
     grid = Grid({"migration": "off", "guard_jobs": 0}, alpha=2, beta=2)
     machines = Offering(grid["alpha"], m1=(1, ("containers",)))
@@ -235,15 +257,19 @@ def test_a_group_nobody_can_run_is_not_called_back_each_time_its_machine_goes() 
 
 def test_no_start_is_predicted_for_what_no_machine_can_run() -> None:
     site, machines = offering(m1=(2, ("containers",)), m2=(2, ()))
-    machines.submit(spec(4, work_s=LONG, **IMAGE), 4, 1)
+    machines.submit(spec(2, work_s=LONG, sites=("alpha",)), 2, 1)
+    machines.submit(spec(4, work_s=LONG, **IMAGE), 4, 2)
+    machines.submit(spec(4, work_s=LONG), 4, 3)
     machines.lose("m1")
-    machines.pass_time(EXPECTED_BACK_S + 1.0)
+    machines.pass_time(EXPECTED_BACK_S + 10.0)
     core = site.engine.core
-    (key,) = core.queues.entries
-    core.predictions.forget(key)
-    assert (1, core.queues.entries[key].needs) in load.untaken(core)
-    forecast.learn(core, key)
-    assert key not in core.predictions._open
+    nobody, somebody = sorted(core.queues.entries)
+    assert (1, core.queues.entries[nobody].needs) in load.untaken(core)
+    for key in (nobody, somebody):
+        core.predictions.forget(key)
+        core.predictions._next_sample_s = core.now
+        forecast.learn(core, key)
+    assert list(core.predictions._open) == [somebody]
 
 
 def test_what_a_peer_asks_for_is_cut_and_put_in_order_once() -> None:
