@@ -23,13 +23,15 @@ import numpy as np
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.engine import quotes
 from diana.engine.core import Engine
 from diana.engine.entries import Entry
 from diana.engine.queues import Queues
 from diana.engine.state import Service
 from diana.engine.surroundings import Journal
 from diana.model.facts import Facts, Outcome
-from diana.model.ids import SiteId, SubgroupId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
 from diana.model.spec import Axis, GroupSpec, Resources, Sweep
@@ -41,6 +43,13 @@ PER_CLASS = (1, 10, 100, 1000)
 """Jobs per class for the growth: 125 users x 8 sizes, so 10^3 to 10^6 jobs."""
 STRANDED = 400
 """Groups that wait, before all others of their users, for a machine that is away."""
+MACHINES = (20, 200)
+KINDS = (1, 20, 300)
+"""Of jobs with needs of their own, at sites of so many machines whose slots are all taken."""
+MOST_GROWTH = 10.0
+"""Of what an event or a quote costs, for ten times the machines and 300 times the kinds."""
+LONG_S = 500.0
+"""Of jobs that are not given ahead of free slots."""
 TURN, WARM = 25, 5
 Step = Callable[[], tuple[float, float]]
 """One arrival and one dispatch; the seconds of each."""
@@ -134,7 +143,7 @@ def per_job(users: int, per_class: int) -> Step:
 class Driver:
     """An engine with nothing around it: what it wants made durable or sent is dropped. Two slots, always busy."""
 
-    def __init__(self, users: int, per_class: int, mode: str) -> None:
+    def __init__(self, users: int, per_class: int, mode: str, **also: int) -> None:
         journal = Journal(snapshot=None, seq=0, at_s=0.0, records=[])
         self.engine = Engine.restore(
             journal, site=SITE, keyring=SimKeyring("site:bench", "vo", wall_clock=_wall_s), now=0.0
@@ -142,7 +151,8 @@ class Driver:
         self.running: list[ev.Run] = []
         self.now, self.requests = 0.0, count(1)
         named = {f"u{k}@vo": 100.0 + k for k in range(users)}
-        its = Settings(slots=16, claim_ahead=1, quotas=named, priority_mode=mode)  # type: ignore[arg-type]
+        values = {"slots": 16, "claim_ahead": 1, "quotas": named, "priority_mode": mode, **also}
+        its = Settings(**values)  # type: ignore[arg-type]
         self.take(self.engine.start(its, boot_nonce="bench", db_uuid="bench"))
         self.handle(ev.LrmReady(session=1, slots=16, known=()))
         self.submit(0, 1, 17)
@@ -172,13 +182,15 @@ class Driver:
         for number in range(groups):
             self.submit(number % users, 1, 1, modules=("gcc",))
 
-    def submit(self, user: int, processors: int, jobs: int, modules: tuple[str, ...] = ()) -> float:
+    def submit(
+        self, user: int, processors: int, jobs: int, modules: tuple[str, ...] = (), work_s: float = 1.0
+    ) -> float:
         number = next(self.requests)
         spec = GroupSpec(
             name=f"g{number}",
             argv=("true",),
             sweep=Sweep(axes=(Axis(name="n", start=0, stop=jobs),)),
-            resources=Resources(processors=processors, work_s=1.0),
+            resources=Resources(processors=processors, work_s=work_s),
             modules=modules,
         )
         who = Principal(Role.USER, f"u{user}@vo")
@@ -217,6 +229,51 @@ def through_the_engine(users: int, per_class: int, mode: str, stranded: int = 0)
         return driver.submit(int(rng.integers(users)), 1, 1), driver.end_one()
 
     return step
+
+
+def of_kinds(machines: int, kinds: int) -> dict[str, Step]:
+    """All slots are taken for long, and of each of many kinds, which any machine offers, jobs wait: (a quote, an event
+    that changes nothing), and (an arrival, an end that lets one start)."""
+    driver, number = Driver(0, 0, "default", guard_jobs=0, claim_ahead=0), count(kinds)
+    for one in range(machines):
+        driver.handle(ev.LrmReady(worker=f"m{one:04}", session=1, slots=2, known=(), software=("module *",)))
+    driver.handle(ev.LrmReady(worker="main", session=1, slots=16, known=(), software=("module *",)))
+    # With the 17 of the driver all slots are taken.
+    driver.submit(0, 1, 2 * machines - 1, work_s=LONG_S)
+    for kind in range(kinds):
+        driver.submit(kind, 1, 2, modules=(f"k{kind}",), work_s=LONG_S)
+    core = driver.engine.core
+    asked = ms.QuoteRequest(
+        quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner="u1@vo", software=("module k1",)
+    )
+    nothing = ev.Ask(request=1, principal=Principal(Role.USER, "u0@vo"), what="group", group=GroupId("bench-1"))
+
+    def still() -> tuple[float, float]:
+        began = time.thread_time()
+        quotes.quote(core, asked)
+        return time.thread_time() - began, driver.handle(nothing)
+
+    def moving() -> tuple[float, float]:
+        return driver.submit(0, 1, 1, (f"k{next(number) % kinds}",), LONG_S), driver.end_one()
+
+    return {"still": still, "moving": moving}
+
+
+def kinds_of_jobs(rounds: int) -> dict[str, float]:
+    """What kinds cost by how many there are and by machines, in microseconds."""
+    sites = {f"{one}_machines_{kinds}_kinds": of_kinds(one, kinds) for one in MACHINES for kinds in KINDS}
+    steps = {f"{name}_{what}": step for name, some in sites.items() for what, step in some.items()}
+    out: dict[str, float] = {}
+    for name, times in timed(steps, rounds).items():
+        names = ("quote", "nothing") if name.endswith("_still") else ("arrival", "end")
+        for at, what in enumerate(names):
+            out[f"{name.rpartition('_')[0]}_{what}_us"] = 1e6 * median(one[at] for one in times)
+    least, most = (
+        f"{some[0]}_machines_{some[1]}_kinds" for some in zip(MACHINES, KINDS[:: len(KINDS) - 1], strict=True)
+    )
+    for what in ("quote", "nothing", "arrival", "end"):
+        out[f"kinds_growth_{what}"] = out[f"{most}_{what}_us"] / out[f"{least}_{what}_us"]
+    return out
 
 
 def _wall_s() -> float:
@@ -260,7 +317,7 @@ def _p99(values: list[float]) -> float:
 
 def measure(steps: int = 300) -> dict[str, float]:
     """1,000,000 jobs of 1,000 users x 8 sizes; through the engine 125 users x 8 sizes x 1,000 jobs, in 1,000 groups,
-    also with groups before them that wait for what no machine in touch offers."""
+    also with groups before them that wait for what no machine in touch offers. And what kinds of jobs cost."""
     found = timed(
         {"paper": ours(1000, 125), "default": ours(1000, 125, "default"), "per_job": per_job(1000, 125)}, steps
     )
@@ -284,6 +341,7 @@ def measure(steps: int = 300) -> dict[str, float]:
     growth |= {f"{1000 * jobs}_default": ours(125, jobs, "default") for jobs in PER_CLASS}
     for name, times in timed(growth, steps).items():
         out[f"jobs_{name}_us"] = 1e6 * median(a + b for a, b in times)
+    out |= kinds_of_jobs(min(steps, 50))
     out["bytes_per_job_8000_groups"] = bytes_per_job(1000, 8, 125)
     out["bytes_per_job_one_group"] = bytes_per_job(1, 1, 1_000_000)
     return out
@@ -296,9 +354,11 @@ def main() -> None:
     options = parser.parse_args()
     found = measure(options.steps)
     for name, value in found.items():
-        print(f"{name:<32} {value:>12,.3f}")
+        print(f"{name:<40} {value:>12,.3f}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
+    if worst := [name for name, value in found.items() if name.startswith("kinds_growth_") and value > MOST_GROWTH]:
+        raise SystemExit(f"{', '.join(worst)}: want at most {MOST_GROWTH:g}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ concept 4)."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +149,10 @@ class ClassTable:
         """Of rows with needs beyond the plain: (number, rows)."""
         self._kind = np.zeros(_FIRST, dtype=np.int64)
         """Of each row; 0: it wants what any machine has."""
+        self._spare_kinds: list[int] = []
         self._last_kind = 0
+        self.kind_changes = 0
+        """Moves when a kind comes or goes."""
         self._free: list[int] = []
         self._members: list[int] = []
         self._ready: list[list[tuple[Order, Entry]]] = []
@@ -218,7 +221,7 @@ class ClassTable:
             return 0, 0.0
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
         if without:
-            before &= ~self._of(np.arange(count), without)
+            before &= ~self._marked(without)[self._kind[:count]]
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
     def by_level(self) -> dict[tuple[str, str], int]:
@@ -254,23 +257,32 @@ class ClassTable:
 
     def _count(self, key: ClassKey, by: int) -> int:
         """A row of the key comes or goes; the number of its kind."""
-        if key.needs is PLAIN:
+        if key.needs == PLAIN:
             return 0
-        number, rows = self._kinds.get(key.kind(), (0, 0))
+        kind = key.kind()
+        number, rows = self._kinds.get(kind, (0, 0))
         if not number:
-            number = self._last_kind = self._last_kind + 1
-        self._kinds[key.kind()] = (number, rows + by)
+            self.kind_changes += 1
+            if not self._spare_kinds:
+                self._last_kind += 1
+                self._spare_kinds.append(self._last_kind)
+            number = self._spare_kinds.pop()
+        self._kinds[kind] = (number, rows + by)
         if not rows + by:
-            del self._kinds[key.kind()]
+            self.kind_changes += 1
+            del self._kinds[kind]
+            self._spare_kinds.append(number)
         return number
 
     def special(self) -> tuple[Kind, ...]:
         """Of all that is queued: the kinds with needs beyond the plain."""
         return tuple(self._kinds)
 
-    def _of(self, rows: NDArray[np.int64], kinds: Iterable[Kind]) -> NDArray[np.bool_]:
-        """Which of these rows are of these kinds."""
-        return np.isin(self._kind[rows], [self._kinds.get(kind, (-1, 0))[0] for kind in kinds])
+    def _marked(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+        """By the numbers of kinds: whether it is one of these."""
+        marks = np.zeros(self._last_kind + 1, dtype=bool)
+        marks[[self._kinds[kind][0] for kind in kinds if kind in self._kinds]] = True
+        return marks
 
     def _forget(self, row: int, entry: Entry) -> None:
         self._offer(row, entry, False)
@@ -295,14 +307,19 @@ class ClassTable:
 
     # --- order ---------------------------------------------------------------------------------------
 
-    def order(self, closed: Collection[Kind] = ()) -> Iterator[tuple[Entry, bool]]:
+    def order(self, closed: Sequence[Kind] = ()) -> Iterator[tuple[Entry, bool]]:
         """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, and kinds of jobs may be
-        closed under the iteration: of those no more come."""
+        closed, by appending, under the iteration: of those no more come."""
         count = len(self._members)
         if not count:
             return
-        left = np.where(self._startable[:count], self.effective[:count], -np.inf)
-        while (best := left.max()) > -np.inf:
+        left, known = np.where(self._startable[:count], self.effective[:count], -np.inf), 0
+        while True:
+            if len(closed) > known:
+                left[self._marked(closed[known:])[self._kind[:count]]] = -np.inf
+                known = len(closed)
+            if (best := left.max()) == -np.inf:
+                return
             tied = np.flatnonzero(left == best)
             left[tied] = -np.inf
             # Local before global.
@@ -310,7 +327,7 @@ class ClassTable:
             yield from self._merge(tied[bound], closed)
             yield from self._merge(tied[~bound], closed)
 
-    def _merge(self, rows: NDArray[np.int64], closed: Collection[Kind]) -> Iterator[tuple[Entry, bool]]:
+    def _merge(self, rows: NDArray[np.int64], closed: Sequence[Kind]) -> Iterator[tuple[Entry, bool]]:
         """Entries of rows of one priority in their order; a choice costs one look over the rows' heads.
 
         What is started may take others of its user to other rows: a head is looked at again before it is chosen.
@@ -320,8 +337,8 @@ class ClassTable:
         known = 0
         while len(rows):
             if len(closed) > known:
+                heads[self._marked(closed[known:])[self._kind[rows]]] = np.inf
                 known = len(closed)
-                heads[self._of(rows, closed)] = np.inf
             if (first_s := heads.min()) == np.inf:
                 return
             found: list[tuple[Order, bool, int, Entry]] = []

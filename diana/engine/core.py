@@ -364,7 +364,7 @@ class Engine:
                 renewing.over(core, SiteId(origin))
             case ("guard", _):
                 # A site on probation may try one more: the look at what to start, which ends each event, does that.
-                pass
+                core.workers.look_again()
             case ("offer-over", part):
                 handover.offer_over(core, SubgroupId(part))
             case ("prepared", part, epoch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +23,12 @@ from diana.policy.migration import RAISE
 
 LOOK_PAST = 500
 """Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
+REST_S = 1.0
+"""After a round that gave nothing there is none for so long at most, while nothing happens to the queue or to machines:
+what the guard lets go changes with time alone."""
+MOST_MISSED = 64
+"""Entries of a kind with needs looked at in a round though some machine has room for the kind, and not for them: by the
+memory they ask in all detail, or by what is kept for others. Behind these others of the kind wait."""
 
 
 def recount(core: Context) -> None:
@@ -30,7 +37,7 @@ def recount(core: Context) -> None:
     if not core.requeue:
         core.queues.settle(core.now)
         return
-    core.workers.next_waits = False
+    core.workers.look_again()
     for key in sorted(core.requeue):
         custody = core.state.custodies.get(key)
         if custody is None or not custody.runnable or recovery.stays(core, custody) or renewing.lapsed(core, custody):
@@ -87,67 +94,114 @@ def dispatch(core: Context) -> None:
         return
     if core.merges:
         _merge_without_slots(core)
-    if not len(core.queues) or not core.workers.hungry():
+    workers = core.workers
+    if not len(core.queues) or workers.rests == _stamp(core) or not workers.hungry():
         return
-    _fill(core)
-    core.workers.round_over()
+    turn = _Round()
+    _fill(core, turn)
+    workers.round_over(_stamp(core) if turn.is_in_vain() else None)
 
 
-def _fill(core: Context) -> None:
-    settings, workers = core.state.settings, core.workers
-    kept: dict[str, _Kept] = {}
-    placed: set[Needs] = set()
-    claimed: set[str] = set()
-    closed: set[Kind] = set()
-    looks, in_order = LOOK_PAST, True
+def _stamp(core: Context) -> tuple[int, ...]:
+    """What a round goes by, besides settings, new work and who is there: what is held, the order of the queue, and now
+    and then the time."""
+    return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes, int(core.now / REST_S)
+
+
+class _Round:
+    """One look at the queue, to its end."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, _Kept] = {}
+        self.placed: set[int] = set()
+        """Crews whose best job that fits nowhere was seen."""
+        self.claimed: set[str] = set()
+        self.closed: list[Kind] = []
+        """Kinds with needs of which no more comes."""
+        self.missed: Counter[Kind] = Counter()
+        """Entries of which not all could start, of kinds that some machine has room for."""
+        self.looks = LOOK_PAST
+        self.in_order = True
+        self.started = 0
+
+    def is_in_vain(self) -> bool:
+        """Another round now would give nothing either."""
+        return not (self.started or any(one.free() > 0 for one in self.kept.values()))
+
+
+def _fill(core: Context, turn: _Round) -> None:
+    settings, workers, kept = core.state.settings, core.workers, turn.kept
     running = load.running_of(core) if settings.user_max_running else {}
     closing = maintenance.Closing(core)
-    for entry, jobs in core.queues.order(core.now, closed):
+    for entry, jobs in core.queues.order(core.now, turn.closed):
         custody = core.state.custodies[entry.key]
         takes_s = custody.spec.resources.time_limit_s or entry.run_s
         if not closing.any_left(takes_s):
-            looks -= 1
-            if looks <= 0:
+            turn.looks -= 1
+            if turn.looks <= 0:
                 return
             continue
         quick = settings.claims_ahead(entry.run_s)
-        ahead = entry.processors == 1 and quick and in_order
-        want = Want(entry.processors, custody.spec.resources.memory_bytes, ahead, *entry.needs)
+        ahead = entry.processors == 1 and quick and turn.in_order
+        memory_bytes, needs = custody.spec.resources.memory_bytes, entry.needs
+        want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        shares = _shares(core, custody, want, jobs, behind, kept, partial(closing.caps, want, takes_s))
+        shares = _shares(core, custody, entry, want, jobs, behind, kept, partial(closing.caps, want, takes_s))
         starting = _start(core, custody, shares)
         closing.gave(shares, want, takes_s)
+        turn.started += starting
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
-        if short and entry.needs not in placed and want.processors > 1 and entry.key not in core.merges:
-            found = _keep(core, want, claimed)
-            if found is not None and closing.in_time(found.worker.name, takes_s, found.reservation.start_s):
-                kept[found.worker.name] = found
-                # Others have a place of their own only where such jobs cannot run at all.
-                claimed |= {worker.name for worker in workers.takers(of_kind((1, entry.needs)))}
-            if kept:
-                placed.add(entry.needs)
-        if short and entry.needs is not PLAIN:
-            # Only where such jobs can run at all does anything wait for them.
-            takers = workers.takers(want)
-            if not quick:
-                workers.feed_no_more(takers)
-            if _none_starts(core, want, kept):
-                closed.add((want.processors, entry.needs))
+        if short and want.processors > 1 and entry.key not in core.merges:
+            _place(core, turn, want, needs, partial(closing.in_time, takes_s))
+        if short and needs != PLAIN:
+            _part(core, turn, custody, entry, want, quick)
         elif short and not quick:
             # What is next takes the next free slot: nothing behind it is claimed ahead of that.
-            in_order = False
+            turn.in_order = False
             if not workers.free_slots():
                 workers.next_waits = True
                 return
-        looks -= bool(kept)
-        if looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
+        turn.looks -= bool(kept)
+        if turn.looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
             return
+
+
+def _place(core: Context, turn: _Round, want: Want, needs: Needs, in_time: Callable[[str, float], bool]) -> None:
+    """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`."""
+    crew = core.workers.crew(of_kind((1, needs)))
+    if crew.number in turn.placed:
+        return
+    found = _keep(core, want, turn.claimed)
+    if found is not None and in_time(found.worker.name, found.reservation.start_s):
+        turn.kept[found.worker.name] = found
+        # Others have a place of their own only where such jobs cannot run at all.
+        turn.claimed |= {worker.name for worker in crew.here}
+    if turn.kept:
+        turn.placed.add(crew.number)
+
+
+def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Want, quick: bool) -> None:
+    """Not all jobs of an entry with needs could start: only where such jobs can run at all does anything wait for them,
+    and when no more can start there, none like them comes in this round, of whatever name their needs are."""
+    workers, kind = core.workers, (entry.processors, entry.needs)
+    crew = workers.crew(of_kind(kind))
+    caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
+    if not quick:
+        # Nor do they wait for a machine that is to have no more of their group.
+        workers.feed_no_more(worker for worker in crew.here if caps.get(worker.name, 1) > 0)
+    turn.missed[kind] += 1
+    if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
+        # Where no machine could be kept for this one, by its memory, one may be for the next.
+        alone = want.processors > 1 and crew.here and not turn.kept
+        turn.closed += [kind] if alone else load.kinds(core).alike.get((kind[0], crew.number), (kind,))
+    elif turn.missed[kind] >= MOST_MISSED:
+        turn.closed.append(kind)
 
 
 class _Kept(NamedTuple):
@@ -172,15 +226,10 @@ def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
     return best[2] if best else None
 
 
-def _none_starts(core: Context, want: Want, kept: Mapping[str, _Kept]) -> bool:
-    """No job of this kind is given to anybody any more in this round, whatever memory it asks for."""
-    takers = core.workers.takers(want._replace(memory_bytes=0))
-    return not any(worker.name in kept or core.workers.has_room(worker, want) for worker in takers)
-
-
 def _shares(
     core: Context,
     custody: Custody,
+    entry: Entry,
     want: Want,
     jobs: int,
     behind: int,
@@ -194,6 +243,9 @@ def _shares(
     if custody.key in core.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
+    if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
+        # Before all machines are gone through for the few that have it.
+        return {}
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     if not kept:
         return workers.share_out(want, jobs, behind=behind, caps=caps)
@@ -201,7 +253,7 @@ def _shares(
     left = jobs - sum(shares.values())
     run_s = load.expected_s(core, custody) if left else 0.0
     for name, one in kept.items():
-        if not left or name in caps or not workers.suits(one.worker, want):
+        if not left or name in caps or not workers.offers.suits(one.worker, want):
             continue
         passing = min(left, one.reservation.lets_pass(want.processors, run_s, max(0, one.free()), core.now))
         if passing:

@@ -79,9 +79,13 @@ def learn(core: Context, arrived: CustodyKey) -> None:
         return
     if not core.predictions.sample_due(arrived, core.now):
         return
+    untaken = load.untaken(core)
+    if (entry.processors, entry.needs) in untaken:
+        # When it starts nobody can say.
+        return
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
-    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, load.untaken(core)) - own_s)
+    ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, untaken) - own_s)
     core.predictions.predicted(arrived, _starts_s(core, slots, entry, ahead_s), core.now)
 
 

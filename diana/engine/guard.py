@@ -25,7 +25,7 @@ from diana.policy.blackhole import Breaker, BreakerSettings, Ends, Stand
 if TYPE_CHECKING:
     from diana.engine.context import Context
     from diana.engine.state import Custody, CustodyKey, Group, Subgroup
-    from diana.engine.wants import Needs
+    from diana.engine.wants import Kind
     from diana.model.facts import Facts
     from diana.model.settings import Settings
 
@@ -36,10 +36,10 @@ MOST_REASON = 200
 
 
 class Stranded:
-    """What of all that jobs here need no machine of the site offers (`stranded.py`)."""
+    """Kinds of jobs here that no machine of the site can run (`stranded.py`)."""
 
     def __init__(self) -> None:
-        self.since: dict[Needs, float] = {}
+        self.since: dict[Kind, float] = {}
         self.told: dict[CustodyKey, float] = {}
         """Until when nobody is told of it again."""
         self.look_due_s = 0.0
@@ -73,6 +73,8 @@ class Guard:
         """Own groups that nobody else takes: here their failures are their own."""
         self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
         """What is to be called back when the event at hand is through, and why."""
+        self.unfit: dict[GroupId, dict[SiteId, tuple[float, float]]] = {}
+        """Own groups called back from where they can run no more: (not again before, seconds between the last two)."""
         self.without_slots: dict[SiteId, float] = {}
         """Sites that have none, and since when."""
         self.stranded = Stranded()
@@ -230,6 +232,8 @@ def tidy(core: Context) -> None:
     guard, groups = core.guard, core.state.groups
     for name in [name for name in (*guard.there, *guard.shunned) if name not in groups or groups[name].state]:
         guard.forget(name)
+    for name in [name for name in guard.unfit if name not in groups or groups[name].state]:
+        del guard.unfit[name]
     for name in list(guard.here):
         kept = {key: held for key, held in guard.keys.get(name, {}).items() if key in core.state.custodies}
         guard.keys[name] = kept

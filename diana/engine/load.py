@@ -9,8 +9,9 @@ from diana.engine import learning
 from diana.engine.context import Context
 from diana.engine.given import Lane, Run
 from diana.engine.messages import QuoteRequest
+from diana.engine.offers import Sorted
 from diana.engine.state import Custody, CustodyKey
-from diana.engine.wants import Kind, Want, of_kind
+from diana.engine.wants import Kind, Want
 from diana.model import software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
@@ -205,10 +206,15 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     return found
 
 
-def untaken(core: Context) -> set[Kind]:
+def kinds(core: Context) -> Sorted:
+    """Of what is queued, by who can run it: plain jobs apart."""
+    classes = core.queues.classes
+    return core.workers.sorted(classes.special(), classes.kind_changes)
+
+
+def untaken(core: Context) -> frozenset[Kind]:
     """Kinds of what is queued that no machine can run which is here or soon will be: they keep nobody waiting."""
-    kinds = core.queues.classes.special()
-    return {kind for kind in kinds if not core.workers.suits_any(of_kind(kind))}
+    return kinds(core).untaken
 
 
 def nobody_takes(core: Context, want: Want) -> str:
@@ -218,7 +224,7 @@ def nobody_takes(core: Context, want: Want) -> str:
         return ""
     lacks = software.lacking(workers.offered_now(), want.software)
     why = f"{core.site} {lacks or f'has no machine with {named(want)}'}"
-    away = next((w.name for w in workers.away() if workers.suits(w, want)), "")
+    away = next((w.name for w in workers.away() if workers.offers.suits(w, want)), "")
     return f"{why} just now: machine {away} is away" if away else why
 
 

@@ -102,7 +102,7 @@ def on_sized(core: Context, event: LrmSized) -> None:
     if known.slots != event.slots:
         core.persist(_record(name, msgspec.structs.replace(known, slots=event.slots)))
     core.workers.sized(name, event.ahead, max(0.0, event.delay_s), event.trouble)
-    core.workers.next_waits = False
+    core.workers.look_again()
     _told_queues(core)
 
 

@@ -117,8 +117,8 @@ class Closing:
         """Whether such a job may start at all before the site closes."""
         return self._core.now + takes_s <= self._calendar.closes_s
 
-    def in_time(self, name: str, takes_s: float, at_s: float) -> bool:
-        """Whether one that starts there at `at_s` is over before that machine closes."""
+    def in_time(self, takes_s: float, name: str, at_s: float) -> bool:
+        """Whether such a job that starts there at `at_s` is over before that machine closes."""
         return at_s + takes_s <= self._calendar.closes_of(name)
 
     def caps(self, want: Want, takes_s: float, caps: Mapping[str, int]) -> Mapping[str, int]:

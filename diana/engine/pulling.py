@@ -22,6 +22,9 @@ from diana.policy.membership import State
 
 NO_SLOTS_S = 60.0
 """A site without slots for so long gives back what waits: its machines are away, or its cluster refuses."""
+UNFIT_AGAIN_S, UNFIT_MOST_S = 300.0, 6 * 3600.0
+"""A group that can run no more where it waits is called back from there again after so long, then twice as long each
+time: whether another site has what it needs is known when the quotes are in, and nobody may."""
 MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
 
@@ -58,8 +61,19 @@ def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> N
     others = [other for other in _with_slots(core) if other != site]
     for name in groups:
         group = core.state.groups.get(name)
-        if group is not None and not group.state and _may_go(group.spec, others):
+        if group is not None and not group.state and _may_go(group.spec, others) and _is_due(core, name, site):
             core.guard.to_pull[(name, site)] = why
+
+
+def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
+    """Whether it is to be called back now; if so, not soon again."""
+    book = core.guard.unfit.setdefault(name, {})
+    not_before_s, pause_s = book.get(site, (core.now, 0.0))
+    if core.now < not_before_s:
+        return False
+    pause_s = min(UNFIT_MOST_S, max(UNFIT_AGAIN_S, 2 * pause_s))
+    book[site] = (core.now + pause_s, pause_s)
+    return True
 
 
 def _without_slots(core: Context) -> dict[SiteId, str]:
@@ -106,6 +120,7 @@ def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
     if failing and site == core.site and not _anybody_else(core, group.group, group.spec):
         # Nobody else would take them: no reason to go round by a new placement.
         core.guard.lifted.add(group.group)
+        core.workers.look_again()
         return
     parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
     if not parts:

@@ -9,7 +9,7 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from diana.engine.ageing import Ageing
@@ -71,6 +71,8 @@ class Queues:
         self._ageing = Ageing()
         self._ageing.configure(settings)
         self._stale = False
+        self.lifts = 0
+        """Moves when what waited long enough rises."""
         self._watched: dict[CustodyKey, float] = {}
 
     # --- what waits --------------------------------------------------------------------------------
@@ -178,14 +180,14 @@ class Queues:
 
     # --- who is next ---------------------------------------------------------------------------------
 
-    def order(self, now: float, closed: Collection[Kind] = ()) -> Iterator[tuple[Entry, int]]:
+    def order(self, now: float, closed: Sequence[Kind] = ()) -> Iterator[tuple[Entry, int]]:
         """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
         global on ties, then submission, then fewest processors.
 
         The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
         all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
         a site with many slots would fill them for one user. `closed`: kinds of jobs of which none can start any more,
-        however many wait; the caller may add to it.
+        however many wait; the caller may append to it.
         """
         passed: set[tuple[CustodyKey, bool]] = set()
         portion = self._portion()
@@ -230,6 +232,7 @@ class Queues:
     def settle(self, now: float) -> None:
         """What waited long enough rises; after an arrival every class gets its Pr from the numbers as they are."""
         for entry in self._ageing.lifted(now):
+            self.lifts += 1
             self.classes.place(entry)
         if not self._stale:
             return

@@ -37,12 +37,11 @@ def quote(
     # What was promised to others is as good as taken.
     free_slots = max(0, load.free_slots(core) - core.migration.rooms.total(core.now))
     run = learned(core, asked)
-    wanted = asked.software[: software.MOST_MODULES + 1]
-    lanes = core.workers.lanes(asked.processors, asked.gpus, wanted) if asked.processors >= 1 and asked.gpus >= 0 else 0
-    sane = asked.jobs >= 1 and lanes
+    sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
+    lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
     wait = (
         forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked), lanes)
-        if sane
+        if lanes
         else forecast.NO_WAIT
     )
     return Quote(
@@ -73,7 +72,7 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
-        software=software.had(core.workers.offered(), wanted) if wanted else (),
+        software=software.had(core.workers.offered(), asked.software) if asked.software else (),
     )
 
 

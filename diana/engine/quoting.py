@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
+
 from diana.engine import brokering, dependencies, moving, placing, quotes, recovery
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed, parallel_left, quote_request
 from diana.engine.events import LookedUp
 from diana.engine.messages import Quote, QuoteRequest
 from diana.engine.state import Group
+from diana.model import software
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.principal import Principal
@@ -129,6 +132,8 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
     if why:
         core.warn(why)
         return
+    if message.software:
+        message = msgspec.structs.replace(message, software=software.asked(message.software))
     # What a URL names is looked at for this site's own groups alone.
     refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
     if refs:

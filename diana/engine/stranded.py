@@ -1,7 +1,8 @@
-"""What waits here for GPUs or software that no machine of the site offers any more goes back to where it came from: its
-machine is away for long, or offers that no more (SPEC D8). Its origin places it anew, wherever that can be had.
+"""What waits here for GPUs or software that no machine of the site offers any more, or none that is wide enough, goes
+back to where it came from: its machine is away for long, or offers that no more (SPEC D8). Its origin places it anew,
+wherever that can be had.
 
-Looked for by what jobs need, not job by job; what is gone for less than the patience below keeps its place.
+Looked for by kinds of jobs, not job by job; what is gone for less than the patience below keeps its place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from diana.engine.context import Context
 from diana.engine.entries import Entry, Order
 from diana.engine.migration_messages import Surplus, SurplusGroup
 from diana.engine.surplus import ENTRIES_PER_S, LOOK_S, MOST_GROUPS, MOST_PARTS
-from diana.engine.wants import Needs, of_kind
+from diana.engine.wants import Kind, of_kind
 from diana.model.ids import GroupId, SiteId, group_of
 
 AGAIN_S = 60.0
@@ -29,37 +30,40 @@ def look(core: Context) -> None:
     book.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
     entries = core.queues.entries
     book.told = {key: until_s for key, until_s in book.told.items() if until_s > core.now and key in entries}
-    told: dict[tuple[SiteId, Needs], dict[GroupId, list[Entry]]] = {}
-    for entry in sorted((e for e in entries.values() if e.needs in overdue and e.key not in book.told), key=_order):
-        groups = told.setdefault((entry.origin, entry.needs), {})
+    told: dict[tuple[SiteId, Kind], dict[GroupId, list[Entry]]] = {}
+    some = [entry for entry in entries.values() if _kind(entry) in overdue and entry.key not in book.told]
+    for entry in sorted(some, key=_order):
+        groups = told.setdefault((entry.origin, _kind(entry)), {})
         group = group_of(entry.key[0])
-        if group in groups or len(groups) < MOST_GROUPS:
-            groups.setdefault(group, []).append(entry)
+        if (group in groups or len(groups) < MOST_GROUPS) and len(parts := groups.setdefault(group, [])) < MOST_PARTS:
+            parts.append(entry)
             book.told[entry.key] = core.now + AGAIN_S
-    for (origin, needs), groups in sorted(told.items()):
-        why = load.nobody_takes(core, of_kind((1, needs))) or f"{core.site} has not what they need"
+    for (origin, kind), groups in sorted(told.items()):
+        why = load.nobody_takes(core, of_kind(kind)) or f"{core.site} has not what they need"
         if origin == core.site:
             pulling.unfit(core, core.site, groups, why)
         else:
-            some = tuple(_told(core, group, groups[group]) for group in groups)
-            core.send(origin, Surplus(groups=some, reason=why, unfit=True))
+            message = tuple(_told(core, group, groups[group]) for group in groups)
+            core.send(origin, Surplus(groups=message, reason=why, unfit=True))
 
 
-def _overdue(core: Context) -> list[Needs]:
-    """What has been offered by no machine that counts for too long. Of a site without slots `pulling.py` speaks."""
-    book, workers = core.guard.stranded, core.workers
-    needs = sorted({needs for _, needs in core.queues.classes.special()}) if workers.slots() else []
-    missing = [one for one in needs if not workers.lanes(1, *one)]
-    book.since = {one: book.since.get(one, core.now) for one in missing}
-    return [one for one, since_s in book.since.items() if core.now - since_s >= pulling.NO_SLOTS_S]
+def _overdue(core: Context) -> set[Kind]:
+    """What no machine that counts can run for too long: of a site without slots `pulling.py` speaks."""
+    book = core.guard.stranded
+    missing = sorted(load.untaken(core)) if core.workers.slots() else []
+    book.since = {kind: book.since.get(kind, core.now) for kind in missing}
+    return {kind for kind, since_s in book.since.items() if core.now - since_s >= pulling.NO_SLOTS_S}
+
+
+def _kind(entry: Entry) -> Kind:
+    return entry.processors, entry.needs
 
 
 def _order(entry: Entry) -> Order:
     return entry.order
 
 
-def _told(core: Context, group: GroupId, some: list[Entry]) -> SurplusGroup:
-    parts = some[:MOST_PARTS]
+def _told(core: Context, group: GroupId, parts: list[Entry]) -> SurplusGroup:
     return SurplusGroup(
         group=group,
         parts=tuple(one.key[0] for one in parts),

@@ -15,6 +15,8 @@ class Needs(NamedTuple):
     gpus: int = 0
     software: tuple[str, ...] = ()
     """Names of `model/software.py`, in order."""
+    memory_bytes: int = 0
+    """About as much as one job asks and not more (`about`); of plain jobs 0: nearly every machine has what they ask."""
 
 
 PLAIN = Needs()
@@ -38,13 +40,21 @@ class Want(NamedTuple):
 def of_kind(kind: Kind) -> Want:
     """The least that a job of this kind asks."""
     processors, needs = kind
-    return Want(processors, 0, gpus=needs.gpus, software=needs.software)
+    return Want(processors, needs.memory_bytes, gpus=needs.gpus, software=needs.software)
 
 
 def needs(spec: GroupSpec) -> Needs:
     if not (spec.resources.gpus or spec.container or spec.modules):
         return PLAIN
-    return Needs(spec.resources.gpus, tuple(sorted(software.needed(spec))))
+    names = tuple(sorted(set(software.needed(spec))))
+    return Needs(spec.resources.gpus, names, about(spec.resources.memory_bytes))
+
+
+def about(size_bytes: int) -> int:
+    """Rounded down to one of four steps per doubling, so that sizes make few kinds: none is taken for one that asks
+    more than its jobs do, or machines that have enough would be left out."""
+    below = max(0, size_bytes.bit_length() - 3)
+    return size_bytes >> below << below
 
 
 def want(spec: GroupSpec) -> Want:

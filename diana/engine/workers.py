@@ -12,19 +12,17 @@ from heapq import heapify, heappop, heappush
 
 from diana.engine.given import GivenRuns
 from diana.engine.machine_records import Machine
+from diana.engine.offers import Crew, Offers, Sorted, together
 from diana.engine.state import SiteState
-from diana.engine.wants import Want
+from diana.engine.wants import Kind, Want
 from diana.engine.worker import Key, Worker
 from diana.model.ids import MAIN_MACHINE
-from diana.model.software import lacking
 
 EXPECTED_BACK_S = 60.0
 """A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
 restart of anything does not make work go elsewhere; it is given nothing all the same."""
 
 NO_CAPS: Mapping[str, int] = {}
-MOST_KINDS = 256
-"""Of software asked for, of which it is kept who offers it: peers may ask for anything."""
 
 
 class Workers:
@@ -43,13 +41,16 @@ class Workers:
         """Workers that say themselves how much they are given ahead."""
         self._unfed: dict[str, None] = {}
         """Workers that are given nothing ahead of free slots in this round: what is next waits for them."""
-        self._software: tuple[str, ...] = ()
-        self._offering: dict[tuple[str, ...], frozenset[str]] = {}
+        self._idle: dict[str, Worker] = {}
+        """Workers with free slots that are to be given jobs."""
         self.own = MAIN_MACHINE
         self.closed: Mapping[str, str] = {}
         """Machines that are under maintenance, by name, and why."""
+        self.offers = Offers(self._workers, self.own, state.settings.memory_bytes)
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
+        self.rests: tuple[int, ...] | None = None
+        """The last round gave nothing, nor would another as long as this is what `dispatching.py` counts."""
         self.told_slots = -1
         """What the queues were last told."""
         for name, machine in state.machines.items():
@@ -65,6 +66,7 @@ class Workers:
     def own_is(self, name: str, now: float) -> None:
         """The node starts, on the machine of this name."""
         self.own = name
+        self.offers.own = name
         known = self._state.machines.get(MAIN_MACHINE)
         if name != MAIN_MACHINE:
             self._runs.configure(known.slots if known and not known.gone else 0)
@@ -73,21 +75,28 @@ class Workers:
 
     def configured(self) -> None:
         """The settings changed."""
-        self.next_waits = False
+        self.look_again()
+        self.offers.memory_bytes = self._state.settings.memory_bytes
+        self.offers.changed()
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
     def site_offers(self, software: tuple[str, ...]) -> None:
         """What jobs may ask for at machines that do not say it themselves."""
-        self._software = software
-        self._offering.clear()
-        self.next_waits = False
+        self.offers.default = software
+        self.offers.changed()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """What the last round came to may be otherwise now."""
+        self.next_waits, self.rests = False, None
 
     def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
         worker = self._worker(name, now)
         worker.session = session
         worker.is_like(machine)
-        self._offering.clear()
+        self.rests = None
+        self.offers.changed()
         self._away.pop(name, None)
         self._expect(worker, True)
 
@@ -112,6 +121,8 @@ class Workers:
         if worker.session is not None:
             worker.session, worker.away_since_s = None, now
             self._away[name] = worker
+            self.rests = None
+            self.offers.changed()
         self._runs.touched[name] = None
 
     def not_expected(self, name: str, now: float) -> None:
@@ -131,6 +142,7 @@ class Workers:
             why = closed.get(worker.name, "")
             if why != worker.closed:
                 worker.closed = why
+                self.offers.changed()
                 self._runs.changes += 1
                 self._runs.touched[worker.name] = None
                 self.next_waits = False
@@ -177,7 +189,8 @@ class Workers:
         self._settle()
         if not (gpus or software):
             return _lanes(self._sizes, processors)
-        some = [w for w in self._workers.values() if w.gpus[0] >= gpus and self._offers(w, software)]
+        having = self.offers.having(software)
+        some = [w for w in self._workers.values() if w.gpus[0] >= gpus and self.offers.of(w) in having]
         return sum(min(_lanes(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
 
     def memory_bytes(self) -> int:
@@ -199,14 +212,11 @@ class Workers:
     def offered(self) -> tuple[str, ...]:
         """What jobs may ask for at some machine that is here or soon will be."""
         self._settle()
-        return self._union(worker for worker in self._workers.values() if worker.counted[0])
+        return self.offers.union()
 
     def offered_now(self) -> tuple[str, ...]:
         """What they may ask for at some machine that is here."""
-        return self._union(worker for worker in self._workers.values() if worker.session is not None)
-
-    def _union(self, some: Iterable[Worker]) -> tuple[str, ...]:
-        return tuple(sorted({name for worker in some for name in self._offer(worker)}))
+        return together(self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
 
     def late(self) -> list[tuple[float, int]]:
         """(seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
@@ -222,18 +232,10 @@ class Workers:
         """Machines away that hold jobs, by name."""
         return [worker for worker in self.away() if worker.lane.load]
 
-    def suits(self, worker: Worker, want: Want) -> bool:
-        """Whether such a job can run there at all."""
-        limit = self._state.settings.memory_bytes
-        if worker.name != self.own:
-            limit = worker.memory_bytes or limit
-        widest = min(worker.widest or worker.lane.slots, worker.lane.slots)
-        enough = widest >= want.processors and worker.gpus[0] >= want.gpus
-        return enough and not 0 < limit < want.memory_bytes and self._offers(worker, want.software)
-
     def suits_any(self, want: Want) -> bool:
         """Whether such a job can run on some machine that is here or soon will be."""
-        return any(worker.counted[0] and self.suits(worker, want) for worker in self._workers.values())
+        self._settle()
+        return any(worker.counted[0] and self.offers.suits(worker, want) for worker in self._workers.values())
 
     def present(self) -> list[Worker]:
         """By name."""
@@ -241,19 +243,36 @@ class Workers:
 
     def takers(self, want: Want) -> list[Worker]:
         """Who is here and can run such a job at all, by name."""
-        some = sorted(self._who_offers(want.software)) if want.software else self.names()
-        workers = (self._workers[name] for name in some)
-        return [
-            worker
-            for worker in workers
-            if worker.session is not None and not worker.closed and self.suits(worker, want)
-        ]
+        some = self.crew(want._replace(memory_bytes=0)).here
+        return [worker for worker in some if self.offers.suits(worker, want)] if want.memory_bytes else list(some)
+
+    def crew(self, want: Want) -> Crew:
+        """Who can run such a job at all; to be asked for kinds of jobs, since each memory asked for is kept."""
+        self._settle()
+        return self.offers.crew(want)
 
     def has_room(self, worker: Worker, want: Want) -> bool:
         """Whether a machine that is here is given such a job just now."""
         self._settle()
         lane = worker.lane
         return _fits(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+
+    def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
+        """`changes`: as long as it is the same, so are the kinds."""
+        self._settle()
+        return self.offers.sorted(kinds, changes)
+
+    def any_has_room(self, crew: Crew, want: Want) -> bool:
+        """`has_room` of some machine of the crew, by those that have free slots where nothing may wait."""
+        self._settle()
+        fewer = not want.ahead and len(self._idle) + len(self._deep) < len(crew.here)
+        some = (*self._idle.values(), *(self._workers[name] for name in self._deep)) if fewer else crew.here
+        return any(
+            worker.counted[2]
+            and self.has_room(worker, want)
+            and (not fewer or (worker.session is not None and self.offers.suits(worker, want)))
+            for worker in some
+        )
 
     # --- who gets jobs ---------------------------------------------------------------------------------
 
@@ -269,8 +288,9 @@ class Workers:
         """What is next waits for a slot there: until the round is over nothing is given ahead of that."""
         self._unfed |= {worker.name: None for worker in some}
 
-    def round_over(self) -> None:
-        """All that could be given just now was."""
+    def round_over(self, rests: tuple[int, ...] | None) -> None:
+        """All that could be given just now was. `rests`: as the attribute."""
+        self.rests = rests if not self._served else None
         for name in self._served:
             self._workers[name].filling = False
         self._runs.touched |= self._served
@@ -303,7 +323,7 @@ class Workers:
                     break
                 continue
             cap = caps.get(name, jobs)
-            if name in spared or not cap or not self.suits(self._workers[name], want):
+            if name in spared or not cap or not self.offers.suits(self._workers[name], want):
                 aside.append(key)
                 continue
             if name in caps:
@@ -348,27 +368,12 @@ class Workers:
             return want._replace(ahead=True)
         return want._replace(ahead=False) if want.ahead and name in self._unfed else want
 
-    def _offer(self, worker: Worker) -> tuple[str, ...]:
-        return self._software if worker.software is None else worker.software
-
-    def _offers(self, worker: Worker, software: tuple[str, ...]) -> bool:
-        return not software or worker.name in self._who_offers(software)
-
-    def _who_offers(self, software: tuple[str, ...]) -> frozenset[str]:
-        found = self._offering.get(software)
-        if found is None:
-            if len(self._offering) >= MOST_KINDS:
-                self._offering.clear()
-            some = (w.name for w in self._workers.values() if not lacking(self._offer(w), software))
-            found = self._offering[software] = frozenset(some)
-        return found
-
     def _worker(self, name: str, now: float) -> Worker:
         worker = self._workers.get(name)
         if worker is None:
             worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
             worker.closed = self.closed.get(name, "")
-            self._offering.clear()
+            self.offers.changed()
             self._runs.touched[name] = None
         return worker
 
@@ -393,6 +398,7 @@ class Workers:
             worker = self._worker(name, 0.0)
             old, new = worker.counted, self._count(worker)
             if (new[0], worker.widest) != worker.shape:
+                self.offers.changed()
                 worker.shape = (new[0], worker.widest)
                 self._sizes.subtract(worker.sizes)
                 worker.sizes = worker.pieces(new[0])
@@ -403,6 +409,10 @@ class Workers:
             self._free += new[1] - old[1]
             self._room += new[2] - old[2]
             worker.counted = new
+            if new[1] and new[2]:
+                self._idle[name] = worker
+            else:
+                self._idle.pop(name, None)
             lane = worker.lane
             key = (-max(0, lane.slots - lane.load), -new[2], name) if new[2] else None
             if key != worker.key:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from diana.model.spec import GroupSpec
 
@@ -24,6 +25,11 @@ def module(name: str) -> str:
 def needed(spec: GroupSpec) -> tuple[str, ...]:
     """Names of all the group's jobs need."""
     return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules))
+
+
+def asked(names: Iterable[str]) -> tuple[str, ...]:
+    """As much of what a peer asks as a group may ask for, in order and each once."""
+    return tuple(sorted(set(islice(names, MOST_MODULES + 1))))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:

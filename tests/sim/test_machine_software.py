@@ -11,7 +11,7 @@ import pytest
 from diana.engine import effects as fx
 from diana.engine import events as ev
 from diana.engine.core import Engine
-from diana.engine.workers import Workers
+from diana.engine.offers import Offers
 from diana.errors import UsageError
 from diana.model.facts import Outcome
 from diana.model.software import needed
@@ -141,7 +141,7 @@ def test_they_do_so_too_while_machines_go_away_and_nodes_crash() -> None:
 
 
 def test_an_engine_that_takes_all_machines_for_alike_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workers, "_offers", lambda *_: True)
+    monkeypatch.setattr(Offers, "having", lambda self, _: frozenset(map(self.of, self._workers.values())))
     with pytest.raises(AssertionError):
         run(MACHINES, 1)
     assert Watched.refused and Watched.barred
