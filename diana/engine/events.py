@@ -94,6 +94,8 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Also every group that waits for it, directly or not."""
     held: bool = False
     """Only those that are held and can no longer start."""
+    release: bool = False
+    """With `held`: no order holds the others any longer, whether they wait, run or are over."""
 
 
 class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,11 +79,19 @@ class CallGroup:
         """It has a name, or never will."""
         self.open: dict[int, GridFuture[Any]] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="diana-calls-"))
-        self.payload = Payload(self.folder)
+        try:
+            self.payload = Payload(self.folder)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         self.chunks_read = 0
         """Of its results."""
         self.have = FinishedSet()
         """Jobs whose outcomes came."""
+        self.ran = FinishedSet()
+        """Jobs whose ends were told, outcomes or none."""
+        self.cancelled = 0
+        """Of its jobs, as far as their futures know."""
         self.trouble = ""
         """Why some of its outcomes cannot be had."""
         self.logs_read = 0
@@ -108,7 +116,9 @@ class CallGroup:
                 yield self.open.popitem()
 
     def drop_files(self) -> None:
-        self.payload.close()
+        # What is not written yet finds no room where the disk is full.
+        with suppress(OSError):
+            self.payload.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -131,11 +141,15 @@ class Waiting:
         if not self._calls:
             self.since_s = now_s
         self._calls[future] = call, title
-        # Functions are mostly the same one.
-        self._size_bytes += len(call.calls) + len(call.function)
+        self._size_bytes += _size_bytes(call)
 
     def remove(self, future: GridFuture[Any]) -> bool:
-        return self._calls.pop(future, None) is not None
+        """Whether it was among them. It may be `full` no more."""
+        found = self._calls.pop(future, None)
+        if found is None:
+            return False
+        self._size_bytes -= _size_bytes(found[0])
+        return True
 
     def drain(self) -> list[GridFuture[Any]]:
         """None of them is sent."""
@@ -146,8 +160,17 @@ class Waiting:
     def group(self) -> CallGroup:
         title = next(iter(self._calls.values()))[1]
         group = CallGroup(title, whole=False)
-        for future, (call, _) in self._calls.items():
-            group.add(future, call)
-        group.payload.finish()
+        try:
+            for future, (call, _) in self._calls.items():
+                group.add(future, call)
+            group.payload.finish()
+        except BaseException:
+            group.drop_files()
+            raise
         self.drain()
         return group
+
+
+def _size_bytes(call: Call) -> int:
+    """As if no two shared their function, which most do."""
+    return len(call.calls) + len(call.function)
