@@ -127,6 +127,9 @@ def test_no_bad_file_keeps_others_from_coming_while_the_group_runs_and_the_first
                 if seen == ["o/4", "o/2", "o/7"]:
                     node.call(lambda: node.book.finish(GROUP))
         assert seen == ["o/4", "o/2", "o/7"]
+        with pytest.raises(DianaError, match=r"output o/\d in"):
+            client.fetch(GROUP, tmp_path / "out", follow=True)
+        assert sorted(path.name for path in (tmp_path / "out" / "o").iterdir()) == ["2", "4", "7"], "and nothing half"
 
 
 @pytest.mark.parametrize("size", [4, SMALL_BYTES + 1])

@@ -57,7 +57,7 @@ async def _follow(desk: Desk, caller: Principal, request: wire.FetchRequest) -> 
     told, after all that can."""
     group, skip = checked_group(request.group), _have(request.skip)
     lacking: Lacking = {}
-    bad: list[OutputFile] = []
+    bad: list[Bad] = []
     read = 0
     loop = asyncio.get_running_loop()
     async with desk.door.watch(group) as watch:
@@ -79,14 +79,13 @@ async def _follow(desk: Desk, caller: Principal, request: wire.FetchRequest) -> 
                         if isinstance(chunk, OutputFile):
                             lacking.setdefault(key, []).append(chunk)
                         elif isinstance(chunk, Bad):
-                            # Read once more at the end: somebody may have mended it.
-                            bad.append(chunk.output)
+                            bad.append(chunk)
                         else:
                             yield chunk
             # Skipping what was read costs with the group's size: the pause grows with it.
             await asyncio.sleep(max(LOOK_EVERY_S, 5 * (loop.time() - began)))
             await watch.changed()
-    async with aclosing(_rest(desk, view, [*itertools.chain(*lacking.values()), *bad])) as rest:
+    async with aclosing(_rest(desk, view, list(itertools.chain(*lacking.values())), bad)) as rest:
         async for chunk in rest:
             yield chunk
 
@@ -170,28 +169,30 @@ def _read_some(
     return told, []
 
 
-async def _rest(desk: Desk, view: GroupView, lacking: list[OutputFile]) -> AsyncGenerator[wire.FetchChunk, None]:
+async def _rest(
+    desk: Desk, view: GroupView, lacking: list[OutputFile], bad: list[Bad]
+) -> AsyncGenerator[wire.FetchChunk, None]:
     """DianaError at the end, for the first that cannot be had."""
-    if not lacking:
+    if not lacking and not bad:
         return
     # Jobs that were retried since have others, or will never have any.
     valid = await asyncio.to_thread(fetch.wanted_outputs, current(desk.door.store.facts(view.group), view), "")
     left = [o for o in lacking if valid.get(o.name) == o.sha256]
     elsewhere: dict[str, str] = {}
-    first: DianaError | None = None
+    faults = [DianaError(each.why) for each in bad if valid.get(each.output.name) == each.output.sha256]
     async with aclosing(_arrived(fetch.where(desk, view)[0], left)) as arrived:
         async for chunk in arrived:
             if isinstance(chunk, OutputFile):
                 elsewhere[chunk.name] = chunk.sha256
             elif isinstance(chunk, Bad):
-                first = first or DianaError(chunk.why)
+                faults.append(DianaError(chunk.why))
             else:
                 yield chunk
     async with aclosing(fetch.late(desk, view, elsewhere)) as late:
         async for told in late:
             if isinstance(told, DianaError):
-                first = first or told
+                faults.append(told)
             else:
                 yield told
-    if first is not None:
-        raise first
+    if faults:
+        raise faults[0]
