@@ -167,6 +167,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """For groups: only those that are not final."""
     limit: int = 0
     """For groups: at most so many, open ones before ended ones, newest first; 0: all."""
+    named: tuple[GroupId, ...] = ()
+    """For groups: these alone, in this order, as far as they are there and the principal's to read; empty: no such
+    wish. Costs by how many are named, not by how many there are."""
 
 
 class Leaving(msgspec.Struct, frozen=True):
