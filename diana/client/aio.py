@@ -100,9 +100,9 @@ class AsyncClient:
         request = wire.CancelRequest(target=target, dependents=dependents)
         return cast("int", (await self._wire.call("Cancel", request)).jobs)
 
-    async def cancel_held(self, target: str) -> wire.CancelResponse:
-        request = wire.CancelRequest(target=target, held=True)
-        return cast("wire.CancelResponse", await self._wire.call("Cancel", request))
+    async def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
+        request = wire.CancelHeldRequest(target=target, release=release)
+        return cast("wire.CancelHeldResponse", await self._wire.call("CancelHeld", request))
 
     async def hold(self, target: str) -> wire.HoldResponse:
         return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))

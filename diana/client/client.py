@@ -104,10 +104,12 @@ class Client:
         request = wire.CancelRequest(target=target, dependents=dependents)
         return cast("int", (self._call("Cancel", request)).jobs)
 
-    def cancel_held(self, target: str) -> wire.CancelResponse:
-        """Of the target's jobs those that are held and have not started are cancelled, the others left as they are.
-        Asked again while it is `unsure` of some, because their site has not said yet that it holds them."""
-        return cast("wire.CancelResponse", self._call("Cancel", wire.CancelRequest(target=target, held=True)))
+    def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
+        """Of the target's jobs those that are held and have not started are cancelled, the others left as they are;
+        with `release` those are held no longer. Asked again while it is `unsure` of some, because their site has not
+        said yet that it holds them. UsageError where the node's release does not know it."""
+        request = wire.CancelHeldRequest(target=target, release=release)
+        return cast("wire.CancelHeldResponse", self._call("CancelHeld", request))
 
     def hold(self, target: str) -> wire.HoldResponse:
         """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""

@@ -70,7 +70,11 @@ def cancel(core: Context, event: CancelJobs) -> None:
         return
     if event.held:
         waiting, unsure = _held_for_sure(core, group, wanted)
-        core.reply(Reply(event.request, Ok(_cancel(core, group, waiting, waiting), jobs=waiting, unsure=unsure)))
+        count = _cancel(core, group, waiting, waiting)
+        if event.release:
+            _unhold(core, group, wanted)
+            core.notify(group.group)
+        core.reply(Reply(event.request, Ok(count, jobs=waiting, unsure=unsure)))
         return
     count = _cancel(core, group, wanted, event.indices)
     for name in dependencies.downstream(core, group.group) if event.dependents else ():
@@ -82,7 +86,8 @@ def cancel(core: Context, event: CancelJobs) -> None:
 
 def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[IndexSet, int]:
     """Of `wanted` those under an order to hold that have not started, exactly at home, elsewhere by what the site said
-    last; and of how many their site has not acknowledged the order."""
+    last; and how many there are of which it said nothing yet since it has the order. That it acknowledged the order
+    says only that it has it: what was told before may come after, or never."""
     out, unsure = [group.holding & group.unplaced & wanted], 0
     for part, subgroup in group.subgroups.items():
         ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
@@ -91,9 +96,9 @@ def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[Index
             continue
         if subgroup.site == core.site:
             out.append(ordered & custody.pending if custody is not None else IndexSet())
-        elif subgroup.control_acked < subgroup.control_seq:
+        elif told is None or told.epoch != subgroup.epoch or told.control_seq < subgroup.control_seq:
             unsure += len(ordered)
-        elif told is not None and told.epoch == subgroup.epoch:
+        else:
             out.append(ordered & told.held)
     return IndexSet.union(out), unsure
 

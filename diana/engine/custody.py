@@ -380,5 +380,6 @@ def _tell(core: Context, custody: Custody) -> None:
             db_uuid=core.state.db_uuid,
             seq=core.state.seq,
             stopped=guard.stopped(core, custody),
+            control_seq=custody.control_seq,
         ),
     )

@@ -103,6 +103,8 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Also every group that waits for it, directly or not."""
     held: bool = False
     """Only those that are held and can no longer start."""
+    release: bool = False
+    """With `held`: no order holds the others any longer, whether they wait, run or are over."""
 
 
 class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +176,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """For groups: only those that are not final."""
     limit: int = 0
     """For groups: at most so many, open ones before ended ones, newest first; 0: all."""
+    named: tuple[GroupId, ...] = ()
+    """For groups: these alone, in this order, as far as they are there and the principal's to read; empty: no such
+    wish. Costs by how many are named, not by how many there are."""
 
 
 class Leaving(msgspec.Struct, frozen=True):

@@ -348,6 +348,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Why its jobs wait for their inputs longer than they should; one line."""
     stopped: str = ""
     """Why no more of them start there, for too many failed at once: they are to be called back. Empty: they start."""
+    control_seq: int = 0
+    """Of the standing order it obeyed when it counted; 0: none yet, or a release that does not tell."""
     db_uuid: str = ""
     seq: int = 0
     """Records in the destination's journal, as in Prepared."""

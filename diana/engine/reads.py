@@ -108,6 +108,10 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
 
 def _groups(core: Context, event: Ask) -> views.Groups:
     """Others' groups and those beyond the limit cost a look each, no more: nobody who asks pays for a flood of them."""
+    if event.named:
+        some = (core.state.groups.get(name) for name in event.named)
+        mine = [g for g in some if g is not None and not authorise(event.principal, Action.READ_GROUP, g.owner)]
+        return views.Groups(tuple(group_view(core, group) for group in mine))
     name = event.principal.name
     everybodys = event.principal.role is Role.OPERATOR and not event.mine
     going: list[Group] = []

@@ -230,7 +230,7 @@ class Ok(msgspec.Struct, frozen=True):
     jobs: IndexSet = IndexSet()
     """Cancel, of held ones only: those that will never run."""
     unsure: int = 0
-    """Cancel, of held ones only: jobs whose site has not said yet whether it holds them."""
+    """Cancel, of held ones only: jobs whose site has not said yet whether it held them when it had the order."""
 
 
 Answer = (

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.wire.client_base import Base as _Message
+from diana.wire.control_messages import CancelHeldRequest as CancelHeldRequest
+from diana.wire.control_messages import CancelHeldResponse as CancelHeldResponse
 from diana.wire.control_messages import CancelRequest as CancelRequest
 from diana.wire.control_messages import CancelResponse as CancelResponse
 from diana.wire.control_messages import HoldRequest as HoldRequest
@@ -387,6 +389,7 @@ METHODS: dict[str, Method] = {
     "Logs": Method(LogsRequest, LogsChunk, streams_out=True),
     "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
     "Cancel": Method(CancelRequest, CancelResponse),
+    "CancelHeld": Method(CancelHeldRequest, CancelHeldResponse),
     "Hold": Method(HoldRequest, HoldResponse),
     "Move": Method(MoveRequest, MoveResponse),
     "Release": Method(ReleaseRequest, ReleaseResponse),

@@ -10,16 +10,26 @@ class CancelRequest(_Message, frozen=True):
     """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
     dependents: bool = False
     """Also every group that waits for it; with the whole of a group only."""
-    held: bool = False
-    """Only those that are held and have not started; such as run are left alone."""
 
 
 class CancelResponse(_Message, frozen=True):
     jobs: int = 0
+
+
+class CancelHeldRequest(_Message, frozen=True):
+    """A call of its own: a node that does not know it says so, instead of cancelling what runs."""
+
+    target: str
+    """As for CancelRequest."""
+    release: bool = False
+    """The others of the target are held no longer, whether they wait, run or are over."""
+
+
+class CancelHeldResponse(_Message, frozen=True):
     indices: str = ""
-    """With `held`: the jobs that will never run, as `0-7,12`."""
+    """The jobs that will never run, as `0-7,12`."""
     unsure: int = 0
-    """With `held`: jobs whose site has not said yet whether it holds them; ask again."""
+    """Held jobs whose site has not said yet whether they had started; ask again."""
 
 
 class HoldRequest(_Message, frozen=True):

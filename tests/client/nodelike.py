@@ -118,6 +118,8 @@ class Book:
             case AddDataset():
                 self.datasets.append(event)
                 return views.Ok()
+            case Ask(what="groups", principal=who, named=named) if named:
+                return views.Groups(tuple(self.groups[g] for g in named if self._refusal(who, g) is None))
             case Ask(what="groups", principal=who, mine=mine, active=active):
                 seen = [v for v in self.groups.values() if self._refusal(who, v.group) is None]
                 fits = [v for v in seen if not (mine and v.owner != who.name) and not (active and v.final)]

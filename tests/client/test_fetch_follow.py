@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from diana.adapters.staging import paths
 from diana.client import Client
 from diana.errors import DianaError, UsageError
 from diana.model.facts import FactsKey, OutputFile
 from diana.model.ids import GroupId, SubgroupId, subgroup_id
 from diana.model.indexset import IndexSet
+from diana.node.api import fetch
 from diana.node.api.fetch_follow import MOST_RANGES, SMALL_BYTES
 from tests.client.nodelike import InThread, facts, view
 
@@ -99,6 +102,58 @@ def test_what_is_lost_or_changed_is_told_after_all_that_can_be_had(node: InThrea
             for chunk in client.fetch_chunks(GROUP, follow=True):
                 seen.append(chunk.name)
         assert seen[0] == "o/2" and "o/1" not in seen
+
+
+def test_no_bad_file_keeps_others_from_coming_while_the_group_runs_and_the_first_is_told_at_the_end(
+    node: InThread, tmp_path: Path
+) -> None:
+    big = b"b" * (SMALL_BYTES + 1)
+    files = {0: b"link", 1: big, 2: big + b"2", 3: b"folder", 4: b"four", 5: b"link" + big}
+    node.call(lambda: keep(node, 0, files))
+    put(node, {1: big.replace(b"b", b"x"), 2: big + b"2", 4: b"four"})
+    folder = node.node.data.gathered(GROUP) / "o"
+    for name in ("0", "5"):
+        (folder / name).symlink_to("4")
+    (folder / "3").mkdir()
+    node.call(lambda: keep(node, 1, {7: b"seven"}))
+    with Client(tmp_path / "alpha") as client:
+        seen = []
+        with pytest.raises(DianaError, match=r"output o/\d in .* (is no regular file|was changed)"):
+            for chunk in client.fetch_chunks(GROUP, follow=True):
+                if chunk.last:
+                    seen.append(chunk.name)
+                if seen == ["o/4", "o/2"]:
+                    node.call(lambda: (put(node, {7: b"seven"}), node.book.change(GROUP, done=1)))
+                if seen == ["o/4", "o/2", "o/7"]:
+                    node.call(lambda: node.book.finish(GROUP))
+        assert seen == ["o/4", "o/2", "o/7"]
+        with pytest.raises(DianaError, match=r"output o/\d in"):
+            client.fetch(GROUP, tmp_path / "out", follow=True)
+        assert sorted(path.name for path in (tmp_path / "out" / "o").iterdir()) == ["2", "4", "7"], "and nothing half"
+
+
+@pytest.mark.parametrize("size", [4, SMALL_BYTES + 1])
+def test_what_the_disk_does_not_give_is_a_bad_file_too(
+    node: InThread, tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests' user may be root, to whom every file is readable: the refusal is made where the system makes it."""
+    put(node, {0: b"x" * size, 1: b"one"})
+    node.call(lambda: keep(node, 0, {0: b"x" * size, 1: b"one"}))
+    real = paths.open_file
+
+    def refuses(folder: Path, parts: tuple[str, ...]) -> int:
+        if parts[-1] == "0":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(folder, parts)
+
+    monkeypatch.setattr(fetch, "open_file", refuses)
+    with Client(tmp_path / "alpha") as client:
+        seen = []
+        with pytest.raises(DianaError, match=r"output o/0 in .* cannot be read: Permission denied"):
+            for chunk in client.fetch_chunks(GROUP, follow=True):
+                seen.append(chunk.name)
+                node.call(lambda: node.book.finish(GROUP))
+        assert seen == ["o/1"]
 
 
 def test_results_of_jobs_that_were_retried_do_not_hold_up_the_end(node: InThread, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Client/Logs": (YES, NO, NO),
     "Client/Fetch": (YES, NO, NO),
     "Client/Cancel": (YES, NO, NO),
+    "Client/CancelHeld": (YES, NO, NO),
     "Client/Hold": (YES, NO, NO),
     "Client/Move": (YES, NO, NO),
     "Client/Release": (YES, NO, NO),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diana.engine import events as ev
 from diana.engine import reads
 from diana.model import views
+from diana.model.ids import GroupId
 from diana.model.principal import Principal
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, spec
@@ -80,3 +83,14 @@ def test_a_placed_group_says_when_its_plan_ends() -> None:
     grid["alpha"].submit(spec(10), 10, 1, settle=False)
     (unplaced,) = listed(grid["alpha"]).groups
     assert (unplaced.unplaced, unplaced.expected_end_s) == (10, -1.0)
+
+
+def test_groups_asked_for_by_name_come_in_that_order_and_cost_by_the_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    alpha = grid_of(20)
+    viewed: list[str] = []
+    made = reads.group_view
+    monkeypatch.setattr(reads, "group_view", lambda core, group: viewed.append(group.group) or made(core, group))
+    wanted = (GroupId("alpha-4"), GroupId("alpha-3"), GroupId("alpha-99"), GroupId("alpha-2"))
+    assert names(listed(alpha, ALICE, named=wanted)) == ["alpha-4", "alpha-2"], "not others', nor what is not there"
+    assert viewed == ["alpha-4", "alpha-2"]
+    assert names(listed(alpha, OPERATOR, named=wanted)) == ["alpha-4", "alpha-3", "alpha-2"]

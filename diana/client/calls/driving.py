@@ -7,7 +7,6 @@ there are more groups than a client may have streams.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from diana.client.aio import AsyncClient
 from diana.client.calls.following import follow, hold_out
-from diana.client.calls.gathering import CallGroup, GridFuture, Waiting
+from diana.client.calls.gathering import CallGroup, GridFuture, Waiting, no_room
 from diana.client.calls.packing import Call, job_of
-from diana.errors import DianaError, UsageError
+from diana.client.calls.withdrawing import LOOK_EVERY_S, Taken, Withdrawals
+from diana.errors import DianaError
 from diana.model.indexset import IndexSet
 
 if TYPE_CHECKING:
@@ -31,11 +31,8 @@ PLACES = 24
 IDLE_S = 0.5
 """Without work the thread ends after so long; the next call starts another."""
 MOST_LINGER_S = 2.0
-WITHDRAW_S = 5.0
-"""For the sites that have the jobs to say which they hold."""
-LOOK_EVERY_S = 0.02
-LOOKS = 3
-"""A site's word that it obeys comes just before its word what it holds."""
+TOGETHER_S = 0.01
+"""Callbacks that cancel calls of a group within so long have them taken back together."""
 
 
 class Driver:
@@ -52,8 +49,8 @@ class Driver:
         linger_s: float,
         patience_s: float,
     ) -> None:
-        self._client = client
-        """For calls of the user's threads, and of callbacks."""
+        self._withdrawals = Withdrawals(client, patience_s)
+        """In the user's threads, and in threads of the loop's: never in its own."""
         self._node = node
         self._options, self._python, self._inputs = options, python, inputs
         self._linger_s = linger_s
@@ -92,25 +89,31 @@ class Driver:
             self._stir()
 
     def withdraw(self, future: GridFuture[Any]) -> bool:
-        """Whether the call will never run. Blocks while it is on its way to the node."""
+        """Whether the call will never run. Blocks while it is on its way to the node; in a callback in the driver's own
+        thread it does not, and is False: the future ends as cancelled when the node has said so."""
         with self._lock:
             if self._waiting.remove(future):
+                self._drained.notify_all()
                 return True
         if future.place is None:
             return future.cancelled()
         group, index = future.place
-        if not group.sent.wait(self._patience_s) or not group.name:
+        if threading.current_thread() is self._thread:
+            group.unwanted.add(index)
+            if len(group.unwanted) == 1:
+                self._spawn(self._take_unwanted(group))
             return False
-        if index not in self._withdrawn(group, f"{group.name}.{index}", once=True):
+        if not group.sent.wait(self._patience_s) or not self._withdrawals.one(group, index):
             return False
-        group.open.pop(index, None)
+        if group.open.pop(index, None) is not None:
+            group.cancelled += 1
         return True
 
     def abandon(self, group: CallGroup) -> None:
         """Nobody reads its results any more: what has not started need not. Does not wait."""
         with self._lock:
             if self._loop is not None and group in self._groups:
-                self._loop.call_soon_threadsafe(self._spawn, asyncio.to_thread(self._withdraw_all, group))
+                self._loop.call_soon_threadsafe(lambda: self._spawn(self._take_back(group, None)))
 
     def close(self, *, cancel: bool) -> None:
         with self._lock:
@@ -121,8 +124,12 @@ class Driver:
             self._stir(start=False)
         for future in dropped:
             future.end_cancelled()
+        end_s = time.monotonic() + self._patience_s
         for group in groups:
-            self._withdraw_all(group)
+            if threading.current_thread() is self._thread:
+                self._spawn(self._take_back(group, None))
+            elif group.sent.wait(max(0.0, end_s - time.monotonic())):
+                self._took(group, self._taken(group, None, end_s), None)
 
     def join(self) -> bool:
         """When nothing is open any more; False: it is its own thread that asks."""
@@ -143,34 +150,11 @@ class Driver:
             self._thread = threading.Thread(target=self._run, name="diana-calls")
             self._thread.start()
 
-    def _withdraw_all(self, group: CallGroup) -> None:
-        if group.sent.wait(self._patience_s) and group.name:
-            for index in self._withdrawn(group, group.name, once=False):
-                if (future := group.open.pop(index, None)) is not None:
-                    future.end_cancelled()
-
-    def _withdrawn(self, group: CallGroup, target: str, *, once: bool) -> IndexSet:
-        """Which of the target's jobs will never run: they are held, and such as are held for sure are cancelled. Others
-        had started, and run on."""
-        out, looks, end_s = IndexSet(), 0, time.monotonic() + WITHDRAW_S
-        try:
-            self._client.hold(target)
-        except DianaError:
-            # All have ended, or nobody answers.
-            return out
-        with suppress(DianaError):
-            while looks < LOOKS and time.monotonic() < end_s:
-                answer = self._client.cancel_held(target)
-                if answer.indices:
-                    out |= IndexSet.parse(answer.indices)
-                if once and out:
-                    return out
-                looks += not answer.unsure
-                time.sleep(LOOK_EVERY_S)
-        with suppress(DianaError):
-            # One that runs, and has to start again some day, may.
-            self._client.release(target)
-        return out
+    @staticmethod
+    def _took(group: CallGroup, taken: Taken, indices: IndexSet | None) -> None:
+        group.end_cancelled(taken.cancelled)
+        if taken.stuck:
+            group.fail_stuck(IndexSet.of(list(group.open)) if indices is None else indices, taken.stuck)
 
     # --- in the thread -------------------------------------------------------------------------------------
 
@@ -233,7 +217,7 @@ class Driver:
         try:
             group = self._waiting.group()
         except OSError as error:
-            full = UsageError(f"{error.filename or tempfile.gettempdir()}: {error.strerror}; make room, or set TMPDIR")
+            full = no_room(error)
             for future in self._waiting.drain():
                 future.fail(full)
         else:
@@ -259,6 +243,22 @@ class Driver:
             task.exception()
         if self._wake is not None:
             self._wake.set()
+
+    async def _take_unwanted(self, group: CallGroup) -> None:
+        await asyncio.sleep(TOGETHER_S)
+        indices, group.unwanted = IndexSet.of(group.unwanted), set()
+        await self._take_back(group, indices)
+
+    async def _take_back(self, group: CallGroup, indices: IndexSet | None) -> None:
+        # Without a thread: those of the loop are needed to send it.
+        while not group.sent.is_set():
+            await asyncio.sleep(LOOK_EVERY_S)
+        taken = await asyncio.to_thread(self._taken, group, indices, time.monotonic() + self._patience_s)
+        self._took(group, taken, indices)
+
+    def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Taken:
+        with group.turn:
+            return self._withdrawals.of(group, indices, end_s)
 
     async def _drive(self, client: AsyncClient, group: CallGroup) -> None:
         try:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from diana.client.calls.driving import Driver
-from diana.client.calls.gathering import CallGroup, GridFuture
+from diana.client.calls.gathering import NO_ROOM, CallGroup, GridFuture, no_room
 from diana.client.calls.packing import (
     Call,
     Outcome,
@@ -88,7 +88,10 @@ class GridExecutor(Executor):
             raise ValueError(f"chunksize {chunksize}: want at least 1")
         end_s = None if timeout is None else time.monotonic() + timeout
         function = packed_function(fn)
-        group = CallGroup(function_name(fn), whole=True)
+        try:
+            group = CallGroup(function_name(fn), whole=True)
+        except OSError as error:
+            raise no_room(error) from error
         futures: list[GridFuture[list[Outcome]]] = []
         try:
             calls = zip(*iterables, strict=False)
@@ -98,6 +101,12 @@ class GridExecutor(Executor):
                 futures.append(future)
             group.payload.finish()
             self._driver.send(group)
+        except OSError as error:
+            group.drop_files()
+            if error.errno not in NO_ROOM:
+                # The arguments' own.
+                raise
+            raise no_room(error) from error
         except BaseException:
             group.drop_files()
             raise
@@ -119,7 +128,8 @@ def _results(
             # Popped, so that what was read can be forgotten.
             yield from (outcome.result() for outcome in futures.pop().result(left_s))
     finally:
-        if futures and group.open:
+        # The last one, too, is popped before it is waited for.
+        if group.open:
             driver.abandon(group)
 
 

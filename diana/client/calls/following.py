@@ -44,24 +44,54 @@ async def hold_out(call: Callable[[], Awaitable[T]], patience_s: float) -> T:
 
 
 async def follow(client: AsyncClient, group: CallGroup, places: asyncio.Semaphore, patience_s: float) -> None:
-    """Returns when every future has ended. DianaError when the node is away for longer than `patience_s`."""
+    """Returns when every future has ended. DianaError when the node, or what it has to tell, is away for longer than
+    `patience_s`; what streams stand for in between without a word is not counted."""
     loop = asyncio.get_running_loop()
-    away_since_s, pause_s = None, PAUSE_FIRST_S
+    away_s, pause_s, failed = 0.0, PAUSE_FIRST_S, False
     while group.open:
+        had, began_s, stands_s = _had(group), 0.0, 0.0
         try:
             async with places:
-                if away_since_s is not None:
+                began_s = loop.time()
+                if failed:
+                    # That it answers is not yet that it can tell anything.
                     await client.status([group.name])
-                    away_since_s, pause_s = None, PAUSE_FIRST_S
+                stands_s = loop.time()
                 if await _listen(client, group, places):
                     await _end_rest(client, group)
                     return
         except (Unreachable, Overloaded) as error:
-            away_since_s = away_since_s or loop.time()
-            if loop.time() + pause_s > away_since_s + patience_s:
+            now_s, failed = loop.time(), True
+            if _had(group) != had or (stands_s and now_s - stands_s > patience_s):
+                away_s, pause_s = 0.0, PAUSE_FIRST_S
+            else:
+                away_s += (stands_s or now_s) - began_s
+            pause_s = max(pause_s, getattr(error, "retry_after_s", 0.0))
+            if away_s + pause_s > patience_s:
+                if await _over_all_the_same(client, group, error):
+                    return
                 raise type(error)(f"{error}; its calls go on there as group {group.name}") from None
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, PAUSE_MOST_S)
+            away_s, pause_s = away_s + pause_s, min(2 * pause_s, PAUSE_MOST_S)
+
+
+def _had(group: CallGroup) -> tuple[int, int]:
+    """Changes when a stream told something new."""
+    return group.chunks_read, len(group.have)
+
+
+async def _over_all_the_same(client: AsyncClient, group: CallGroup, error: DianaError) -> bool:
+    """Whether the group is final, and every future has ended: only its outcomes, or some, cannot be had."""
+    try:
+        (status,) = await client.status([group.name])
+        if not status.final:
+            return False
+        await _hear_ends(client, group)
+        group.trouble = str(error)
+        await _end_rest(client, group)
+    except (Unreachable, Overloaded):
+        return False
+    return True
 
 
 async def _listen(client: AsyncClient, group: CallGroup, places: asyncio.Semaphore) -> bool:
@@ -91,6 +121,7 @@ async def _hear_ends(client: AsyncClient, group: CallGroup) -> None:
             # It may travel in parts, so that the next one has its number, too.
             group.chunks_read = chunk.chunk
             for row in rows(group.name, chunk):
+                group.ran.add(row.index)
                 if not row.done and row.index in group.open:
                     await _ended_badly(client, group, row)
 
@@ -105,6 +136,7 @@ async def _ended_badly(client: AsyncClient, group: CallGroup, row: JobResult) ->
         return
     if row.outcome == "CANCELLED":
         # By somebody else's word, while it ran.
+        group.cancelled += 1
         future.end_cancelled()
     else:
         future.fail(_failure(group, row, log))
@@ -201,13 +233,15 @@ async def _end_rest(client: AsyncClient, group: CallGroup) -> None:
     if not group.open:
         return
     (status,) = await client.status([group.name])
-    cancelled = status.cancelled >= len(group.open)
-    why = group.trouble or status.note or "its result was not brought home"
+    never_ran = sum(index not in group.ran for index in list(group.open))
+    cancelled = status.cancelled - group.cancelled >= never_ran
     outcome = "HELD" if status.state == "held" else ""
     for index, future in group.take_open():
-        job = f"{group.name}.{index}"
-        if cancelled:
+        ran, job = index in group.ran, f"{group.name}.{index}"
+        if cancelled and not ran:
+            group.cancelled += 1
             future.end_cancelled()
         else:
+            why = group.trouble or (not ran and status.note) or "its result was not brought home"
             text = f"{group.title} as {job}: {why}; see: diana status {group.name}"
             future.fail(JobFailed(text, job=job, outcome=outcome))

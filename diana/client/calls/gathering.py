@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -13,13 +14,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from diana.client.calls.packing import Call, Payload
-from diana.model.indexset import FinishedSet
+from diana.errors import DianaError, UsageError
+from diana.model.indexset import FinishedSet, IndexSet
 
 T = TypeVar("T")
 
 MOST_CALLS = 10_000
 MOST_BYTES = 32 << 20
 """Waiting calls, or as many bytes of them, make a group at once."""
+
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG))
 
 _telling = threading.Lock()
 
@@ -79,11 +83,23 @@ class CallGroup:
         """It has a name, or never will."""
         self.open: dict[int, GridFuture[Any]] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="diana-calls-"))
-        self.payload = Payload(self.folder)
+        try:
+            self.payload = Payload(self.folder)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
         self.chunks_read = 0
         """Of its results."""
         self.have = FinishedSet()
         """Jobs whose outcomes came."""
+        self.ran = FinishedSet()
+        """Jobs whose ends were told, outcomes or none."""
+        self.cancelled = 0
+        """Of its jobs, as far as their futures know."""
+        self.turn = threading.Lock()
+        """Who takes some of its calls back."""
+        self.unwanted: set[int] = set()
+        """Calls that callbacks cancelled in the driver's thread, until it asks for them together."""
         self.trouble = ""
         """Why some of its outcomes cannot be had."""
         self.logs_read = 0
@@ -101,6 +117,20 @@ class CallGroup:
         for _, future in self.take_open():
             future.fail(error)
 
+    def end_cancelled(self, indices: IndexSet) -> None:
+        """Those of them that are open, and never ran."""
+        for index in indices:
+            if (future := self.open.pop(index, None)) is not None:
+                self.cancelled += 1
+                future.end_cancelled()
+
+    def fail_stuck(self, indices: IndexSet, why: str) -> None:
+        """Those of them that are open, for they may be held, and nobody could let them go."""
+        for index in indices:
+            if (future := self.open.pop(index, None)) is not None:
+                text = f"may be held and could not be let go ({why}); once the node answers: diana release {self.name}"
+                future.fail(DianaError(f"{self.title} as {self.name}.{index} {text}"))
+
     def take_open(self) -> Iterator[tuple[int, GridFuture[Any]]]:
         """Whatever is still open; another thread may take from it, too."""
         with suppress(KeyError):
@@ -108,7 +138,9 @@ class CallGroup:
                 yield self.open.popitem()
 
     def drop_files(self) -> None:
-        self.payload.close()
+        # What is not written yet finds no room where the disk is full.
+        with suppress(OSError):
+            self.payload.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -131,11 +163,15 @@ class Waiting:
         if not self._calls:
             self.since_s = now_s
         self._calls[future] = call, title
-        # Functions are mostly the same one.
-        self._size_bytes += len(call.calls) + len(call.function)
+        self._size_bytes += _size_bytes(call)
 
     def remove(self, future: GridFuture[Any]) -> bool:
-        return self._calls.pop(future, None) is not None
+        """Whether it was among them. It may be `full` no more."""
+        found = self._calls.pop(future, None)
+        if found is None:
+            return False
+        self._size_bytes -= _size_bytes(found[0])
+        return True
 
     def drain(self) -> list[GridFuture[Any]]:
         """None of them is sent."""
@@ -146,8 +182,22 @@ class Waiting:
     def group(self) -> CallGroup:
         title = next(iter(self._calls.values()))[1]
         group = CallGroup(title, whole=False)
-        for future, (call, _) in self._calls.items():
-            group.add(future, call)
-        group.payload.finish()
+        try:
+            for future, (call, _) in self._calls.items():
+                group.add(future, call)
+            group.payload.finish()
+        except BaseException:
+            group.drop_files()
+            raise
         self.drain()
         return group
+
+
+def _size_bytes(call: Call) -> int:
+    """As if no two shared their function, which most do."""
+    return len(call.calls) + len(call.function)
+
+
+def no_room(error: OSError) -> UsageError:
+    """What a user is told where a group's files could not be written."""
+    return UsageError(f"{error.filename or tempfile.gettempdir()}: {error.strerror}; make room, or set TMPDIR")

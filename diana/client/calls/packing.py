@@ -96,7 +96,6 @@ class Payload:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._file = open(folder / "payload", "wb")  # noqa: SIM115
         self._at = 0
         self._table = array("Q")
         self._functions: dict[bytes, int] = {}
@@ -108,6 +107,7 @@ class Payload:
             ("cloudpickle.py", package / "cloudpickle.py"),
         ):
             os.symlink(source, folder / name)
+        self._file = open(folder / "payload", "wb")  # noqa: SIM115
 
     def add(self, call: Call) -> int:
         start = self._functions.get(call.function)

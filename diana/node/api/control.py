@@ -22,10 +22,20 @@ async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> 
             group=group,
             indices=indices,
             dependents=request.dependents,
-            held=request.held,
         ),
     )
-    return wire.CancelResponse(jobs=done.count, indices=str(done.jobs), unsure=done.unsure)
+    return wire.CancelResponse(jobs=done.count)
+
+
+async def cancel_held(desk: Desk, caller: Principal, request: wire.CancelHeldRequest) -> wire.CancelHeldResponse:
+    group, indices = target(request.target)
+    done = await desk.request(
+        views.Ok,
+        lambda number: CancelJobs(
+            request=number, principal=caller, group=group, indices=indices, held=True, release=request.release
+        ),
+    )
+    return wire.CancelHeldResponse(indices=str(done.jobs), unsure=done.unsure)
 
 
 async def hold(desk: Desk, caller: Principal, request: wire.HoldRequest) -> wire.HoldResponse:

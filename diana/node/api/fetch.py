@@ -161,6 +161,8 @@ async def one(
             if not data:
                 break
             yield wire.FetchChunk(name=name, size_bytes=size, data=data)
+    except OSError as fault:
+        raise DianaError(f"output {name} in {folder} cannot be read: {fault.strerror}") from None
     finally:
         os.close(handle)
     found = digest.hexdigest()

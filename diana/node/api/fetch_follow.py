@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import NamedTuple
 
 from diana.errors import DianaError, UsageError
 from diana.model.facts import FactsKey, OutputFile
@@ -35,6 +36,13 @@ MOST_RANGES = 4096
 Lacking = dict[FactsKey, list[OutputFile]]
 
 
+class Bad(NamedTuple):
+    """It lies there and is not to be had: no link or device is read, and nothing that somebody changed is passed on."""
+
+    output: OutputFile
+    why: str
+
+
 async def fetch_or_follow(
     desk: Desk, caller: Principal, request: wire.FetchRequest
 ) -> AsyncGenerator[wire.FetchChunk, None]:
@@ -49,6 +57,7 @@ async def _follow(desk: Desk, caller: Principal, request: wire.FetchRequest) -> 
     told, after all that can."""
     group, skip = checked_group(request.group), _have(request.skip)
     lacking: Lacking = {}
+    bad: list[Bad] = []
     read = 0
     loop = asyncio.get_running_loop()
     async with desk.door.watch(group) as watch:
@@ -64,17 +73,19 @@ async def _follow(desk: Desk, caller: Principal, request: wire.FetchRequest) -> 
                         lacking.setdefault(key, []).extend(found)
             if view.final:
                 break
-            for key in lacking.keys() - set(view.on_their_way):
+            for key in sorted(lacking.keys() - set(view.on_their_way)):
                 async with aclosing(_arrived(folder, lacking.pop(key))) as arrived:
                     async for chunk in arrived:
                         if isinstance(chunk, OutputFile):
                             lacking.setdefault(key, []).append(chunk)
+                        elif isinstance(chunk, Bad):
+                            bad.append(chunk)
                         else:
                             yield chunk
             # Skipping what was read costs with the group's size: the pause grows with it.
             await asyncio.sleep(max(LOOK_EVERY_S, 5 * (loop.time() - began)))
             await watch.changed()
-    async with aclosing(_rest(desk, view, lacking)) as rest:
+    async with aclosing(_rest(desk, view, list(itertools.chain(*lacking.values())), bad)) as rest:
         async for chunk in rest:
             yield chunk
 
@@ -100,9 +111,9 @@ def _page(source: Iterator[Chunk]) -> list[tuple[FactsKey, list[OutputFile]]]:
     return page
 
 
-async def _arrived(folder: Path, outputs: list[OutputFile]) -> AsyncGenerator[wire.FetchChunk | OutputFile, None]:
-    """Files as messages; as it was given what cannot be had here: its batch was not known to be on its way yet, it lies
-    on the site's other machine, or somebody changed it."""
+async def _arrived(folder: Path, outputs: list[OutputFile]) -> AsyncGenerator[wire.FetchChunk | OutputFile | Bad, None]:
+    """Files as messages; as it was given what is not here: its batch was not known to be on its way yet, or it lies on
+    the site's other machine. No file's fault ends the others' way."""
     small = [o for o in outputs if o.size_bytes <= SMALL_BYTES]
     while small:
         told, small = await asyncio.to_thread(_read_some, folder, small)
@@ -110,12 +121,15 @@ async def _arrived(folder: Path, outputs: list[OutputFile]) -> AsyncGenerator[wi
             yield each
     for output in outputs:
         if output.size_bytes > SMALL_BYTES:
-            if not await asyncio.to_thread(_is_there, folder, output.name):
-                yield output
-                continue
-            async with aclosing(fetch.one(folder, output.name, output.sha256)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            try:
+                if not await asyncio.to_thread(_is_there, folder, output.name):
+                    yield output
+                    continue
+                async with aclosing(fetch.one(folder, output.name, output.sha256)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+            except DianaError as fault:
+                yield Bad(output, str(fault))
 
 
 def _is_there(folder: Path, name: str) -> bool:
@@ -126,9 +140,11 @@ def _is_there(folder: Path, name: str) -> bool:
     return True
 
 
-def _read_some(folder: Path, outputs: list[OutputFile]) -> tuple[list[wire.FetchChunk | OutputFile], list[OutputFile]]:
+def _read_some(
+    folder: Path, outputs: list[OutputFile]
+) -> tuple[list[wire.FetchChunk | OutputFile | Bad], list[OutputFile]]:
     """About READ_BYTES of them, and those left for later. Blocks."""
-    told: list[wire.FetchChunk | OutputFile] = []
+    told: list[wire.FetchChunk | OutputFile | Bad] = []
     size = 0
     for at, output in enumerate(outputs):
         if size >= READ_BYTES:
@@ -139,35 +155,44 @@ def _read_some(folder: Path, outputs: list[OutputFile]) -> tuple[list[wire.Fetch
         except FileNotFoundError:
             told.append(output)
             continue
-        if hashlib.sha256(data).hexdigest() != output.sha256:
-            # Somebody changed it: told with all that cannot be had.
-            told.append(output)
+        except DianaError as fault:
+            told.append(Bad(output, str(fault)))
+            continue
+        except OSError as fault:
+            told.append(Bad(output, f"output {output.name} in {folder} cannot be read: {fault.strerror}"))
             continue
         size += len(data)
+        if hashlib.sha256(data).hexdigest() != output.sha256:
+            told.append(Bad(output, f"output {output.name} in {folder} was changed since it was gathered"))
+            continue
         told.append(wire.FetchChunk(name=output.name, size_bytes=len(data), data=data, sha256=output.sha256, last=True))
     return told, []
 
 
-async def _rest(desk: Desk, view: GroupView, lacking: Lacking) -> AsyncGenerator[wire.FetchChunk, None]:
+async def _rest(
+    desk: Desk, view: GroupView, lacking: list[OutputFile], bad: list[Bad]
+) -> AsyncGenerator[wire.FetchChunk, None]:
     """DianaError at the end, for the first that cannot be had."""
-    if not lacking:
+    if not lacking and not bad:
         return
     # Jobs that were retried since have others, or will never have any.
     valid = await asyncio.to_thread(fetch.wanted_outputs, current(desk.door.store.facts(view.group), view), "")
-    left = [o for outputs in lacking.values() for o in outputs if valid.get(o.name) == o.sha256]
+    left = [o for o in lacking if valid.get(o.name) == o.sha256]
     elsewhere: dict[str, str] = {}
+    faults = [DianaError(each.why) for each in bad if valid.get(each.output.name) == each.output.sha256]
     async with aclosing(_arrived(fetch.where(desk, view)[0], left)) as arrived:
         async for chunk in arrived:
             if isinstance(chunk, OutputFile):
                 elsewhere[chunk.name] = chunk.sha256
+            elif isinstance(chunk, Bad):
+                faults.append(DianaError(chunk.why))
             else:
                 yield chunk
-    first: DianaError | None = None
     async with aclosing(fetch.late(desk, view, elsewhere)) as late:
         async for told in late:
             if isinstance(told, DianaError):
-                first = first or told
+                faults.append(told)
             else:
                 yield told
-    if first is not None:
-        raise first
+    if faults:
+        raise faults[0]

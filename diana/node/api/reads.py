@@ -10,7 +10,7 @@ import msgspec
 from diana.engine.events import Ask
 from diana.errors import UsageError
 from diana.model import views
-from diana.model.ids import GroupId, site_id
+from diana.model.ids import site_id
 from diana.model.principal import Principal
 from diana.model.queue import QueueView
 from diana.node.api.convert import to_decision, to_message, to_status
@@ -21,7 +21,7 @@ from diana.wire import client_messages as wire
 STOP_AFTER_S = 0.05
 """Between the answer to Stop and the stop, so that the answer leaves."""
 FEW_GROUPS = 16
-"""So many named ones are asked for one by one, more as all there are."""
+"""So many named ones are asked for one by one, more in one question."""
 MOST_GROUPS = 10_000
 """That can be asked for by name in one call."""
 MOST_LISTED = 3_000
@@ -37,7 +37,7 @@ async def status(desk: Desk, caller: Principal, request: wire.StatusRequest) -> 
     if len(request.groups) <= FEW_GROUPS:
         asked = [await desk.group(caller, checked_group(text)) for text in request.groups]
     else:
-        asked = _named(list((await desk.ask(views.Groups, caller, "groups")).groups), request.groups)
+        asked = await _named(desk, caller, request.groups)
     if request.mine:
         asked = [view for view in asked if view.owner == caller.name]
     if request.active:
@@ -62,15 +62,19 @@ def without_shares(asked: list[views.GroupView]) -> list[views.GroupView]:
     return asked if len(asked) <= MOST_WITH_SHARES else [msgspec.structs.replace(view, shares=()) for view in asked]
 
 
-def _named(found: list[views.GroupView], names: tuple[str, ...]) -> list[views.GroupView]:
+async def _named(desk: Desk, caller: Principal, names: tuple[str, ...]) -> list[views.GroupView]:
     """Those of `names`, in that order."""
     if len(names) > MOST_GROUPS:
         raise UsageError(f"status of {len(names):,} groups at once: ask for at most {MOST_GROUPS:,}")
-    by_name = {view.group: view for view in found}
-    missing = next((name for name in names if checked_group(name) not in by_name), None)
+    named = tuple(checked_group(name) for name in names)
+    found = await desk.request(
+        views.Groups, lambda number: Ask(request=number, principal=caller, what="groups", named=named)
+    )
+    known = {view.group for view in found.groups}
+    missing = next((name for name in names if name not in known), None)
     if missing is not None:
         raise UsageError(f"group {missing!r}: not known here, or not yours; `diana status` lists yours")
-    return [by_name[GroupId(name)] for name in names]
+    return list(found.groups)
 
 
 async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:

@@ -324,24 +324,34 @@ class FetchChunk(_message.Message):
     def __init__(self, name: _Optional[str] = ..., size_bytes: _Optional[int] = ..., data: _Optional[bytes] = ..., sha256: _Optional[str] = ..., last: _Optional[bool] = ...) -> None: ...
 
 class CancelRequest(_message.Message):
-    __slots__ = ("target", "dependents", "held")
+    __slots__ = ("target", "dependents")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     DEPENDENTS_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
     target: str
     dependents: bool
-    held: bool
-    def __init__(self, target: _Optional[str] = ..., dependents: _Optional[bool] = ..., held: _Optional[bool] = ...) -> None: ...
+    def __init__(self, target: _Optional[str] = ..., dependents: _Optional[bool] = ...) -> None: ...
 
 class CancelResponse(_message.Message):
-    __slots__ = ("jobs", "indices", "unsure")
+    __slots__ = ("jobs",)
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: int
+    def __init__(self, jobs: _Optional[int] = ...) -> None: ...
+
+class CancelHeldRequest(_message.Message):
+    __slots__ = ("target", "release")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    release: bool
+    def __init__(self, target: _Optional[str] = ..., release: _Optional[bool] = ...) -> None: ...
+
+class CancelHeldResponse(_message.Message):
+    __slots__ = ("indices", "unsure")
     INDICES_FIELD_NUMBER: _ClassVar[int]
     UNSURE_FIELD_NUMBER: _ClassVar[int]
-    jobs: int
     indices: str
     unsure: int
-    def __init__(self, jobs: _Optional[int] = ..., indices: _Optional[str] = ..., unsure: _Optional[int] = ...) -> None: ...
+    def __init__(self, indices: _Optional[str] = ..., unsure: _Optional[int] = ...) -> None: ...
 
 class HoldRequest(_message.Message):
     __slots__ = ("target",)

@@ -80,6 +80,11 @@ class ClientStub:
                 request_serializer=diana_dot_v1_dot_client__pb2.CancelRequest.SerializeToString,
                 response_deserializer=diana_dot_v1_dot_client__pb2.CancelResponse.FromString,
                 _registered_method=True)
+        self.CancelHeld = channel.unary_unary(
+                '/diana.v1.Client/CancelHeld',
+                request_serializer=diana_dot_v1_dot_client__pb2.CancelHeldRequest.SerializeToString,
+                response_deserializer=diana_dot_v1_dot_client__pb2.CancelHeldResponse.FromString,
+                _registered_method=True)
         self.Hold = channel.unary_unary(
                 '/diana.v1.Client/Hold',
                 request_serializer=diana_dot_v1_dot_client__pb2.HoldRequest.SerializeToString,
@@ -263,6 +268,13 @@ class ClientServicer:
 
     def Cancel(self, request, context):
         """Ends a group or some of its jobs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelHeld(self, request, context):
+        """Of a group or some of its jobs those that are held and have not started; such as run are left alone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -483,6 +495,11 @@ def add_ClientServicer_to_server(servicer, server):
                     servicer.Cancel,
                     request_deserializer=diana_dot_v1_dot_client__pb2.CancelRequest.FromString,
                     response_serializer=diana_dot_v1_dot_client__pb2.CancelResponse.SerializeToString,
+            ),
+            'CancelHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelHeld,
+                    request_deserializer=diana_dot_v1_dot_client__pb2.CancelHeldRequest.FromString,
+                    response_serializer=diana_dot_v1_dot_client__pb2.CancelHeldResponse.SerializeToString,
             ),
             'Hold': grpc.unary_unary_rpc_method_handler(
                     servicer.Hold,
@@ -848,6 +865,33 @@ class Client:
             '/diana.v1.Client/Cancel',
             diana_dot_v1_dot_client__pb2.CancelRequest.SerializeToString,
             diana_dot_v1_dot_client__pb2.CancelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/diana.v1.Client/CancelHeld',
+            diana_dot_v1_dot_client__pb2.CancelHeldRequest.SerializeToString,
+            diana_dot_v1_dot_client__pb2.CancelHeldResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -550,7 +550,7 @@ class Lost(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
 
 class Progress(_message.Message):
-    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note", "db_uuid", "seq", "stopped")
+    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note", "db_uuid", "seq", "stopped", "control_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -565,6 +565,7 @@ class Progress(_message.Message):
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     STOPPED_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     counter: int
@@ -579,7 +580,8 @@ class Progress(_message.Message):
     db_uuid: str
     seq: int
     stopped: str
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., stopped: _Optional[str] = ...) -> None: ...
+    control_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., stopped: _Optional[str] = ..., control_seq: _Optional[int] = ...) -> None: ...
 
 class Result(_message.Message):
     __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked", "db_uuid", "seq")
