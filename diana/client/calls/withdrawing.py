@@ -70,6 +70,10 @@ class Withdrawals:
             if mine.taken.stuck:
                 group.fail_stuck(indices - mine.taken.cancelled, mine.taken.stuck)
         finally:
+            with self._lock:
+                # Also where it ends before its turn, for an interrupt.
+                if self._next.get(group) is mine:
+                    del self._next[group]
             mine.over.set()
         return index in mine.taken.cancelled
 
