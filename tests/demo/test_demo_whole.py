@@ -21,6 +21,7 @@ def demo(out: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "diana.cli", "demo", "--out", str(out), *options]
 
 
+@pytest.mark.wide
 def test_a_small_demo_does_every_job_once_and_matches_and_leaves_no_process(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = subprocess.run(

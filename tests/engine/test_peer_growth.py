@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from benchmarks.bench_growth import hello, summary_of, with_peers
 from benchmarks.bench_queues import Driver
@@ -17,6 +18,7 @@ from tests.engine.bench import Grid
 from tests.engine.builders import spec
 
 
+@pytest.mark.wide
 def test_a_peer_costs_the_same_with_ten_thousand_peers_as_with_a_hundred() -> None:
     """Coming up, its summary, a measured round trip, being told ours; a cost by n would be a hundredfold."""
     few, many = (min_of(peers, rounds) for peers, rounds in ((100, 5), (10_000, 1)))
@@ -29,6 +31,7 @@ def min_of(peers: int, rounds: int) -> dict[str, float]:
     return {name: min(one[name] for one in found) for name in found[0]}
 
 
+@pytest.mark.wide
 def test_a_peer_that_comes_back_costs_by_its_own_part_of_thousands_of_groups() -> None:
     """No group of theirs concerns it; a look at each would cost two hundred times as much."""
     few, many = (coming_back_s(groups) for groups in (20, 4_000))

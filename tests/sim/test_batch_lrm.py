@@ -141,6 +141,7 @@ def alone(spec: BackgroundSpec, slots: int, until_s: float, lrm: Discipline = Di
     return found
 
 
+@pytest.mark.wide
 def test_others_wait_as_erlang_says() -> None:
     """M/M/5 at four fifths load: the mean wait is Erlang's C over (c - a) services, 0.554 s per second of run time."""
     slots, load = 5, 0.8

@@ -73,6 +73,7 @@ def test_stages_run_one_after_the_other_and_data_pass_between_them() -> None:
     assert [g.group for g in report.groups.values()] == ["a-1", "a-2", "a-3"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("site", ["a", "b"])
 def test_a_crash_at_every_single_boundary_loses_and_doubles_nothing_of_a_chain(site: str) -> None:
     scenario = sc.parse(STAGES.replace("jobs = 6", "jobs = 3"))

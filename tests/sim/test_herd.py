@@ -30,6 +30,7 @@ def is_filled_and_not_flooded(seed: int) -> None:
     assert found.most_exports == 1
 
 
+@pytest.mark.wide
 def test_an_idle_site_that_twenty_see_at_once_is_filled_and_not_flooded() -> None:
     is_filled_and_not_flooded(0)
 

@@ -92,6 +92,7 @@ def checked(page: str) -> list[str]:
     return parser.tags
 
 
+@pytest.mark.wide
 def test_a_comparison_is_one_page_with_plots_and_their_numbers(tmp_path: Path) -> None:
     page, _ = made(tmp_path, SCENARIO + COMPARING)
     tags = checked(page)
