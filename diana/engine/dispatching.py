@@ -13,6 +13,7 @@ from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
 from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
 from diana.engine.worker import Worker
+from diana.engine.workers import MANY
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.policy import limits
@@ -112,7 +113,8 @@ def _fill(core: Context) -> None:
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
-        if short and entry.needs not in placed and want.processors > 1 and entry.key not in core.merges:
+        wide = want.processors > 1 or want.gpus > 1
+        if short and entry.needs not in placed and wide and entry.key not in core.merges:
             found = _keep(core, want, claimed)
             if found is not None:
                 kept[found.worker.name] = found
@@ -123,8 +125,9 @@ def _fill(core: Context) -> None:
         if short and entry.needs is not PLAIN:
             # Only where such jobs can run at all does anything wait for them.
             takers = workers.takers(want)
-            if not quick:
-                workers.feed_no_more(takers)
+            if not quick or want.gpus:
+                # Of those, where it only waits for a slot.
+                workers.feed_no_more(worker for worker in takers if workers.free_gpus(worker) >= want.gpus)
             if _none_starts(core, want, kept):
                 closed.add((want.processors, entry.needs))
         elif short and not quick:
@@ -152,9 +155,11 @@ def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
     """Where such a job can start first, of equals where most is left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
     for worker in core.workers.takers(want):
-        if worker.name not in claimed:
-            lane = worker.lane
-            found = reserve(want.processors, lane.slots - lane.load, load.ends(core, lane), core.now)
+        lane, devices = worker.lane, core.workers.free_gpus(worker)
+        # Where a batch system hands GPUs out, what wants several waits there as anything else does.
+        if worker.name not in claimed and (want.processors > 1 or devices < MANY):
+            free, ends = lane.slots - lane.load, load.ends(core, lane)
+            found = reserve(want.processors, free, ends, core.now, gpus=want.gpus, free_gpus=devices)
             if best is None or (found.start_s, -found.spare) < best[:2]:
                 best = (found.start_s, -found.spare, _Kept(worker, found))
     return best[2] if best else None
@@ -185,9 +190,11 @@ def _shares(
     for name, one in kept.items():
         if not left or name in caps or not workers.suits(one.worker, want):
             continue
-        passing = min(left, one.reservation.lets_pass(want.processors, run_s, max(0, one.free()), core.now))
+        free, devices = max(0, one.free()), workers.free_gpus(one.worker)
+        most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
+        passing = min(left, most)
         if passing:
-            one.reservation.passed(passing * want.processors, run_s, core.now)
+            one.reservation.passed(passing * want.processors, run_s, core.now, gpus=passing * want.gpus)
             workers.took((name,))
             shares[name] = passing
             left -= passing

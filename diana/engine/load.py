@@ -73,12 +73,12 @@ def _expected(core: Context, *lists: list[Run]) -> dict[CustodyKey, float]:
     return out
 
 
-def ends(core: Context, lane: Lane) -> list[tuple[float, int]]:
-    """(expected end, processors) of each job the machine holds, the first to end first; what is overdue is expected to
-    end now."""
+def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
+    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what is overdue is
+    expected to end now."""
     runs = list(core.totals.runs.of(lane))
     expected = _expected(core, runs)
-    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors) for run in runs)
+    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
 
 
 def queued_jobs(core: Context) -> int:

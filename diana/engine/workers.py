@@ -23,6 +23,7 @@ EXPECTED_BACK_S = 60.0
 restart of anything does not make work go elsewhere; it is given nothing all the same."""
 
 NO_CAPS: Mapping[str, int] = {}
+MANY = 1 << 30
 MOST_KINDS = 256
 """Of software asked for, of which it is kept who offers it: peers may ask for anything."""
 
@@ -183,6 +184,10 @@ class Workers:
         """The most one job can have."""
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
 
+    def free_gpus(self, worker: Worker) -> int:
+        """Those that nothing it holds asked for. Where a batch system hands them out, jobs wait for them there."""
+        return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
+
     def offered(self) -> tuple[str, ...]:
         """What jobs may ask for at some machine that is here or soon will be."""
         self._settle()
@@ -236,7 +241,8 @@ class Workers:
         """Whether a machine that is here is given such a job just now."""
         self._settle()
         lane = worker.lane
-        return _fits(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        fits = _fits(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        return fits and self.free_gpus(worker) >= want.gpus
 
     # --- who gets jobs ---------------------------------------------------------------------------------
 
@@ -285,14 +291,16 @@ class Workers:
                 if not (self._deep or self._unfed):
                     break
                 continue
-            cap = caps.get(name, jobs)
-            if name in spared or not cap or not self.suits(self._workers[name], want):
+            worker, cap = self._workers[name], caps.get(name, jobs)
+            if want.gpus:
+                fits = min(fits, self.free_gpus(worker) // want.gpus - given.get(name, 0))
+            if name in spared or not cap or fits <= 0 or not self.suits(worker, want):
                 aside.append(key)
                 continue
             if name in caps:
                 given[name] = min(jobs, cap, fits)
                 jobs -= given[name]
-                self._workers[name].key = None
+                worker.key = None
                 continue
             following = self._peek()
             if following is None or plenty:
@@ -300,7 +308,7 @@ class Workers:
                 some = min(jobs, room // want.processors if here.ahead else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
-                self._workers[name].key = None
+                worker.key = None
                 continue
             # Down to where the next is as free as this one is now: more at once, the same result as one by one.
             ahead = _fits(-following[0], -following[1], self._asked_of(following[2], want))
@@ -309,7 +317,7 @@ class Workers:
             jobs -= some
             took = some * want.processors
             rest = (-max(0, free - took), -(room - took), name)
-            self._workers[name].key = rest if room > took else None
+            worker.key = rest if room > took else None
             if room > took:
                 heappush(self._heap, rest)
         for key in aside:
@@ -329,7 +337,9 @@ class Workers:
     def _asked_of(self, name: str, want: Want) -> Want:
         if name in self._deep:
             return want._replace(ahead=True)
-        return want._replace(ahead=False) if want.ahead and name in self._unfed else want
+        # Behind a job that waits for a GPU nothing would start: it is given when there is one.
+        unfed = want.ahead and (want.gpus or name in self._unfed)
+        return want._replace(ahead=False) if unfed else want
 
     def _offer(self, worker: Worker) -> tuple[str, ...]:
         return self._software if worker.software is None else worker.software

@@ -21,6 +21,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
+from diana.model import devices
 from diana.model.identity import MACHINE
 from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
@@ -86,6 +87,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """host:port of the site's machines that may lead it; a member or standby dials them."""
     witness: str = ""
     """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
+    gpus: tuple[str, ...] = ()
+    """Of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -152,6 +155,11 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
+    if "gpus" in table:
+        try:
+            table["gpus"] = devices.declared(table["gpus"])
+        except ValueError as error:
+            raise errors.UsageError(f"{name}:gpus: {error}") from None
     values = _checked(SiteConfig, table, name, "")
     for key in ("site", "vo"):
         if key not in values:

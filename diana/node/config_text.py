@@ -33,6 +33,7 @@ _MACHINE = {
 }
 
 _JOBS = {
+    "gpus": "GPUs of this machine, each for one job at a time: how many there are, or their names as CUDA knows them.",
     "root_jobs": "Jobs may run as root, where the node does and [run_as] is empty.",
     "run_as_program": "The root program that becomes the accounts of [run_as]; `diana site run-as install` makes it.",
 }
