@@ -221,6 +221,15 @@ class ClassTable:
             before &= ~self._of(np.arange(count), without)
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
+    def gpus_ahead_s(self, base: NDArray[np.float64], least: float) -> float:
+        """As `ahead`, in seconds of GPUs: of classes that want any."""
+        if not self._kinds:
+            return 0.0
+        rows = np.flatnonzero(self._kind[: len(self._members)])
+        before = rows[priority.effective(base[self._size[rows]], self._added[rows]) >= least].tolist()
+        known = ((key, float(self._work_s[row])) for row in before if (key := self.keys.get(row)) is not None)
+        return max(0.0, sum(work_s / key.processors * key.needs.gpus for key, work_s in known))
+
     def by_level(self) -> dict[tuple[str, str], int]:
         """(local or global, level) -> queued jobs. Costs by the number of classes."""
         out = {(queue, level.name): 0 for queue in ("local", "global") for level in priority.Level}

@@ -184,6 +184,10 @@ class Workers:
         """The most one job can have."""
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
 
+    def all_gpus(self) -> int:
+        """Of all machines that are here or soon will be."""
+        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted[0])
+
     def free_gpus(self, worker: Worker) -> int:
         """Those that nothing it holds asked for. Where a batch system hands them out, jobs wait for them there."""
         return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)

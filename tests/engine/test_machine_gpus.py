@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import messages as ms
+from diana.engine import quotes, wants
 from diana.engine import records as r
-from diana.engine import wants
+from diana.model.ids import GroupId
 from diana.model.spec import GroupSpec
 from diana.policy.backfill import reserve
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import BOB, spec
+from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.test_workers import Machines
 
 LONG = 500.0
@@ -164,6 +166,29 @@ def test_a_machine_with_fewer_gpus_than_before_gets_no_job_until_enough_have_end
     assert machines.used("m1") == 2
     machines.end("m1", 1)
     assert machines.used("m1") == 2
+
+
+def quoted(site: Site, gpus: int, jobs: int = 1) -> float:
+    """Seconds a newcomer's jobs of 100 s would lose to what is before them."""
+    asked = ms.QuoteRequest(
+        quote=1, processors=1, memory_bytes=0, jobs=jobs, refs=(), owner=ALICE.name, work_s=100.0, gpus=gpus
+    )
+    return quotes.quote(site.engine.core, asked).wait_s
+
+
+def test_a_wait_is_foreseen_by_the_gpus_that_come_free_and_not_by_slots_beside_them() -> None:
+    site, machines = equipped(m1=(100, 2))
+    assert quoted(site, 1) == quoted(site, 1, jobs=10) == 0.0
+    machines.submit(wanting(1, 20, 100.0), 20, 1, who=ALICE)
+    # Two run, and eighteen before it: nine times 100 s after them.
+    assert quoted(site, 0) < 20.0 and quoted(site, 1) == pytest.approx(1000.0)
+    site.handle(ev.Ask(request=50, principal=ALICE, what="explain", group=GroupId("alpha-1")))
+    (first,) = site.replies[50].waiting  # type: ignore[attr-defined]
+    assert 40.0 <= first.low_s <= 100.0 <= first.high_s
+    machines.submit(wanting(2, 1, 100.0), 1, 2, who=ALICE)
+    site.handle(ev.Ask(request=51, principal=ALICE, what="explain", group=GroupId("alpha-2")))
+    (later,) = site.replies[51].waiting  # type: ignore[attr-defined]
+    assert later.low_s > first.high_s
 
 
 # --- rules ---------------------------------------------------------------------------------------------------
