@@ -149,6 +149,8 @@ class ClassTable:
         """Of rows with needs beyond the plain: (number, rows)."""
         self._kind = np.zeros(_FIRST, dtype=np.int64)
         """Of each row; 0: it wants what any machine has."""
+        self._gpus = np.zeros(_FIRST)
+        """Of each row: GPUs for each processor."""
         self._last_kind = 0
         self._free: list[int] = []
         self._members: list[int] = []
@@ -225,10 +227,9 @@ class ClassTable:
         """As `ahead`, in seconds of GPUs: of classes that want any."""
         if not self._kinds:
             return 0.0
-        rows = np.flatnonzero(self._kind[: len(self._members)])
-        before = rows[priority.effective(base[self._size[rows]], self._added[rows]) >= least].tolist()
-        known = ((key, float(self._work_s[row])) for row in before if (key := self.keys.get(row)) is not None)
-        return max(0.0, sum(work_s / key.processors * key.needs.gpus for key, work_s in known))
+        count = len(self._members)
+        before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
+        return max(0.0, float((self._work_s[:count] * self._gpus[:count])[before].sum()))
 
     def by_level(self) -> dict[tuple[str, str], int]:
         """(local or global, level) -> queued jobs. Costs by the number of classes."""
@@ -252,9 +253,9 @@ class ClassTable:
                 self._size, self._startable = doubled(self._size), doubled(self._startable)
                 self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
-                self._kind = doubled(self._kind)
+                self._kind, self._gpus = doubled(self._kind), doubled(self._gpus)
         self._rows[key], self.keys[row] = row, key
-        self._kind[row] = self._count(key, 1)
+        self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
         # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.

@@ -15,7 +15,9 @@ from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine import quotes, wants
 from diana.engine import records as r
-from diana.model.ids import GroupId
+from diana.engine.migration_messages import RoomRequest
+from diana.engine.rooms import keep
+from diana.model.ids import GroupId, SiteId
 from diana.model.spec import GroupSpec
 from diana.policy.backfill import reserve
 from tests.engine.bench import Grid, Site
@@ -189,6 +191,21 @@ def test_a_wait_is_foreseen_by_the_gpus_that_come_free_and_not_by_slots_beside_t
     site.handle(ev.Ask(request=51, principal=ALICE, what="explain", group=GroupId("alpha-2")))
     (later,) = site.replies[51].waiting  # type: ignore[attr-defined]
     assert later.low_s > first.high_s
+
+
+def test_room_is_kept_for_as_many_jobs_as_there_are_gpus_for_and_not_slots() -> None:
+    site, _ = equipped(m1=(100, 4))
+    asked = RoomRequest(room=1, jobs=50, processors=1, memory_bytes=0, owner=ALICE.name, work_s=100.0, gain_s=50.0)
+    core = site.engine.core
+
+    def kept(room: int, gpus: int) -> int:
+        return keep(core, SiteId("beta"), msgspec.structs.replace(asked, room=room, gpus=gpus)).jobs
+
+    assert kept(1, 0) == 50
+    core.migration.rooms.over("beta 1")
+    assert (kept(2, 1), kept(3, 1)) == (4, 0)
+    core.migration.rooms.over("beta 2")
+    assert kept(4, 2) == 2
 
 
 # --- rules ---------------------------------------------------------------------------------------------------
