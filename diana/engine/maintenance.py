@@ -65,6 +65,7 @@ def look(core: Context) -> None:
     notice = calendar.notice
     calendar.settle(core.state.maintenance, core.now)
     core.workers.close(calendar.closed_machines)
+    core.workers.look_again()
     if calendar.closed != before or calendar.notice != notice:
         core.after(("summary",), 0.0)
     if calendar.closed != before:

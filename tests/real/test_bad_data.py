@@ -19,7 +19,7 @@ from diana.client import Client
 from diana.errors import UsageError
 from diana.wire.client_messages import GroupStatus
 from tests.e2e.grid import Grid, Site, until
-from tests.e2e.test_urls import allow
+from tests.real.test_urls import allow
 
 pytestmark = pytest.mark.e2e
 
