@@ -150,6 +150,8 @@ class ClassTable:
         self._kind = np.zeros(_FIRST, dtype=np.int64)
         """Of each row; 0: it wants what any machine has."""
         self._spare_kinds: list[int] = []
+        self._gpus = np.zeros(_FIRST)
+        """Of each row: GPUs for each processor."""
         self._last_kind = 0
         self.kind_changes = 0
         """Moves when a kind comes or goes."""
@@ -219,10 +221,22 @@ class ClassTable:
         count = len(self._members)
         if not count:
             return 0, 0.0
+        before = self._before(base, least, without)
+        return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
+
+    def gpus_ahead_s(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> float:
+        """As `ahead`, in seconds of GPUs: of classes that want any."""
+        if not self._kinds:
+            return 0.0
+        count, before = len(self._members), self._before(base, least, without)
+        return max(0.0, float((self._work_s[:count] * self._gpus[:count])[before].sum()))
+
+    def _before(self, base: NDArray[np.float64], least: float, without: Collection[Kind]) -> NDArray[np.bool_]:
+        count = len(self._members)
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
         if without:
             before &= ~self._marked(without)[self._kind[:count]]
-        return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
+        return before
 
     def by_level(self) -> dict[tuple[str, str], int]:
         """(local or global, level) -> queued jobs. Costs by the number of classes."""
@@ -246,9 +260,9 @@ class ClassTable:
                 self._size, self._startable = doubled(self._size), doubled(self._startable)
                 self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
-                self._kind = doubled(self._kind)
+                self._kind, self._gpus = doubled(self._kind), doubled(self._gpus)
         self._rows[key], self.keys[row] = row, key
-        self._kind[row] = self._count(key, 1)
+        self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
         # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.

@@ -14,7 +14,7 @@ from diana.engine.entries import Entry
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
 from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
-from diana.engine.worker import Worker
+from diana.engine.worker import MANY, Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.policy import limits
@@ -157,7 +157,8 @@ def _fill(core: Context, turn: _Round) -> None:
         if starting:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
-        if short and want.processors > 1 and entry.key not in core.merges:
+        wide = want.processors > 1 or want.gpus > 1
+        if short and wide and entry.key not in core.merges:
             _place(core, turn, want, needs, partial(closing.in_time, takes_s))
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
@@ -192,14 +193,16 @@ def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Wan
     workers, kind = core.workers, (entry.processors, entry.needs)
     crew = workers.crew(of_kind(kind))
     caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    if not quick:
-        # Nor do they wait for a machine that is to have no more of their group.
-        workers.feed_no_more(worker for worker in crew.here if caps.get(worker.name, 1) > 0)
+    if not quick or want.gpus:
+        # Nor do they wait for a machine that is to have no more of their group; of the others, where it only waits for
+        # a slot.
+        some = (worker for worker in crew.here if caps.get(worker.name, 1) > 0)
+        workers.feed_no_more(worker for worker in some if workers.free_gpus(worker) >= want.gpus)
     turn.missed[kind] += 1
     if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
         # Where no machine could be kept for this one, by its memory, one may be for the next.
-        alone = want.processors > 1 and crew.here and not turn.kept
-        turn.closed += [kind] if alone else load.kinds(core).alike.get((kind[0], crew.number), (kind,))
+        alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
+        turn.closed += [kind] if alone else load.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,))
     elif turn.missed[kind] >= MOST_MISSED:
         turn.closed.append(kind)
 
@@ -218,9 +221,11 @@ def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
     """Where such a job can start first, of equals where most is left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
     for worker in core.workers.takers(want):
-        if worker.name not in claimed:
-            lane = worker.lane
-            found = reserve(want.processors, lane.slots - lane.load, load.ends(core, lane), core.now)
+        lane, devices = worker.lane, core.workers.free_gpus(worker)
+        # Where a batch system hands GPUs out, what wants several waits there as anything else does.
+        if worker.name not in claimed and (want.processors > 1 or devices < MANY):
+            free, ends = lane.slots - lane.load, load.ends(core, lane)
+            found = reserve(want.processors, free, ends, core.now, gpus=want.gpus, free_gpus=devices)
             if best is None or (found.start_s, -found.spare) < best[:2]:
                 best = (found.start_s, -found.spare, _Kept(worker, found))
     return best[2] if best else None
@@ -255,9 +260,11 @@ def _shares(
     for name, one in kept.items():
         if not left or name in caps or not workers.offers.suits(one.worker, want):
             continue
-        passing = min(left, one.reservation.lets_pass(want.processors, run_s, max(0, one.free()), core.now))
+        free, devices = max(0, one.free()), workers.free_gpus(one.worker)
+        most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
+        passing = min(left, most)
         if passing:
-            one.reservation.passed(passing * want.processors, run_s, core.now)
+            one.reservation.passed(passing * want.processors, run_s, core.now, gpus=passing * want.gpus)
             workers.took((name,))
             shares[name] = passing
             left -= passing

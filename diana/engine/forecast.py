@@ -46,6 +46,12 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
     end_s = max(first_s + run_s, slots.starts_s(1, ahead_s + work_s))
+    if asked.gpus:
+        gpus, before_s = gpus_of(core)
+        before_s += place.gpus_ahead_s
+        work_s = asked.jobs * run_s * core.workers.all_gpus() / lanes
+        first_s = max(first_s, gpus.starts_s(asked.gpus, before_s))
+        end_s = max(end_s, first_s + run_s, gpus.starts_s(1, before_s + work_s))
     end_s = maintenance.around(core, first_s, end_s, run_s, asked.time_limit_s or run_s)[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
@@ -59,12 +65,17 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     came; inf: not foreseen. Every one that is to come is kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
+    gpus, gpus_ahead_s = gpus_of(core)
     there = core.workers.there()
     untaken = load.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
         nobody = one.key.kind() in untaken
-        wait_s = _starts_s(core, slots, entry, ahead_s) if there and not nobody else inf
+        first_s = slots.starts_s(entry.processors, ahead_s)
+        if wanted := entry.needs.gpus:
+            first_s = max(first_s, gpus.starts_s(wanted, gpus_ahead_s))
+            gpus_ahead_s += 0.0 if nobody else one.jobs * wanted * entry.run_s
+        wait_s = _open_s(core, entry, first_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.predictions.predicted(entry.key, wait_s, core.now)
@@ -86,12 +97,17 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
     ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, untaken) - own_s)
-    core.predictions.predicted(arrived, _starts_s(core, slots, entry, ahead_s), core.now)
-
-
-def _starts_s(core: Context, slots: forecast.Slots, entry: Entry, ahead_s: float) -> float:
-    """When its next job starts, with so much work ahead of it; seconds from now."""
     first_s = slots.starts_s(entry.processors, ahead_s)
+    if wanted := entry.needs.gpus:
+        gpus, given_s = gpus_of(core)
+        own_s = entry.jobs * wanted * entry.run_s
+        before_s = max(0.0, given_s + core.queues.gpus_before_s(entry, untaken) - own_s)
+        first_s = max(first_s, gpus.starts_s(wanted, before_s))
+    core.predictions.predicted(arrived, _open_s(core, entry, first_s), core.now)
+
+
+def _open_s(core: Context, entry: Entry, first_s: float) -> float:
+    """When its next job starts, that would start at `first_s` if the site never closed; seconds from now."""
     if not core.calendar.closings:
         return first_s
     takes_s = maintenance.takes_s(core, core.state.custodies[entry.key])
@@ -104,3 +120,10 @@ def slots_of(core: Context) -> tuple[forecast.Slots, float]:
     ends = [*held.ends, *late]
     free = core.workers.slots() - sum(width for _, width in ends)
     return forecast.Slots(max(0, free), ends), held.ahead_s
+
+
+def gpus_of(core: Context) -> tuple[forecast.Slots, float]:
+    """As `slots_of`, of GPUs."""
+    held = load.held(core)
+    free = core.workers.all_gpus() - sum(count for _, count in held.gpu_ends)
+    return forecast.Slots(max(0, free), held.gpu_ends), held.gpus_ahead_s

@@ -19,13 +19,14 @@ class Run(NamedTuple):
     given_s: float
     """Site time at which it was given; unknown after a restart of the node: the restart."""
     processors: int
+    gpus: int = 0
 
 
 class Lane:
     """One worker's: it starts jobs in the order it is given them, so that on its slots are as many of the first as
     fit."""
 
-    __slots__ = ("ahead", "away", "delay_s", "load", "name", "on", "slots", "used")
+    __slots__ = ("ahead", "away", "delay_s", "gpus", "load", "name", "on", "slots", "used")
 
     def __init__(self, name: str, slots: int) -> None:
         self.name = name
@@ -33,6 +34,8 @@ class Lane:
         self.used = 0
         self.load = 0
         """Processors of all it holds, as far as it has told."""
+        self.gpus = 0
+        """GPUs of all it holds."""
         self.on: OrderedDict[_Name, Run] = OrderedDict()
         self.ahead: OrderedDict[_Name, Run] = OrderedDict()
         self.away = False
@@ -91,13 +94,20 @@ class GivenRuns:
     # --- what happens to runs ------------------------------------------------------------------------
 
     def give(
-        self, key: CustodyKey, indices: Iterable[int], processors: int, now: float, worker: str = MAIN_MACHINE
+        self,
+        key: CustodyKey,
+        indices: Iterable[int],
+        processors: int,
+        now: float,
+        worker: str = MAIN_MACHINE,
+        gpus: int = 0,
     ) -> None:
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         self.changes += 1
         for index in indices:
-            lane.ahead[(key, index)] = Run(key, now, processors)
+            lane.ahead[(key, index)] = Run(key, now, processors, gpus)
             lane.load += processors
+            lane.gpus += gpus
             if lane is not self.main:
                 self._elsewhere[(key, index)] = lane
         self._advance(lane)
@@ -173,6 +183,7 @@ class GivenRuns:
             if run is None:
                 return False
         lane.load -= run.processors
+        lane.gpus -= run.gpus
         lanes[lane.name] = lane
         return True
 

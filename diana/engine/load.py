@@ -30,6 +30,9 @@ class Given(NamedTuple):
     """(expected seconds still to run, processors) of those on slots; what is overdue is expected to end now."""
     ahead_s: float
     """Processor-seconds expected of those given ahead of free slots."""
+    gpu_ends: list[tuple[float, int]]
+    """As `ends`, of those that have GPUs: how many."""
+    gpus_ahead_s: float
 
     def left_s(self) -> float:
         """Processor-seconds until all of it is through."""
@@ -48,7 +51,12 @@ def _held(core: Context) -> Given:
     on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
     expected = _expected(core, [run for run, _ in on], ahead)
     ends = [(max(late_s, r.given_s + expected[r.key] - core.now), r.processors * every) for r, late_s in on]
-    return Given(ends, sum(expected[r.key] * r.processors for r in ahead) * other)
+    gpu_ends = [(left_s, run.gpus * every) for (left_s, _), (run, _) in zip(ends, on, strict=True) if run.gpus]
+    ahead_s, gpus_s = (
+        sum(expected[r.key] * each for r, each in some) * other
+        for some in ([(r, r.processors) for r in ahead], [(r, r.gpus) for r in ahead if r.gpus])
+    )
+    return Given(ends, ahead_s, gpu_ends, gpus_s)
 
 
 def _expected(core: Context, *lists: list[Run]) -> dict[CustodyKey, float]:
@@ -74,12 +82,12 @@ def _expected(core: Context, *lists: list[Run]) -> dict[CustodyKey, float]:
     return out
 
 
-def ends(core: Context, lane: Lane) -> list[tuple[float, int]]:
-    """(expected end, processors) of each job the machine holds, the first to end first; what is overdue is expected to
-    end now."""
+def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
+    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what is overdue is
+    expected to end now."""
     runs = list(core.totals.runs.of(lane))
     expected = _expected(core, runs)
-    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors) for run in runs)
+    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
 
 
 def queued_jobs(core: Context) -> int:

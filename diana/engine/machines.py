@@ -16,8 +16,7 @@ from diana.engine.effects import ForgetRuns, Kill, Refusal, Reply
 from diana.engine.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run
 from diana.engine.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
 from diana.engine.state import Custody, CustodyKey, Machine
-from diana.engine.worker import Worker
-from diana.engine.workers import EXPECTED_BACK_S
+from diana.engine.worker import EXPECTED_BACK_S, Worker
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
@@ -55,7 +54,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     identity = event.identity or (before.identity if before is not None else "")
     gpus = (event.gpus, event.all_gpus)
     known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity, software=event.software)
-    if before != known if name != core.workers.own else event.identity and _identity(before) != identity:
+    if _is_news(core, name, before, known):
         core.persist(_record(name, known))
     core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead, trouble=event.trouble)
@@ -76,6 +75,14 @@ def on_ready(core: Context, event: LrmReady) -> None:
         core.emit(ForgetRuns(tuple(stray)))
     outputs.machine_back(core, name)
     _told_queues(core)
+
+
+def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:
+    """Of the node's own machine the settings say the rest."""
+    if name != core.workers.own:
+        return before != known
+    had = before.gpus if before is not None else (0, 0)
+    return known.gpus != had or _identity(before) != known.identity
 
 
 def _record(name: str, machine: Machine) -> MachineKnown:

@@ -35,8 +35,8 @@ class Sorted(NamedTuple):
 
     untaken: frozenset[Kind]
     """No machine can that is here or soon will be."""
-    alike: Mapping[tuple[int, int], tuple[Kind, ...]]
-    """(processors, crew's number) -> kinds."""
+    alike: Mapping[tuple[int, int, int], tuple[Kind, ...]]
+    """(processors, GPUs, crew's number) -> kinds: of those a machine has room for all or for none."""
 
 
 class Offers:
@@ -115,12 +115,12 @@ class Offers:
         return self._sorted[1]
 
     def _sort(self, kinds: Iterable[Kind]) -> Sorted:
-        untaken, alike = [], dict[tuple[int, int], list[Kind]]()
+        untaken, alike = [], dict[tuple[int, int, int], list[Kind]]()
         for kind in kinds:
             crew = self.crew(of_kind(kind))
             if not crew.expected:
                 untaken.append(kind)
-            alike.setdefault((kind[0], crew.number), []).append(kind)
+            alike.setdefault((kind[0], kind[1].gpus, crew.number), []).append(kind)
         return Sorted(frozenset(untaken), {key: tuple(some) for key, some in alike.items()})
 
 

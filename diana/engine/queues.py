@@ -51,6 +51,8 @@ class Prospect(NamedTuple):
     jobs_ahead: int
     work_ahead_s: float
     """Processor-seconds expected of those."""
+    gpus_ahead_s: float = 0.0
+    """GPU-seconds of those."""
 
 
 class Queues:
@@ -146,13 +148,21 @@ class Queues:
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
         mine = min(max(new + offset - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
-        return Prospect(mine, *self.classes.ahead(base, mine - _ROUNDING, without))
+        least = mine - _ROUNDING
+        gpus_s = self.classes.gpus_ahead_s(base, least, without)
+        return Prospect(mine, *self.classes.ahead(base, least, without), gpus_s)
 
     def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
         """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""
+        return self.classes.ahead(self.classes.sizes.base, self._least(entry), without)[1]
+
+    def gpus_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
+        """The same in GPU-seconds."""
+        return self.classes.gpus_ahead_s(self.classes.sizes.base, self._least(entry), without)
+
+    def _least(self, entry: Entry) -> float:
         rows = [row for row in entry.rows if row >= 0]
-        least = max((float(self.classes.effective[row]) for row in rows), default=0.0)
-        return self.classes.ahead(self.classes.sizes.base, least - _ROUNDING, without)[1]
+        return max((float(self.classes.effective[row]) for row in rows), default=0.0) - _ROUNDING
 
     def waits_since_s(self, entry: Entry) -> float:
         """Site time from which its ageing counts."""

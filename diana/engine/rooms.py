@@ -17,6 +17,7 @@ from diana.model.ids import SiteId, SubgroupId
 from diana.model.principal import Principal
 from diana.policy import capacity
 from diana.policy.authorise import Action, authorise
+from diana.policy.forecast import Slots
 from diana.policy.migration import RAISE
 
 LEAST_RUN_S = 0.001
@@ -70,12 +71,16 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quotes.guessed_s(core, asked))
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE, load.untaken(core))
     slots, given_s = forecast.slots_of(core)
-    ahead_s = given_s + place.work_ahead_s
-    waits_s = slots.starts_s(1, ahead_s)
-    whole = slots.starts(run_s, 0.0, gain_s) - ceil(ahead_s / run_s)
-    starts = min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
+    starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
+    most = min(asked.jobs, load.room(core, asked))
+    if asked.gpus:
+        gpus, given_s = forecast.gpus_of(core)
+        devices = _starts(gpus, given_s + place.gpus_ahead_s, run_s, gain_s)
+        # What was promised to others may want them too.
+        promised = core.migration.rooms.total(core.now) // asked.processors
+        most = min(most, max(0, devices // asked.gpus - promised))
     return capacity.grant(
-        min(asked.jobs, load.room(core, asked)),
+        most,
         asked.processors,
         gain_s,
         exported=0,
@@ -83,6 +88,13 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
         processors_per_s=0.0,
         promised_processors=core.migration.rooms.total(core.now),
     )
+
+
+def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:
+    """Jobs of one processor, or one GPU, that start behind so much work."""
+    waits_s = slots.starts_s(1, ahead_s)
+    whole = slots.starts(run_s, 0.0, gain_s) - ceil(ahead_s / run_s)
+    return min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
 
 
 def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:

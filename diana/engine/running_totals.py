@@ -51,9 +51,9 @@ class Totals:
         self._of_template: dict[str, set[CustodyKey]] = {}
         for key in sorted(state.custodies):
             custody = state.custodies[key]
-            width = custody.spec.resources.processors
+            need = custody.spec.resources
             for machine, indices in custody.by_machine(sorted(custody.running)).items():
-                self.runs.give(key, indices, width, now, machine)
+                self.runs.give(key, indices, need.processors, now, machine, need.gpus)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -69,8 +69,8 @@ class Totals:
                 self._custodies[(record.part.subgroup, record.part.epoch)] = None
             case r.RunsStarted():
                 key = (record.subgroup, record.epoch)
-                width = self._state.custodies[key].spec.resources.processors
-                self.runs.give(key, record.indices, width, now, record.worker)
+                need = self._state.custodies[key].spec.resources
+                self.runs.give(key, record.indices, need.processors, now, record.worker, need.gpus)
             case r.RunsEnded():
                 self.runs.forget((record.subgroup, record.epoch), record.ended)
             case r.MachineKnown():

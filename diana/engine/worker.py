@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from diana.engine.given import Lane
 from diana.engine.machine_records import Machine
+from diana.engine.wants import Want
+
+EXPECTED_BACK_S = 60.0
+"""A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
+restart of anything does not make work go elsewhere; it is given nothing all the same."""
+
+MANY = 1 << 30
+"""GPUs where a batch system hands them out: jobs wait for them there."""
 
 Key = tuple[int, int, str]
 """(- free processors, - room for jobs, name): most free first."""
@@ -69,3 +78,13 @@ class Worker:
         if not 0 < self.widest < slots:
             return Counter({slots: 1})
         return Counter({self.widest: slots // self.widest}) + Counter({slots % self.widest: 1})
+
+
+def lanes_of(sizes: Mapping[int, int], processors: int) -> int:
+    """How many jobs of this width run at once on so many machines of each size."""
+    return sum(count * (size // processors) for size, count in sizes.items())
+
+
+def fitting(free: int, room: int, want: Want) -> int:
+    """How many such jobs are given at once, by processors."""
+    return (room if want.ahead and free <= 0 else max(0, free)) // want.processors

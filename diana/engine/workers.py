@@ -15,12 +15,8 @@ from diana.engine.machine_records import Machine
 from diana.engine.offers import Crew, Offers, Sorted, together
 from diana.engine.state import SiteState
 from diana.engine.wants import Kind, Want
-from diana.engine.worker import Key, Worker
+from diana.engine.worker import MANY, Key, Worker, fitting, lanes_of
 from diana.model.ids import MAIN_MACHINE
-
-EXPECTED_BACK_S = 60.0
-"""A member machine away for longer counts no more for what this site tells of itself. Until then it does, so that a
-restart of anything does not make work go elsewhere; it is given nothing all the same."""
 
 NO_CAPS: Mapping[str, int] = {}
 
@@ -188,10 +184,10 @@ class Workers:
         """How many jobs of this width, of so many GPUs and with this software run at once, if there is nothing else."""
         self._settle()
         if not (gpus or software):
-            return _lanes(self._sizes, processors)
+            return lanes_of(self._sizes, processors)
         having = self.offers.having(software)
         some = [w for w in self._workers.values() if w.gpus[0] >= gpus and self.offers.of(w) in having]
-        return sum(min(_lanes(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
+        return sum(min(lanes_of(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
 
     def memory_bytes(self) -> int:
         """The most memory one job can have; 0: no limit is known."""
@@ -207,7 +203,17 @@ class Workers:
 
     def gpus(self) -> int:
         """The most one job can have."""
+        self._settle()
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
+
+    def all_gpus(self) -> int:
+        """Of all machines that are here or soon will be."""
+        self._settle()
+        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted[0])
+
+    def free_gpus(self, worker: Worker) -> int:
+        """Those that nothing it holds asked for. Where a batch system hands them out, jobs wait for them there."""
+        return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
 
     def offered(self) -> tuple[str, ...]:
         """What jobs may ask for at some machine that is here or soon will be."""
@@ -255,7 +261,8 @@ class Workers:
         """Whether a machine that is here is given such a job just now."""
         self._settle()
         lane = worker.lane
-        return _fits(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        fits = fitting(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        return fits and self.free_gpus(worker) >= want.gpus
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
         """`changes`: as long as it is the same, so are the kinds."""
@@ -316,20 +323,22 @@ class Workers:
                 break
             free, room, name = -key[0], -key[1], key[2]
             here = self._asked_of(name, want)
-            fits = _fits(free, room, here)
+            fits = fitting(free, room, here)
             if not fits:
                 aside.append(key)
                 if not (self._deep or self._unfed):
                     break
                 continue
-            cap = caps.get(name, jobs)
-            if name in spared or not cap or not self.offers.suits(self._workers[name], want):
+            worker, cap = self._workers[name], caps.get(name, jobs)
+            if want.gpus:
+                fits = min(fits, self.free_gpus(worker) // want.gpus - given.get(name, 0))
+            if name in spared or not cap or fits <= 0 or not self.offers.suits(worker, want):
                 aside.append(key)
                 continue
             if name in caps:
                 given[name] = min(jobs, cap, fits)
                 jobs -= given[name]
-                self._workers[name].key = None
+                worker.key = None
                 continue
             following = self._peek()
             if following is None or plenty:
@@ -337,16 +346,16 @@ class Workers:
                 some = min(jobs, room // want.processors if here.ahead else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
-                self._workers[name].key = None
+                worker.key = None
                 continue
             # Down to where the next is as free as this one is now: more at once, the same result as one by one.
-            ahead = _fits(-following[0], -following[1], self._asked_of(following[2], want))
+            ahead = fitting(-following[0], -following[1], self._asked_of(following[2], want))
             some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
             given[name] = given.get(name, 0) + some
             jobs -= some
             took = some * want.processors
             rest = (-max(0, free - took), -(room - took), name)
-            self._workers[name].key = rest if room > took else None
+            worker.key = rest if room > took else None
             if room > took:
                 heappush(self._heap, rest)
         for key in aside:
@@ -366,7 +375,9 @@ class Workers:
     def _asked_of(self, name: str, want: Want) -> Want:
         if name in self._deep:
             return want._replace(ahead=True)
-        return want._replace(ahead=False) if want.ahead and name in self._unfed else want
+        # Behind a job that waits for a GPU nothing would start: it is given when there is one.
+        unfed = want.ahead and (want.gpus or name in self._unfed)
+        return want._replace(ahead=False) if unfed else want
 
     def _worker(self, name: str, now: float) -> Worker:
         worker = self._workers.get(name)
@@ -434,12 +445,3 @@ class Workers:
         room = free + ahead
         worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
         return lane.slots, max(0, free), room if worker.filling else 0
-
-
-def _lanes(sizes: Mapping[int, int], processors: int) -> int:
-    return sum(count * (size // processors) for size, count in sizes.items())
-
-
-def _fits(free: int, room: int, want: Want) -> int:
-    """How many of them are given at once."""
-    return (room if want.ahead and free <= 0 else max(0, free)) // want.processors

@@ -85,7 +85,7 @@ class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     processors: Annotated[Count | None, Meta(description="The same as `cpus`.")] = None
     memory: Annotated[Size, Meta(description='Memory per job: bytes, or text with a unit such as "500M" or "8G".')] = 0
     time: Annotated[Duration, Meta(description="Limit; a job that runs longer is ended.")] = 0
-    gpus: Annotated[int, Meta(ge=0, description="GPUs per job, where a cluster of the site hands them out.")] = 0
+    gpus: Annotated[int, Meta(ge=0, description="GPUs per job, which it has for itself.")] = 0
     scratch: Annotated[Size, Meta(description="Room on the local disk.")] = 0
     work: Annotated[Duration, Meta(description="Estimated run time at a site of speed 1; helps the placement.")] = 0
 

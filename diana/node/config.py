@@ -27,6 +27,7 @@ from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
+from diana.node import gpus
 from diana.node.maintenance import Planned, planned
 from diana.node.node_log import Format
 from diana.node.web.config import OFF, Web
@@ -88,6 +89,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """host:port of the site's machines that may lead it; a member or standby dials them."""
     witness: str = ""
     """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
+    gpus: tuple[str, ...] = ()
+    """Of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -157,6 +160,8 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     except tomllib.TOMLDecodeError as error:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
     maintenance = planned(table.pop("maintenance", []), name)
+    if "gpus" in table:
+        table["gpus"] = gpus.declared(table["gpus"], name)
     values = _checked(SiteConfig, table, name, "")
     for key in ("site", "vo"):
         if key not in values:

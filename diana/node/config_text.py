@@ -34,6 +34,7 @@ _MACHINE = {
 }
 
 _JOBS = {
+    "gpus": "GPUs of this machine, each for one job at a time: how many there are, or their names as CUDA knows them.",
     "root_jobs": "Jobs may run as root, where the node does and [run_as] is empty.",
     "run_as_program": "The root program that becomes the accounts of [run_as]; `diana site run-as install` makes it.",
 }
@@ -134,6 +135,7 @@ _CLUSTER = {
     "config": "Not this machine's own cluster: the path SLURM_CONF or CONDOR_CONFIG names, or $SGE_ROOT/$SGE_CELL.",
     "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
+    "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",
     "look_s": "Between two looks for ended jobs, seconds.",
     "ask_s": "Between two questions to the batch system, seconds.",
     "begin_s": "A job the batch system calls running and that has not begun for so long is submitted anew, seconds.",

@@ -106,6 +106,7 @@ class MemberNode:
             term=notes.term,
             accounts=accounts_of(config),
             software=config.software,
+            gpus=config.gpus,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")

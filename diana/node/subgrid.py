@@ -79,6 +79,7 @@ class SubGrid:
             term=term(),
             accounts=accounts_of(config),
             software=config.software,
+            gpus=config.gpus,
         )
         self.lrm = SubGridLrm(
             paths,

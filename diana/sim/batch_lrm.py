@@ -76,7 +76,7 @@ class BatchLrm(SimLrm):
     def _void_queue(self) -> None:
         for number, claim in self._waits.items():
             del self._claims[claim.run]
-            self._watch.void(self._site, self._worker, claim.run, claim.processors)
+            self._watch.void(self._site, self._worker, claim.run, claim.spec.resources)
             self._leaving.append(number)
         self._waits.clear()
 

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from diana.engine import records as r
 from diana.engine.events import Run
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import FinishedSet, IndexSet
-from diana.model.spec import decode_spec
+from diana.model.spec import Resources, decode_spec
 from diana.sim.findings import Finding
 from diana.sim.stories import Transfer
 
 
+class Feed(NamedTuple):
+    """What one machine may hold at once."""
+
+    processors: int
+    """Their work, on slots and ahead of them."""
+    gpus: int = 0
+
+
 class Caps:
     """`user_max_running` of each site; 0: no limit. Counts what the records count: jobs given to machines whose end is
-    not durable yet. `feeds`: processors' work that each machine may hold, counted by what it really holds."""
+    not durable yet. `feeds`: what each machine may hold, counted by what it really holds."""
 
-    __slots__ = ("_claimed", "_feeds", "_group", "_most", "_owner", "_running", "_user", "_user_most")
+    __slots__ = ("_claimed", "_feeds", "_gpus", "_group", "_most", "_owner", "_running", "_user", "_user_most")
 
-    def __init__(self, feeds: Mapping[tuple[SiteId, str], int], user_max_running: Mapping[SiteId, int]) -> None:
+    def __init__(self, feeds: Mapping[tuple[SiteId, str], Feed], user_max_running: Mapping[SiteId, int]) -> None:
         self._feeds = feeds
         self._claimed: Counter[tuple[SiteId, str]] = Counter()
+        self._gpus: Counter[tuple[SiteId, str]] = Counter()
         self._user_most = user_max_running
         self._most: dict[GroupId, int] = {}
         self._owner: dict[GroupId, str] = {}
@@ -42,16 +52,21 @@ class Caps:
             case r.RunsEnded():
                 self._less(site, (record.subgroup, record.epoch), record.ended)
 
-    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> Iterator[Finding]:
-        at = (site, worker)
-        self._claimed[at] += processors
+    def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> Iterator[Finding]:
+        at, name = (site, worker), group_of(run.subgroup)
+        feed = self._feeds[at]
+        self._claimed[at] += need.processors
+        self._gpus[at] += need.gpus
         # A merge command runs even where all slots are other machines'.
-        if self._claimed[at] >= max(1, self._feeds[at]) + processors:
-            text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {self._feeds[at]}"
-            yield Finding("I7", group_of(run.subgroup), run.index, text)
+        if self._claimed[at] >= max(1, feed.processors) + need.processors:
+            text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {feed.processors}"
+            yield Finding("I7", name, run.index, text)
+        if need.gpus and self._gpus[at] > feed.gpus:
+            yield Finding("I7", name, run.index, f"{worker} holds jobs of {self._gpus[at]} GPUs and has {feed.gpus}")
 
-    def freed(self, site: SiteId, worker: str, processors: int) -> None:
-        self._claimed[site, worker] -= processors
+    def freed(self, site: SiteId, worker: str, need: Resources) -> None:
+        self._claimed[site, worker] -= need.processors
+        self._gpus[site, worker] -= need.gpus
 
     def forgot(self, site: SiteId, transfer: Transfer) -> None:
         """Nobody knows any more what runs of it."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from diana.sim.scenario import Scenario
 
-_GIVEN = ("after", "produces", "max_parallel", "container", "modules")
+_GIVEN = ("after", "produces", "max_parallel", "container", "modules", "gpus")
 _ORDERS = ("cancel_s", "hold_s", "release_s")
 
 

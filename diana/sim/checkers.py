@@ -17,8 +17,9 @@ from diana.engine.state import SiteState
 from diana.model.facts import Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.spec import Resources
 from diana.sim.aftermath import Aftermath
-from diana.sim.caps import Caps
+from diana.sim.caps import Caps, Feed
 from diana.sim.clock import Clock
 from diana.sim.findings import Findings
 from diana.sim.leases import placed_anew
@@ -29,7 +30,7 @@ from diana.sim.stories import UNSURE, GroupStory, Life, Transfer, TransferStory
 
 
 class Checkers(Findings):
-    """`feeds`: processors' work each machine may hold; `user_max_running`: jobs of one user a site may run."""
+    """`feeds`: what each machine may hold; `user_max_running`: jobs of one user a site may run."""
 
     __slots__ = (
         "_by_type",
@@ -48,7 +49,7 @@ class Checkers(Findings):
     )
 
     def __init__(
-        self, clock: Clock, feeds: dict[tuple[SiteId, str], int], user_max_running: Mapping[SiteId, int] | None = None
+        self, clock: Clock, feeds: dict[tuple[SiteId, str], Feed], user_max_running: Mapping[SiteId, int] | None = None
     ) -> None:
         super().__init__(clock)
         self._groups: dict[GroupId, GroupStory] = {}
@@ -401,18 +402,18 @@ class Checkers(Findings):
 
     # --- what really runs ------------------------------------------------------------------------------
 
-    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
+    def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
         transfer = self._transfers.get((run.subgroup, run.epoch))
         excused = group_of(run.subgroup) in self.aftermath.touched
         if not excused and (transfer is None or transfer.attempts.get(run.index, 0) != run.attempt):
             text = f"attempt {run.attempt} given to the LRM before it was durable as starting"
             self._fail("I1", site, group_of(run.subgroup), run.index, text)
-        found = list(self._caps.claimed(site, worker, run, processors))
+        found = list(self._caps.claimed(site, worker, run, need))
         # Its spawner may have work that its database has forgotten.
         self._told(site, () if site in self.aftermath.sites else found)
 
-    def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
-        self._caps.freed(site, worker, processors)
+    def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
+        self._caps.freed(site, worker, need)
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
         name = group_of(run.subgroup)
@@ -434,8 +435,8 @@ class Checkers(Findings):
             self._fail("I1", site, name, run.index, text)
         lives[run.index] = Life(site, run)
 
-    def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
-        self._caps.freed(site, worker, processors)
+    def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None:
+        self._caps.freed(site, worker, need)
         if outcome is Outcome.LEASE_OVER:
             self._lease_over.add(run)
         if run not in self._given_up:

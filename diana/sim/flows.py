@@ -19,6 +19,7 @@ from diana.engine.events import Run
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.spec import Resources
 from diana.sim.clock import Clock
 from diana.sim.lrm import Watcher
 from diana.sim.stories import Transfer
@@ -206,11 +207,11 @@ class Flows(Watcher):
 
     # --- what really runs ------------------------------------------------------------------------------
 
-    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
-        self._beside.claimed(site, worker, run, processors)
+    def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
+        self._beside.claimed(site, worker, run, need)
 
-    def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
-        self._beside.void(site, worker, run, processors)
+    def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
+        self._beside.void(site, worker, run, need)
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
         self._beside.executed(site, run, on_crash)
@@ -233,8 +234,8 @@ class Flows(Watcher):
             self._late_at[site] += 1
         self._spans.append(took_s / max(order.gain_s, 1e-9))
 
-    def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None:
-        self._beside.ended(site, worker, run, processors, outcome)
+    def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None:
+        self._beside.ended(site, worker, run, need, outcome)
         known = self._groups.get(group_of(run.subgroup))
         if known is not None and outcome is Outcome.DONE:
             owner, submitted_s = known

@@ -65,7 +65,7 @@ def group_spec(
     spec = GroupSpec(
         name=name,
         argv=("simulated",),
-        resources=Resources(processors=work.processors, work_s=work.work_s),
+        resources=Resources(processors=work.processors, gpus=work.gpus, work_s=work.work_s),
         sweep=sweep,
         inputs=inputs,
         outputs=outputs,

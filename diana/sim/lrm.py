@@ -17,7 +17,7 @@ from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.software import lacking, needed
-from diana.model.spec import GroupSpec
+from diana.model.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.clock import Clock
 
@@ -46,14 +46,14 @@ class Watcher:
 
     __slots__ = ()
 
-    def claimed(self, site: SiteId, worker: str, run: Run, processors: int) -> None: ...
+    def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None: ...
 
-    def void(self, site: SiteId, worker: str, run: Run, processors: int) -> None:
+    def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
         """Claimed, and now it surely never starts."""
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None: ...
 
-    def ended(self, site: SiteId, worker: str, run: Run, processors: int, outcome: Outcome) -> None: ...
+    def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None: ...
 
 
 def _never() -> bool:
@@ -75,6 +75,7 @@ class _Claim:
     __slots__ = (
         "ended_s",
         "exit_code",
+        "gpus",
         "late",
         "lease",
         "merges",
@@ -94,7 +95,7 @@ class _Claim:
         self.lease = lease
         self.run = run
         self.spec = spec
-        self.processors = spec.resources.processors
+        self.processors, self.gpus = spec.resources.processors, spec.resources.gpus
         self.started_s = -1.0
         self.ended_s = -1.0
         self.outcome: Outcome | None = None
@@ -124,9 +125,11 @@ class SimLrm:
         again: Callable[[], bool] = _never,
         worker: str = MAIN_MACHINE,
         software: tuple[str, ...] = (),
+        gpus: int = 0,
     ) -> None:
         """`software`: what jobs may ask for there (`model/software.py`)."""
         self._worker = worker
+        self.gpus = self.free_gpus = gpus
         self.software = software
         self._clock = clock
         self._site = site
@@ -167,8 +170,16 @@ class SimLrm:
         self._session += 1
         known = tuple(self._claims)
         # Of its own machine the node says it by its settings.
-        has = None if self._worker == MAIN_MACHINE else self.software
-        self._emit(LrmReady(worker=self._worker, session=self._session, slots=self.slots, known=known, software=has))
+        ready = LrmReady(
+            worker=self._worker,
+            session=self._session,
+            slots=self.slots,
+            known=known,
+            gpus=self.gpus,
+            all_gpus=self.gpus,
+            software=None if self._worker == MAIN_MACHINE else self.software,
+        )
+        self._emit(ready)
         for claim in self._claims.values():
             if claim.outcome is not None:
                 self._tell_later(claim)
@@ -182,8 +193,8 @@ class SimLrm:
             if run in self._claims:
                 continue
             claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
-            self._watch.claimed(self._site, self._worker, run, claim.processors)
-            if lacking(self.software, needed(order.spec)):
+            self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
+            if lacking(self.software, needed(order.spec)) or claim.gpus > self.gpus:
                 self._end(claim, Outcome.NOT_STARTED, 0)
             else:
                 self._enqueue(claim)
@@ -248,6 +259,8 @@ class SimLrm:
             # A merge command belongs to its machine, though all slots be other machines'.
             if claim.processors > self.free and (self.slots or not claim.merges):
                 return
+            if claim.gpus > self.free_gpus:
+                return
             queue.popleft()
             self._execute(claim)
 
@@ -258,6 +271,7 @@ class SimLrm:
 
     def _begin(self, claim: _Claim) -> None:
         self.free -= claim.processors
+        self.free_gpus -= claim.gpus
         claim.started_s = self._clock.now_s
         self.executed += 1
         self._watch.executed(self._site, claim.run, claim.spec.on_crash)
@@ -290,10 +304,11 @@ class SimLrm:
         claim.ended_s = self._clock.now_s
         if claim.started_s >= 0:
             self.free += claim.processors
+            self.free_gpus += claim.gpus
             self.busy_s += claim.processors * (claim.ended_s - claim.started_s)
         if outcome is not Outcome.DONE:
             claim.outputs = ()
-        self._watch.ended(self._site, self._worker, claim.run, claim.processors, outcome)
+        self._watch.ended(self._site, self._worker, claim.run, claim.spec.resources, outcome)
         self._tell_later(claim)
 
     # --- telling ---------------------------------------------------------------------------------------
@@ -375,7 +390,7 @@ class SimLrm:
         for claim in self._queue:
             if claim.outcome is None:
                 del self._claims[claim.run]
-                self._watch.void(self._site, self._worker, claim.run, claim.processors)
+                self._watch.void(self._site, self._worker, claim.run, claim.spec.resources)
         self._queue.clear()
 
     def _successor(self) -> None:

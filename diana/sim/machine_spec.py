@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from diana.model.devices import MOST
 from diana.model.ids import MAIN_MACHINE
 from diana.model.maintenance import Window
 from diana.model.software import CONTAINERS, is_module, plain
@@ -30,6 +31,8 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every job exits 1 there, in 10 ms."""
     software: tuple[str, ...] | None = None
     """What jobs may ask for there; left out: the site's."""
+    gpus: int = 0
+    """Of this machine; each is one job's at a time."""
 
 
 class MaintenanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +58,13 @@ def check_machines(site: SiteSpec) -> None:
         if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
             at = f"sites {site.name}: machines {machine.name!r}"
             raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
+    for gpus in (site.gpus, *(machine.gpus for machine in site.machines)):
+        if not 0 <= gpus <= MOST:
+            raise ValueError(f"sites {site.name}: gpus = {gpus}: want 0 to {MOST}")
+    if site.gpus and site.lrm != "slots":
+        raise ValueError(
+            f"sites {site.name}: gpus = {site.gpus}: there are none behind lrm = {site.lrm!r}; leave one out"
+        )
     known = (MAIN_MACHINE, *(machine.name for machine in site.machines))
     for span in site.maintenance:
         at = f"sites {site.name}: maintenance"

@@ -100,6 +100,8 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Jobs of others in that batch system."""
     software: tuple[str, ...] = ()
     """What jobs may ask for: `containers`, `module NAME`, `module *`."""
+    gpus: int = 0
+    """Of its own machine; each is one job's at a time."""
     maintenance: tuple[MaintenanceSpec, ...] = ()
     """When it takes no work."""
 
@@ -357,6 +359,7 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
         ("spread", work.spread, 0, 1),
         ("fail_fraction", work.fail_fraction, 0, 1),
         ("processors", work.processors, 1, 10**6),
+        ("gpus", work.gpus, 0, 10**6),
         ("output_bytes", work.output_bytes, 0, 10**15),
         ("submit_s", work.submit_s, 0, 1e9),
         ("repeat", work.repeat, 1, 10**6),

@@ -44,6 +44,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Share of jobs that exit 1."""
     processors: int = 1
     """Per job."""
+    gpus: int = 0
+    """Per job."""
     container: str = ""
     """The image its jobs run in; empty: none."""
     modules: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from diana.sim import background, chance
 from diana.sim.arrivals import Arrivals
 from diana.sim.batch import Discipline
 from diana.sim.batch_lrm import BatchLrm
+from diana.sim.caps import Feed
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
 from diana.sim.coverage import Coverage
@@ -74,10 +75,10 @@ class World:
         )
         self.network.dial_only.update(SiteId(s.name) for s in scenario.sites if s.dial_only)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
-        feeds = {(SiteId(s.name), MAIN_MACHINE): settings[SiteId(s.name)].feed() for s in scenario.sites}
+        feeds = {(SiteId(s.name), MAIN_MACHINE): Feed(settings[SiteId(s.name)].feed(), s.gpus) for s in scenario.sites}
         for s in scenario.sites:
             its = settings[SiteId(s.name)]
-            feeds |= {(SiteId(s.name), m.name): m.slots + its.ahead_of(m.slots) for m in s.machines}
+            feeds |= {(SiteId(s.name), m.name): Feed(m.slots + its.ahead_of(m.slots), m.gpus) for m in s.machines}
         most = {site: its.user_max_running for site, its in settings.items()}
         self.checkers = Checkers(self.clock, feeds, most)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
@@ -154,12 +155,12 @@ class World:
             plain = (self.clock, SiteId(spec.name), its.slots, its.speed, life, watcher, again)
             batch = BatchLrm(*plain, discipline=kind, others=others, software=spec.software)
             return SimMachines({MAIN_MACHINE: batch})
-        rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software)]
-        rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m)) for m in spec.machines)
+        rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software, spec.gpus)]
+        rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m), m.gpus) for m in spec.machines)
         return SimMachines(
             {
-                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has)
-                for name, n, fast, has in rows
+                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has, gpus)
+                for name, n, fast, has, gpus in rows
             }
         )
 

@@ -15,6 +15,7 @@ import msgspec
 from diana.adapters.lrm.software import Software
 from diana.client import Client
 from diana.errors import Unreachable
+from diana.model.devices import declared
 from diana.model.ids import MAIN_MACHINE
 from diana.model.software import CONTAINERS
 from diana.node.config import load_config
@@ -94,10 +95,14 @@ class Founding:
         config = load_config(machine.paths.config)
         site = self._specs[machine.site]
         settings = settings_of(self._scenario, site, self._ground.factor)
-        changes: dict[str, object] = {"zeroconf": False, "software": _software(site.software)}
+        changes: dict[str, object] = {
+            "zeroconf": False,
+            "software": _software(site.software),
+            "gpus": declared(site.gpus),
+        }
         if machine.role == "member":
             spec = next(one for one in site.machines if one.name == machine.name)
-            changes["software"] = _software(site.offered_by(spec))
+            changes["software"], changes["gpus"] = _software(site.offered_by(spec)), declared(spec.gpus)
             speed = spec.speed or settings.speed
             settings = msgspec.structs.replace(settings, slots=self._slots(machine), speed=speed)
         else:

@@ -34,6 +34,15 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
         ("[clusters.a]\nslots = -1", "site.toml:clusters.a.slots: -1 is out of range; want 0 to 10000000"),
         ("[clusters.a]\nlook_s = 0.0", "site.toml:clusters.a.look_s: 0.0 is out of range; want 0.05 to 600"),
         ('[clusters.a]\nsetup = ["a\\nb"]', "site.toml:clusters.a.setup: 'a\\nb' is out of range; want one line"),
+        (
+            '[clusters.a]\ngpu_resource = "gpu"',
+            "site.toml:clusters.a.gpu_resource: 'gpu' is out of range; want none where slurm counts GPUs itself",
+        ),
+        (
+            '[clusters.a]\nkind = "gridengine"\ngpu_resource = "gpu,x"',
+            "site.toml:clusters.a.gpu_resource: 'gpu,x' is out of range; "
+            "want the name of a consumable, as qconf -sc shows it",
+        ),
         ("[clusters.a]\nsoftware = 4", "site.toml:clusters.a.software: 4 is not a table; write it under a [heading]"),
         (
             '[clusters.a.software]\ncontainer = "lxc"',

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diana.adapters.batch import gridengine_text as read
-from diana.adapters.batch.system import Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.gridengine import GridEngine
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.batch.system import Array, Fate, Refused, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 
@@ -69,6 +71,106 @@ def test_a_resource_may_be_used_up() -> None:
     assert read.is_used_up(complexes.format("YES"), "mem_free")
     assert not read.is_used_up(complexes.format("NO"), "mem_free")
     assert not read.is_used_up("", "mem_free")
+
+
+COMPLEXES = """\
+#name shortcut type relop requestable consumable default urgency
+#---------------------------------------------------------------
+gpu                 g          INT         <=    YES         {by}        0        0
+gputype             gt         RESTRING    ==    YES         NO         NONE     0
+"""
+
+
+@pytest.mark.parametrize("by", ["YES", "JOB"])
+def test_gpus_are_a_consumable_of_the_machines(by: str) -> None:
+    text = COMPLEXES.format(by=by)
+    assert (read.consumed(text, "gpu"), read.consumed(text, "g")) == (by, by)
+    assert read.consumed(text, "gputype") == read.consumed(text, "other") == ""
+
+    def at(name: str, free: str, state: str = "") -> str:
+        told = f'<resource name="gpu" type="hc">{free}</resource>' if free else ""
+        return f"<Queue-List><name>{name}</name><state>{state}</state>{told}</Queue-List>"
+
+    queues = [
+        at("a@x", "2.000000"),
+        at("b@x", "2.000000"),
+        at("a@y", "0.000000"),
+        at("a@z", "4.0", "au"),
+        at("a@w", ""),
+    ]
+    assert read.devices(f"<job_info>{''.join(queues)}</job_info>", "gpu") == {"x": 2, "y": 0}
+
+
+def test_a_machine_declares_how_many_it_has_in_all() -> None:
+    values = "complex_values        mem_free=8G, \\\n                      gpu=4,gpu2=7"
+    host = f"hostname y\nload_scaling NONE\n{values}\nuser_lists NONE\n"
+    assert read.declared(host, "gpu") == 4
+    assert read.declared("hostname y\ncomplex_values        NONE\n", "gpu") == 0
+
+
+class Fake(GridEngine):
+    """Answers of qconf and qstat, and what qsub was told."""
+
+    def __init__(self, by: str, resource: str = "gpu", *, machines: int = 2) -> None:
+        super().__init__(ClusterSettings(kind="gridengine", gpu_resource=resource))
+        self.by, self.machines, self.asked = by, machines, list[tuple[str, ...]]()
+
+    def _run(self, *argv: str, transient: tuple[str, ...] = ()) -> str:
+        self.asked.append(argv)
+        match argv[:2]:
+            case ("qconf", "-sc"):
+                return COMPLEXES.format(by=self.by)
+            case ("qconf", "-spl"):
+                return "smp\n"
+            case ("qconf", "-sp"):
+                return "allocation_rule $pe_slots\n"
+            case ("qconf", "-se"):
+                return "complex_values gpu=3\n"
+            case ("qstat", "-f"):
+                free = '<resource name="gpu" type="hc">1.000000</resource>'
+                rows = (
+                    f"<Queue-List><name>q@m{number}</name><qtype>B</qtype><slots_used>0</slots_used>"
+                    f"<slots_total>8</slots_total>{free}</Queue-List>"
+                    for number in range(self.machines)
+                )
+                return f"<job_info>{''.join(rows)}</job_info>"
+            case ("qsub", _):
+                return "7.1-2:1\n"
+        return ""
+
+    def options(self, **more: int) -> str:
+        self.submit(Array(token="a.1", script="/x/script", tasks=IndexSet.span(0, 2), **{"processors": 1, **more}))
+        return " ".join(self.asked[-1])
+
+
+def test_its_machines_are_asked_once_how_many_gpus_they_have() -> None:
+    """What qstat shows is what is free."""
+    cluster = Fake("JOB", machines=60)
+    has = cluster.capacity()
+    # Those that were not asked yet count by what is free there.
+    assert (has.gpus, has.all_gpus) == (3, 50 * 3 + 10 * 1)
+    assert cluster.capacity().all_gpus == cluster.capacity().all_gpus == 60 * 3
+    assert sum(argv[:2] == ("qconf", "-se") for argv in cluster.asked) == 60
+
+
+def test_gpus_are_asked_for_by_the_job_or_by_the_slot() -> None:
+    by_job, by_slot = Fake("JOB"), Fake("YES")
+    for cluster in (by_job, by_slot):
+        cluster.capacity()
+    assert "-l gpu=" not in by_job.options()
+    assert "-l gpu=2" in by_job.options(gpus=2) and "-l gpu=2" in by_job.options(gpus=2, processors=4)
+    assert "-l gpu=2" in by_slot.options(gpus=2) and "-l gpu=2" in by_slot.options(gpus=8, processors=4)
+    with pytest.raises(Refused, match="counted by the slot: 2 GPUs for 4 processors"):
+        by_slot.options(gpus=2, processors=4)
+
+
+def test_a_consumable_that_is_none_is_refused_and_without_one_there_are_no_gpus() -> None:
+    with pytest.raises(Refused, match="no consumable 'gputype'") as refused:
+        Fake("JOB", "gputype").capacity()
+    assert refused.value.every
+    cluster = Fake("JOB", "")
+    assert (cluster.capacity().gpus, cluster.capacity().all_gpus) == (0, 0)
+    assert not any("gpu" in " ".join(argv) for argv in cluster.asked)
 
 
 def test_accounts_tell_how_tasks_ended() -> None:

@@ -127,6 +127,7 @@ class GridEngineSite:
         self.run("sge_execd")
         self.run("qconf", "-Aq", self._file("queue", _QUEUE.format(slots=self._slots) + _no_limits()))
         _until(lambda: "lx-" in self.run("qstat", "-f", check=False), "its machine is there", 60.0)
+        self.run("qconf", "-mattr", "exechost", "complex_values", "gpu=2", _HOST)
 
     def _configure(self) -> None:
         self.run("qconf", "-as", _HOST)
@@ -139,6 +140,9 @@ class GridEngineSite:
         self.run("qconf", "-Mconf", self._file("global", _changed(self.run("qconf", "-sconf"), settings)))
         self.run("qconf", "-Ahgrp", self._file("hosts-group", f"group_name @allhosts\nhostlist {_HOST}\n"))
         self.run("qconf", "-Ap", self._file("parallel", _PARALLEL))
+        known = [line for line in self.run("qconf", "-sc").splitlines() if line and not line.startswith("#")]
+        every = "\n".join([*known, "gpu gpu INT <= YES JOB 0 0", ""])
+        self.run("qconf", "-Mc", self._file("complexes", every))
         pace = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self.run("qconf", "-Msconf", self._file("scheduler", _changed(self.run("qconf", "-ssconf"), pace)))
 

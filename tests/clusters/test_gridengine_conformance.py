@@ -24,7 +24,13 @@ async def site(gridengine: GridEngineSite, tmp_path: Path) -> AsyncIterator[Site
 
     async def make(slots: int = 2) -> ClusterSite:
         settings = ClusterSettings(
-            kind="gridengine", config=str(gridengine.config), slots=slots, look_s=0.2, ask_s=0.5, settle_s=2.0
+            kind="gridengine",
+            config=str(gridengine.config),
+            slots=slots,
+            look_s=0.2,
+            ask_s=0.5,
+            settle_s=2.0,
+            gpu_resource="gpu",
         )
         made.append(ClusterSite(tmp_path / str(len(made)), settings))
         await made[-1].up()
@@ -47,6 +53,24 @@ async def test_a_job_of_several_processors_has_them_on_one_machine(site: Site) -
     at.start(shell('echo "$NSLOTS"', resources=Resources(processors=3)), 0)
     (end,) = await at.ended(1)
     assert (end.outcome, at.log(end).strip()) == (Outcome.DONE, "3")
+
+
+async def test_jobs_that_want_gpus_have_them_to_themselves(site: Site, tmp_path: Path) -> None:
+    at, marks = await site(slots=8), tmp_path / "marks"
+    assert (at.ready().gpus, at.ready().all_gpus) == (2, 2)
+    script = f'echo "+$DIANA_INDEX" >> {marks}; sleep 1; echo "-$DIANA_INDEX" >> {marks}'
+    at.start(shell(script, resources=Resources(gpus=1)), 0, 1, 2, 3)
+    at.start(shell(script, resources=Resources(gpus=2, processors=3)), 4)
+    assert {end.outcome for end in await at.ended(5)} == {Outcome.DONE}
+    used = most = 0
+    for line in marks.read_text().split():
+        used += (2 if line[1:] == "4" else 1) * (1 if line[0] == "+" else -1)
+        most = max(most, used)
+    assert (used, most) == (0, 2)
+    at.start(shell("true", resources=Resources(gpus=3)), 9)
+    await at.until(lambda: 9 in at.by_index())
+    assert at.by_index()[9].outcome is Outcome.NOT_STARTED
+    assert "a job has at most 2 GPUs, it wants 3" in at.by_index()[9].error
 
 
 async def test_a_job_that_asks_for_memory_runs(site: Site) -> None:

@@ -34,6 +34,16 @@ def test_every_key_is_read() -> None:
     assert (config.settings.slots, config.settings.speed) == (8, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("0", ()), ("2", ("0", "1")), ("[1, 3]", ("1", "3")), ('["GPU-8932f937", "0"]', ("GPU-8932f937", "0"))],
+)
+def test_gpus_are_told_by_their_number_or_by_name(written: str, meant: tuple[str, ...]) -> None:
+    config = parse_config(f"{_GOOD}gpus = {written}")
+    assert config.gpus == meant
+    assert parse_config(config_text(config)) == config
+
+
 _BAD = [
     ("site = ?", "site.toml: not TOML: Invalid value (at line 1, column 8); mend that line"),
     ('vo = "lab"', 'site.toml:site: missing; add site = "NAME"'),
@@ -53,7 +63,7 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, listen, log_format, machine, maintenance, operators, peers, role, root, "
+        "known are advertise, clusters, gpus, listen, log_format, machine, maintenance, operators, peers, role, root, "
         "root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, users, vo, web, "
         "witness, zeroconf",
     ),
@@ -65,6 +75,17 @@ _BAD = [
         _GOOD + '[staging]\nurls = ["s3://bucket"]',
         'site.toml:staging.urls: s3://bucket: would also match longer names; end it in a slash: "s3://bucket/"',
     ),
+    (_GOOD + "gpus = -1", "site.toml:gpus: -1 is out of range; want 0 to 256"),
+    (
+        _GOOD + 'gpus = "2"',
+        'site.toml:gpus: \'2\' is no number of GPUs; write how many, as in 2, or their names, as in ["0", "2"]',
+    ),
+    (
+        _GOOD + "gpus = [0, true]",
+        'site.toml:gpus: [0, True] is no number of GPUs; write how many, as in 2, or their names, as in ["0", "2"]',
+    ),
+    (_GOOD + "gpus = [0, 1, 0]", "site.toml:gpus: '0' is no name of one GPU; want an index or a UUID, each once"),
+    (_GOOD + 'gpus = ["0,1"]', "site.toml:gpus: '0,1' is no name of one GPU; want an index or a UUID, each once"),
     (_GOOD + "[staging]\nurl = []", "site.toml:staging.url: unknown key; did you mean staging.urls?"),
     (_GOOD + "[settings]\nslot = 4", "site.toml:settings.slot: unknown key; did you mean settings.slots?"),
     (

@@ -20,7 +20,7 @@ from diana.engine.migration_messages import Surplus
 from diana.engine.pulling import NO_SLOTS_S
 from diana.engine.surplus import LOOK_S, MOST_PARTS
 from diana.engine.wants import PLAIN, Needs, about
-from diana.engine.workers import EXPECTED_BACK_S
+from diana.engine.worker import EXPECTED_BACK_S
 from diana.model.ids import GroupId, SiteId
 from diana.model.software import MOST_MODULES
 from diana.model.spec import GroupSpec

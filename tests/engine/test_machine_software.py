@@ -17,7 +17,8 @@ from diana.engine import messages as ms
 from diana.engine import records as r
 from diana.engine.pulling import NO_SLOTS_S
 from diana.engine.wants import PLAIN, Kind, Needs
-from diana.engine.workers import EXPECTED_BACK_S, Want
+from diana.engine.worker import EXPECTED_BACK_S
+from diana.engine.workers import Want
 from diana.model import software
 from diana.model.ids import GroupId, SiteId
 from diana.model.queue import Waiting

@@ -12,7 +12,8 @@ from diana.engine import load
 from diana.engine import records as r
 from diana.engine.given import GivenRuns
 from diana.engine.state import Machine, SiteState
-from diana.engine.workers import EXPECTED_BACK_S, Want, Workers
+from diana.engine.worker import EXPECTED_BACK_S
+from diana.engine.workers import Want, Workers
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.principal import Principal

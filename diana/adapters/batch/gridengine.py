@@ -7,6 +7,8 @@ import pwd
 import re
 from pathlib import Path
 
+import msgspec
+
 from diana.adapters.batch import gridengine_text as read
 from diana.adapters.batch import task_ranges
 from diana.adapters.batch.commands import Commands
@@ -41,6 +43,8 @@ _EVERY = ("unknown queue", "requested project", "is not a submit host", "no subm
 _GONE = ("does not exist", "already in deletion", "comprises no tasks")
 _MOST_CANCELLED = 200
 """Ranges of tasks in one call: a command line has a length."""
+_MOST_ASKED = 50
+"""Machines asked in one look how many GPUs they have; of the others what is free counts until then."""
 _AGAIN, _ERROR_STATE = 99, 100
 """What it does with a task that exits so, says sge_conf(5)."""
 _NO_DIRECTIVES = ["-C", ""]
@@ -66,16 +70,41 @@ class GridEngine:
         self._version = self._config = ""
         self._parallel: list[str] = []
         self._memory_is_used_up = False
+        self._gpus_by = ""
+        """What takes up the consumable of GPUs: YES (each slot), JOB or HOST."""
+        self._gpus_at: dict[str, int] = {}
+        """Machine -> how many there are in all, as it declares them."""
 
     def capacity(self) -> Capacity:
         if not self._config:
             self._version = self._run("qconf", "-help").partition("\n")[0].strip()
             self._parallel = self._parallel_environments()
-            self._memory_is_used_up = read.is_used_up(self._run("qconf", "-sc"), "mem_free")
+            complexes = self._run("qconf", "-sc")
+            self._memory_is_used_up = read.is_used_up(complexes, "mem_free")
+            self._gpus_by = self._consumed(complexes)
             self._config = self._run("qconf", "-sconf")
         # The jobs of nobody: those of all are no part of the question.
-        queues = self._run("qstat", "-f", "-F", "mem_total", "-xml", "-u", "nobody", *self._queue)
-        return read.capacity(queues, self._config, self._version, self._holding, parallel=bool(self._parallel))
+        gpus = self._settings.gpu_resource
+        wanted = f"mem_total,{gpus}" if gpus else "mem_total"
+        queues = self._run("qstat", "-f", "-F", wanted, "-xml", "-u", "nobody", *self._queue)
+        has = read.capacity(queues, self._config, self._version, self._holding, parallel=bool(self._parallel))
+        found = self._devices(read.devices(queues, gpus)) if gpus else []
+        return msgspec.structs.replace(has, gpus=max(found, default=0), all_gpus=sum(found))
+
+    def _consumed(self, complexes: str) -> str:
+        """Refused, where the operator's consumable is none."""
+        name = self._settings.gpu_resource
+        found = read.consumed(complexes, name) if name else ""
+        if name and not found:
+            raise Refused(f"it has no consumable {name!r} (qconf -sc), which gpu_resource names", every=True)
+        return found
+
+    def _devices(self, free: dict[str, int]) -> list[int]:
+        """What each of these machines has in all. `qstat` tells what is free alone: each machine is asked once."""
+        new = [host for host in sorted(free) if host not in self._gpus_at][:_MOST_ASKED]
+        for host in new:
+            self._gpus_at[host] = read.declared(self._run("qconf", "-se", host), self._settings.gpu_resource)
+        return [max(self._gpus_at.get(host, 0), count) for host, count in free.items()]
 
     def _parallel_environments(self) -> list[str]:
         try:
@@ -109,6 +138,8 @@ class GridEngine:
             # What is used up is counted by the slot.
             parts = array.processors if self._memory_is_used_up else 1
             argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
+        if array.gpus:
+            argv += ["-l", f"{self._settings.gpu_resource}={self._each(array)}"]
         if array.time_limit_s:
             # Never shorter than the script's own, and some time for what happens around the command.
             argv += ["-l", f"h_rt={int(array.time_limit_s) + 60}"]
@@ -122,6 +153,18 @@ class GridEngine:
         if job is None:
             raise Unreachable(f"qsub says {said.strip()!r}")
         return job[1]
+
+    def _each(self, array: Array) -> int:
+        """GPUs as `qsub` is asked for them. Refused."""
+        if not self._settings.gpu_resource:
+            raise Refused("nobody said which consumable of Grid Engine is its GPUs; have the operator set gpu_resource")
+        parts = array.processors if self._gpus_by == "YES" else 1
+        if array.gpus % parts:
+            raise Refused(
+                f"its consumable {self._settings.gpu_resource} is counted by the slot: {array.gpus} GPUs for "
+                f"{array.processors} processors cannot be asked for; have the operator make it JOB (qconf -mc)"
+            )
+        return array.gpus // parts
 
     def listing(self) -> list[Seen]:
         found, self._holding = read.listing(self._run("qstat", "-xml", "-u", self._user, *self._queue))

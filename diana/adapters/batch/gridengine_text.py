@@ -87,6 +87,35 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
     )
 
 
+def devices(xml: str, name: str) -> dict[str, int]:
+    """Of `qstat -f -F NAME -xml`: machine in use -> how much of the consumable is free there, of those that have it."""
+    found: dict[str, int] = {}
+    for queue in _tree(xml).iter("Queue-List"):
+        if _OUT_OF_USE & set(queue.findtext("state") or ""):
+            continue
+        for resource in queue.findall("resource"):
+            if resource.get("name") == name:
+                host = _text(queue, "name").partition("@")[2]
+                found[host] = max(found.get(host, 0), int(float(resource.text or "0")))
+    return found
+
+
+def declared(host: str, name: str) -> int:
+    """Of `qconf -se`: how much of the consumable the machine has in all; 0 where it says nothing."""
+    values = re.search(r"^complex_values\s+(.*)$", host.replace("\\\n", ""), re.MULTILINE)
+    pairs = (pair.strip().partition("=") for pair in values[1].split(",")) if values else ()
+    return sum(int(float(amount)) for known, _, amount in pairs if known == name)
+
+
+def consumed(complexes: str, name: str) -> str:
+    """Of `qconf -sc`: what takes it up, YES (each slot), JOB or HOST; empty: nothing does, or there is none."""
+    for line in complexes.splitlines():
+        fields = line.split()
+        if len(fields) > 5 and name in fields[:2] and fields[5] != "NO":
+            return fields[5]
+    return ""
+
+
 def _number(known: dict[str, str], key: str, default: int) -> int:
     return int(known[key]) if known.get(key, "").isdecimal() and known[key] != "0" else default
 

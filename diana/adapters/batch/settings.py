@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from diana.adapters.lrm.software import Software
+
+_KNOW_GPUS = ("slurm", "pbs", "htcondor")
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A job that the batch system calls running and that has not begun for so long is submitted anew."""
     settle_s: float = 30.0
     """What a cluster's machine wrote is seen by the node within so long, seconds."""
+    gpu_resource: str = ""
+    """Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none."""
     software: Software | None = None
     """What jobs may ask for there; None: what the site offers."""
 
@@ -55,6 +61,12 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, key)
             if not low <= value <= high:
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+        if self.gpu_resource and self.kind in _KNOW_GPUS:
+            raise ValueError(f"gpu_resource = {self.gpu_resource!r}: want none where {self.kind} counts GPUs itself")
+        if self.gpu_resource and not re.fullmatch(r"[A-Za-z_][\w.]*", self.gpu_resource, re.ASCII):
+            raise ValueError(
+                f"gpu_resource = {self.gpu_resource!r}: want the name of a consumable, as qconf -sc shows it"
+            )
         for key in ("options", "setup", "partition", "account", "qos", "config"):
             value = getattr(self, key)
             for line in value if isinstance(value, tuple) else (value,):

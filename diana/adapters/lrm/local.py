@@ -75,11 +75,14 @@ class LocalLrm:
         term: int = 0,
         accounts: Accounts | None = None,
         software: Software = NONE,
+        gpus: tuple[str, ...] = (),
     ) -> None:
+        """`gpus`: devices of this machine that jobs are given, as CUDA names them."""
         # Jobs run elsewhere than this process: what they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
         self._slots = slots
+        self._gpus = gpus
         self._emit = emit
         self._clock = clock
         self._worker = worker
@@ -95,6 +98,8 @@ class LocalLrm:
         self._wire: Wire | None = None
         self._makes_ready = False
         """Whether the spawner there is can run jobs in containers and after modules."""
+        self._hands_out = False
+        """Whether it gives each device to one job at a time."""
         self._session = 0
         self._known: set[RunKey] = set()
         """Claimed or about to be: their directories are not made anew."""
@@ -149,6 +154,11 @@ class LocalLrm:
     def offered(self) -> tuple[str, ...]:
         """What jobs may ask for here (`model/software.py`): nothing of a spawner that would run them without."""
         return self._plans.offered() if self._makes_ready else ()
+
+    @property
+    def gpus(self) -> int:
+        """How many jobs may ask for here: none of a spawner that does not hand them out."""
+        return len(self._gpus) if self._hands_out else 0
 
     def set_term(self, term: int) -> None:
         """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
@@ -304,7 +314,7 @@ class LocalLrm:
             wire.abort()
             return
         self._wire = wire
-        self._makes_ready = welcome.makes_ready
+        self._makes_ready, self._hands_out = welcome.makes_ready, welcome.hands_out
         self._session += 1
         self._known = {
             (named.subgroup, named.epoch, index, attempt)
@@ -324,6 +334,8 @@ class LocalLrm:
                 session=self._session,
                 slots=self._slots,
                 known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
+                gpus=self.gpus,
+                all_gpus=self.gpus,
                 software=None if welcome.makes_ready else (),
             )
         )
@@ -377,7 +389,8 @@ class LocalLrm:
     async def _serve(self, wire: Wire) -> None:
         term = self._greeted = self._term
         # A site whose slots are all other machines' still runs its merge commands here.
-        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, self._accounts.program))
+        program, gpus = self._accounts.program, list(self._gpus)
+        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, program, gpus))
         try:
             greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
             # Shielded: `close` waits for the same future after this task was cancelled.

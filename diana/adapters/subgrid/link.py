@@ -71,6 +71,7 @@ class MemberLink:
         self._clock = clock
         self.software: tuple[str, ...] = ()
         """What jobs may ask for there."""
+        self.gpus = 0
         self._told: dict[SubgroupId, set[str]] = {}
         """Subgroups it had orders of, with the refs of the files it was told."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
@@ -91,6 +92,10 @@ class MemberLink:
         indices = list(order.indices)
         if lacks := lacking(self.software, needed(order.spec)):
             self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
+            return
+        if (wanted := order.spec.resources.gpus) > self.gpus:
+            why = f"machine {self.machine} has {self.gpus} of the {wanted} GPUs a job needs"
+            self._refuse(order, indices, why, Outcome.NOT_STARTED)
             return
         if not self._waiting and not self._book.has_inputs(order):
             self._send_order(order, order.indices, [])

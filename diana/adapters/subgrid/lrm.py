@@ -204,7 +204,7 @@ class SubGridLrm:
         # Those the engine knows nothing of it has forgotten at once, though nobody told their ends.
         self._told_by.update(dict.fromkeys(known, link.machine))
         link.session, link.their_session = session, ready.session
-        link.software = tuple(ready.software)
+        link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
             link.send(protocol.Drop(gone))
@@ -221,6 +221,8 @@ class SubGridLrm:
                 known=tuple(known),
                 memory_bytes=ready.memory_bytes,
                 identity=link.identity,
+                gpus=link.gpus,
+                all_gpus=link.gpus,
                 software=link.software,
             )
         )

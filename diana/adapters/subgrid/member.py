@@ -40,6 +40,9 @@ class OwnLrm(LocalResourceManager, Protocol):
 
     def offered(self) -> tuple[str, ...]: ...
 
+    @property
+    def gpus(self) -> int: ...
+
     def use(self, software: Software) -> None: ...
 
 
@@ -138,8 +141,8 @@ class Member:
         self._drop_staging()
         self._session += 1
         known = sorted(self._claimed | self.ends.runs(), key=lambda r: (r.subgroup, r.epoch, r.index, r.attempt))
-        has = list(self._local.offered())
-        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here(), has))
+        has, gpus = list(self._local.offered()), self._local.gpus
+        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here(), has, gpus))
         parts = protocol.in_parts(known)
         for at, part in enumerate(parts):
             channel.send(protocol.Known(self._session, protocol.columns(part), at == len(parts) - 1))

@@ -65,6 +65,8 @@ class Ready(_Message):
     """Whose files lie here."""
     software: list[str] = []
     """What jobs may ask for there (`model/software.py`). Of an older release nothing: it would run them without."""
+    gpus: int = 0
+    """Jobs may ask for, each of which has its own. Of an older release none."""
 
 
 class Known(_Message):

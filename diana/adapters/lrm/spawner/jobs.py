@@ -49,6 +49,7 @@ class Job:
         "cut",
         "end",
         "environment",
+        "gpus",
         "index",
         "killed_at_s",
         "log_offset",
@@ -77,6 +78,8 @@ class Job:
         self.stderr = ""
         self.collects: list[Collected] = []
         self.slots: list[int] = []
+        self.gpus: list[str] = []
+        """Devices it has, as CUDA names them."""
         self.pid = 0
         self.pidfd = -1
         self.adopted = False

@@ -42,6 +42,8 @@ class Launcher:
     def __init__(self, data: DataDir, others: OtherAccounts) -> None:
         self._data = data
         self.site = self.machine = ""
+        self.hides_gpus = False
+        """GPUs are handed out here: who asked for none sees none."""
         self._others = others
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
@@ -125,6 +127,8 @@ class Launcher:
         out[b"DIANA_ATTEMPT"] = b"%d" % job.attempt
         out[b"DIANA_SLOT"] = b"%d" % job.slots[0]
         out[b"TMPDIR"] = scratch.encode()
+        if job.gpus or self.hides_gpus:
+            out[b"CUDA_VISIBLE_DEVICES"] = out[b"DIANA_GPUS"] = ",".join(job.gpus).encode()
         name_of_run, _, value_of_run = self.marker(job).partition(b"=")
         out[name_of_run] = value_of_run
         return out

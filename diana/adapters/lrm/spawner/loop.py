@@ -167,6 +167,8 @@ class Spawner:
         self._runner.of_machine(hello.machine)
         self._runner.others.program = hello.run_as or self._runner.others.program
         self._runner.slots.resize(hello.slots)
+        self._runner.gpus.declare(hello.gpus)
+        self._launcher.hides_gpus = bool(hello.gpus)
         self._greet = link
 
     # --- telling ---------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class Spawner:
         if self._greet is not None:
             self._greet = None
             self._table.log.write()
-            server.send(link, Welcome(VERSION, self._table.generation, self._table.known(), True))
+            server.send(link, Welcome(VERSION, self._table.generation, self._table.known(), True, True))
             runner.to_tell = self._ended()
             self._send_ends(link, now)
         elif runner.to_tell:

@@ -45,6 +45,8 @@ class Hello(_Message):
     """Name of this machine within its site."""
     run_as: str = ""
     """Path of the root program that becomes other accounts."""
+    gpus: list[str] = []
+    """Devices of this machine that are handed out to jobs, as CUDA names them."""
 
 
 UNREADY_EXIT = 125
@@ -86,7 +88,7 @@ class Order(_Message):
     lease: str = ""
     """They run only while the lease of this name stands; empty: for ever."""
     gpus: int = 0
-    """Of each, where a batch system hands them out."""
+    """Of each."""
     before: list[str] = []
     """Words before each argv, which make modules or a container ready or say that they cannot (`UNREADY_EXIT`)."""
     contained: bool = False
@@ -131,6 +133,8 @@ class Welcome(_Message):
     known: list[Runs]
     makes_ready: bool = False
     """It heeds `Order.before`. One of an older release may outlive its node's upgrade, and would run jobs without."""
+    hands_out: bool = False
+    """It heeds `Hello.gpus`: no device has two jobs at once."""
 
 
 class Refused(_Message):

@@ -50,6 +50,7 @@ class Claimed(_Record):
     made_ready: bool = False
     """Its order had words before each argv."""
     contained: bool = False
+    gpus: int = 0
 
 
 class Begin(msgspec.Struct, array_like=True):
@@ -60,6 +61,8 @@ class Begin(msgspec.Struct, array_like=True):
     """CLOCK_BOOTTIME just before."""
     segment: str
     offset: int
+    gpus: list[str] = []
+    """Devices that are its own while it runs."""
 
 
 class Starting(_Record):

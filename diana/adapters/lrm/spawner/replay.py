@@ -152,7 +152,7 @@ def _adopt(run: _Run, runner: Runner, marked: list[int]) -> bool:
         return False
     job = run.job
     job.pid, job.started_s, job.started_by_s = pid, begin.at_s, by_s
-    job.slots, job.log_offset = begin.slots, begin.offset
+    job.slots, job.gpus, job.log_offset = begin.slots, begin.gpus, begin.offset
     runner.adopt(job, pidfd, begin.segment)
     return True
 

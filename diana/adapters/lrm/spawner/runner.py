@@ -18,6 +18,7 @@ from itertools import count
 
 from diana.adapters.lrm.spawner import processes
 from diana.adapters.lrm.spawner.contained import Contained
+from diana.adapters.lrm.spawner.devices import Devices
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, Slots, State
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
@@ -63,6 +64,7 @@ class Runner:
         self._segments = Segments(data.logs_root)
         self._scratch = processes.Scratch(data.root / "slots")
         self.slots = Slots(slots)
+        self.gpus = Devices()
         self.running: dict[int, Job] = {}
         """By pidfd."""
         self._pids: set[int] = set()
@@ -111,6 +113,10 @@ class Runner:
                     self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
                 elif want > self.slots.total > 0:
                     self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")
+                elif (devices := job.claim.record.gpus) > self.gpus.total:
+                    self._refuse(job, f"wants {devices} GPUs, machine {self._launcher.machine} has {self.gpus.total}")
+                elif not self.gpus.enough(devices):
+                    break
                 else:
                     job.slots = self.slots.take(want)
                     if not self.slots.total and job.claim.directory:
@@ -118,6 +124,7 @@ class Runner:
                         job.slots = self.slots.beyond(want)
                     if not job.slots:
                         break
+                    job.gpus = self.gpus.take(devices)
                     if self._make_ready(job, now):
                         ready.append(job)
             queue.popleft()
@@ -190,7 +197,8 @@ class Runner:
     def _free(self, job: Job) -> None:
         self._leave_log(job)
         self.slots.release(job.slots)
-        job.slots = []
+        self.gpus.release(job.gpus)
+        job.slots, job.gpus = [], []
 
     def _leave_log(self, job: Job) -> None:
         if job.segment is not None:
@@ -216,6 +224,7 @@ class Runner:
         self._strays.caretakers |= record.contained
         job.state = State.RUNNING
         self.slots.hold(job.slots)
+        self.gpus.hold(job.gpus)
         job.segment = self._segments.named(segment, record.group, job.slots[0])
         job.segment.users += 1
         self._watch(job, pidfd)

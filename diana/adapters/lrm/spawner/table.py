@@ -85,6 +85,7 @@ class Table:
             lease=order.lease,
             made_ready=bool(order.before),
             contained=order.contained,
+            gpus=order.gpus,
         )
         self.next_number += 1
         self.log.add(record)
@@ -238,12 +239,13 @@ def _claimed(jobs: list[Job]) -> Claimed:
         lease=head.lease,
         made_ready=head.made_ready,
         contained=head.contained,
+        gpus=head.gpus,
     )
 
 
 def _begin(job: Job) -> Begin:
     segment = job.segment.name if job.segment is not None else ""
-    return Begin(job.claim.record.number, job.index, job.slots, job.started_s, segment, job.log_offset)
+    return Begin(job.claim.record.number, job.index, job.slots, job.started_s, segment, job.log_offset, job.gpus)
 
 
 def _proc(job: Job) -> Proc:
