@@ -373,9 +373,9 @@ def check(site: Site, lrm: Offering, seen: int) -> int:
             lacks = software.lacking(lrm.offered[effect.worker] or (), software.needed(effect.spec))
             # An order of an older session is dropped, which is how a machine changes what it offers.
             assert not lacks or effect.session != lrm.sessions[effect.worker], f"{effect.worker} {lacks}"
-    # A round that was left out would have given nothing.
+    # A round that was left out would have given nothing. (That the next in line waits for a free slot holds on.)
     given = len(site.trace)
-    core.workers.look_again()
+    core.workers.rests = None
     lrm.handle(ev.Ask(request=51, principal=ALICE, what="groups"))
     assert not [effect for effect in site.trace[given:] if isinstance(effect, fx.Start)]
     widest_waits = any(e.processors > 1 for e in core.queues.entries.values())

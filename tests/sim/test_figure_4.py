@@ -14,6 +14,8 @@ from diana.sim.main import run
 from diana.sim.runner import simulate
 from diana.sim.scenario import parse
 
+pytestmark = pytest.mark.wide
+
 FIGURE_4 = Path(__file__).parents[2] / "scenarios" / "diana-figure-4.toml"
 TABLE = [
     ("whole", 10_000, 16.6667, 16.666667, 17.0),
