@@ -22,7 +22,7 @@ from diana.engine.events import Run
 from diana.engine.state import SiteState, decode_state, encode_state
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
-from diana.model.spec import decode_spec
+from diana.model.spec import Resources, decode_spec
 from diana.ports import TermStart
 from diana.sim.checkers import Checkers
 from diana.sim.clock import Clock
@@ -229,7 +229,7 @@ class Judge:
             if run not in self._marks.began:
                 # About to be executed when its spawner died: it counts as begun.
                 self.checkers.executed(site, run, self._on_crash.get(group_of(run.subgroup), "hold"))
-        self.checkers.ended(site, MAIN_MACHINE, run, 0, outcome)
+        self.checkers.ended(site, MAIN_MACHINE, run, Resources(processors=0), outcome)
 
     def _upset(self, site: SiteId, since_s: float) -> bool:
         until_s = self._clock.now_s + _SLACK_S

@@ -54,8 +54,9 @@ class Run:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # A shell that starts this in the background would have it ignore Ctrl-C.
                 start_new_session=True,
+                # Where a shell started the tests in the background, they ignore Ctrl-C, and all they start.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def began(self, jobs: int) -> None:
