@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,8 @@ def test_jobs_that_are_cancelled_or_of_unknown_outcome_fail_in_the_workflow(grid
         # Nobody is left who could say how the other two ended.
         site.kill_spawner()
         for pid in site.jobs_alive():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         said = lost.ended(1)
         assert said.count("was cancelled") == 1 and said.count("ended in a way nobody knows and is given up") == 2
         (status,) = client.status([group])
