@@ -71,7 +71,7 @@ def _wrong(core: Context, group: Group, to: SiteId) -> str:
     if to in core.banned:
         return f"site {to} is banned by the VO"
     if peer is not None and not peer.answers(core.now, core.state.settings.suspect_after_s):
-        return f"site {to} has not been heard of for {core.now - peer.last_heard_s:.0f} s; see diana sites"
+        return f"site {to} does not answer, last heard of {core.now - peer.last_heard_s:.0f} s ago; see diana sites"
     drained = core.drained() if peer is None else peer.summary.drained if peer.summary else ""
     if drained:
         return f"site {to} is drained: {drained}"

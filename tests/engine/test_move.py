@@ -165,7 +165,7 @@ def test_a_site_that_takes_no_work_is_named_before_anything_is_called_back() -> 
     silent = alpha.move("alpha-1", "gamma")
     assert [said.text for said in (drained, silent) if isinstance(said, fx.Refusal)] == [
         "site gamma is drained: power",
-        "site gamma has not been heard of for 62 s; see diana sites",
+        "site gamma does not answer, last heard of 62 s ago; see diana sites",
     ]
     assert not alpha.group("alpha-1").moving
 

@@ -23,6 +23,7 @@ import msgspec
 from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
 from diana.adapters.grpc_transport.streams import Dialled
+from diana.adapters.grpc_words import told
 from diana.engine.messages import Hello
 from diana.errors import DianaError, one_line
 from diana.model.ids import SiteId, site_id
@@ -135,7 +136,7 @@ class _Caller:
 
     def _problem(self, error: Exception, where: str) -> str:
         if isinstance(error, grpc.aio.AioRpcError):
-            return error.details() or str(error.code().name)
+            return told(error)
         if isinstance(error, RefusedPeer):
             self._host.refused(where, str(error))
             return str(error)

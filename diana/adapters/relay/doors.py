@@ -14,6 +14,7 @@ from pathlib import Path
 
 import grpc
 
+from diana.adapters.grpc_words import told
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, End, NoWay, SocketEnd, join
 from diana.adapters.relay.offers import Offers
 from diana.adapters.tasks import begin, end
@@ -211,7 +212,7 @@ class Doors:
                 if await call.read() is grpc.aio.EOF:
                     raise NoWay(f"{relay}: {await call.details() or 'it ended the call'}")
         except grpc.aio.AioRpcError as error:
-            raise NoWay(f"{relay}: {error.details() or error.code().name}") from None
+            raise NoWay(f"{relay}: {told(error)}") from None
         except BREAKS as error:
             call.cancel()
             raise NoWay(f"{relay}: {error or 'no answer in time'}") from None

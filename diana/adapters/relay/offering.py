@@ -11,6 +11,7 @@ from functools import partial
 
 import grpc
 
+from diana.adapters.grpc_words import told
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, connect, join
 from diana.adapters.tasks import begin, end, keep_up
 from diana.model.ids import SiteId
@@ -137,5 +138,5 @@ class Offering:
 def _why(error: BaseException) -> str:
     """One line: what gRPC prints of its own errors takes several."""
     if isinstance(error, grpc.aio.AioRpcError):
-        return error.details() or str(error.code().name)
+        return told(error)
     return str(error) or type(error).__name__

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import grpc
 
+from diana.adapters.grpc_words import told
 from diana.errors import DianaError
 from diana.wire.pb import replica_pb2
 from diana.wire.tls import load_credentials, open_channel, peer_identity
@@ -123,10 +124,10 @@ class ReplicaLink:
                     await self._talk(address)
                     turn -= 1
                 except (grpc.aio.AioRpcError, OSError, DianaError) as error:
-                    told = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                    if told != self._said:
-                        self._said = told or ""
-                        _log.info("the other machine at %s: %s", address, told)
+                    why = told(error) if isinstance(error, grpc.aio.AioRpcError) else str(error)
+                    if why != self._said:
+                        self._said = why
+                        _log.info("the other machine at %s: %s", address, why)
             await asyncio.sleep(self._rng.uniform(*REDIAL_S))
 
     async def _talk(self, address: str) -> None:

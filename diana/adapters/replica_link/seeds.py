@@ -18,6 +18,7 @@ from typing import Any
 import grpc
 
 from diana.adapters.durable import sync
+from diana.adapters.grpc_words import told
 from diana.adapters.replica_link.link import of_this_site
 from diana.errors import Unreachable
 from diana.model.layout import DataDir
@@ -132,7 +133,7 @@ class Fetcher:
             try:
                 return [name async for names in call(replica_pb2.BlobsRequest()) for name in names.sha256]
             except grpc.aio.AioRpcError as error:
-                raise Unreachable(f"the machine at {address}: {error.details()}") from None
+                raise Unreachable(f"the machine at {address}: {told(error)}") from None
 
     @asynccontextmanager
     async def _open(self, address: str) -> AsyncIterator[grpc.aio.Channel]:
@@ -148,23 +149,23 @@ class Fetcher:
         call = channel.unary_stream(
             f"/diana.v1.ReplicaData/{method}", lambda m: m.SerializeToString(), replica_pb2.ReplicaChunk.FromString
         )
-        digest, told = hashlib.sha256(), ""
+        digest, sent = hashlib.sha256(), ""
         try:
             with to.open("wb") as file:
                 async for chunk in _in_time(call(request), SILENT_S if wanted else None):
                     digest.update(chunk.data)
                     await asyncio.to_thread(file.write, chunk.data)
-                    told = chunk.sha256 or told
+                    sent = chunk.sha256 or sent
                 await asyncio.to_thread(_flushed, file)
         except TimeoutError:
             raise Unreachable(f"the machine at {address}: nothing came for {SILENT_S:g} s; it is asked again") from None
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 raise FileNotFoundError(wanted) from None
-            raise Unreachable(f"the machine at {address}: {error.details()}") from None
-        if digest.hexdigest() != told:
+            raise Unreachable(f"the machine at {address}: {told(error)}") from None
+        if digest.hexdigest() != sent:
             raise Unreachable(f"the machine at {address}: what it sent arrived damaged; it is asked again")
-        if wanted and told != wanted:
+        if wanted and sent != wanted:
             # It would be the same each time, and what waits for it would wait for ever.
             _log.error("upload %s is damaged on the machine at %s; submit its group again", wanted, address)
             raise FileNotFoundError(wanted)

@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc_words import told
 from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
 from diana.model.ids import SiteId
 from diana.model.register import Copy, Register
@@ -76,7 +77,7 @@ class WitnessClient:
                 self.good = address
                 return from_proto(response.register) if response.HasField("register") else None
             except grpc.aio.AioRpcError as error:
-                why = f"{address}: {error.details() or error.code().name}"
+                why = f"{address}: {told(error)}"
                 # New channel, new look at the keys.
                 await self._close(address)
             except (ValueError, OSError, DianaError) as error:

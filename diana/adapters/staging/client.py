@@ -14,6 +14,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc_words import told
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.pace import Pace
 from diana.adapters.staging.parts import Mismatch, PartFile
@@ -377,7 +378,7 @@ def _reason(fault: BaseException) -> str:
     if isinstance(fault, grpc.aio.AioRpcError):
         if fault.code() is grpc.StatusCode.UNAVAILABLE and _NO_CONNECTION in (fault.details() or ""):
             return "it does not answer"
-        return _one_line(str(fault.details() or fault.code().name))
+        return told(fault)
     if isinstance(fault, TimeoutError):
         return "nothing came for too long"
     return str(fault) or type(fault).__name__

@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import msgspec
 
+from diana.adapters.grpc_words import told
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import Kept, as_they_lie, leavings
@@ -355,7 +356,7 @@ def _shifted(facts: Facts, offset_s: float) -> Facts:
 
 def _reason(fault: BaseException) -> str:
     if isinstance(fault, grpc.aio.AioRpcError):
-        return one_line(str(fault.details() or fault.code().name))[:400]
+        return told(fault)
     with suppress(Exception):
         return one_line(str(fault))[:400] or type(fault).__name__
     return type(fault).__name__
