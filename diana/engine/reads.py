@@ -5,6 +5,7 @@ from __future__ import annotations
 from diana import __version__
 from diana.engine import (
     dependencies,
+    ended,
     gauges,
     guard,
     leases,
@@ -57,12 +58,14 @@ def ask(core: Context, event: Ask) -> None:
 
 def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
     """None: other sites are asked first, or `queries` has answered."""
-    if event.what in ("group", "explain"):
+    if event.what in ("group", "ended", "explain"):
         group = core.state.groups.get(event.group or GroupId(""))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             return Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}; see: diana status")
         if event.what == "group":
             return group_view(core, group)
+        if event.what == "ended":
+            return ended.page(group, event.outcome, event.first, event.limit)
         queries.explain(core, event, group)
         return None
     action = _ACTION.get(event.what)

@@ -88,6 +88,22 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """Batches whose outputs are not all here yet. For the node's own use, not shown."""
 
 
+ENDINGS = ("done", "failed", "cancelled", "held")
+"""How jobs have ended, as a group's view counts them; held ones with an outcome nobody knows."""
+
+
+class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a group's jobs that have ended. For the node's own use."""
+
+    jobs: int
+    """Of the group."""
+    by_ending: tuple[tuple[str, IndexSet], ...]
+    superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
+    """As in `GroupView`."""
+    next: int = -1
+    """Where the next page begins; negative: there is none."""
+
+
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     home: bool
@@ -236,6 +252,7 @@ class Ok(msgspec.Struct, frozen=True):
 Answer = (
     Groups
     | GroupView
+    | EndedJobs
     | Explanation
     | Sites
     | Datasets

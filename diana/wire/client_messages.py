@@ -210,12 +210,20 @@ class WaitRequest(_Message, frozen=True):
 
 
 class ResultsRequest(_Message, frozen=True):
-    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`)."""
+    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`). With `outcome`: page
+    by page in order of the jobs' indices, each page's chunks with one number, those of one site together."""
 
     group: str
     follow: bool = False
     after: int = 0
-    """Skip this many chunks."""
+    """Skip this many chunks; without `outcome`."""
+    outcome: str = ""
+    """done, failed, cancelled or held as the group's status counts them, or ended for all of these. Jobs that never ran
+    have no site and no attempt."""
+    first: int = 0
+    """With `outcome`: from the job of this index on."""
+    most: int = 0
+    """With `outcome`: at most so many jobs; 0: all."""
 
 
 class OutputFile(_Message, frozen=True):

@@ -240,14 +240,20 @@ class WaitRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., timeout_s: _Optional[float] = ...) -> None: ...
 
 class ResultsRequest(_message.Message):
-    __slots__ = ("group", "follow", "after")
+    __slots__ = ("group", "follow", "after", "outcome", "first", "most")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
     group: str
     follow: bool
     after: int
-    def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ...) -> None: ...
+    outcome: str
+    first: int
+    most: int
+    def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ..., outcome: _Optional[str] = ..., first: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
 
 class ResultsChunk(_message.Message):
     __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors")
