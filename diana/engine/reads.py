@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana import __version__
 from diana.engine import (
     dependencies,
     ended,
     gauges,
     guard,
+    guard_view,
     leases,
     ledger,
     link_reads,
@@ -78,7 +81,9 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         case "groups":
             return _groups(core, event)
         case "sites":
-            return views.Sites((_home(core), *(peer_view(core, s) for s in sorted(core.view.peers))))
+            held = guard_view.Held(core)
+            every = (_home(core), *(peer_view(core, s) for s in sorted(core.view.peers)))
+            return views.Sites(tuple(_guarded(view, *held.at(view.site)) for view in every))
         case "links" | "paths":
             return link_reads.links(core, event)
         case "datasets":
@@ -337,6 +342,10 @@ def _home(core: Context) -> views.SiteView:
         or core.calendar.notice,
         machines=machines.count(core),
     )
+
+
+def _guarded(view: views.SiteView, rows: tuple[views.Guarded, ...], more: int) -> views.SiteView:
+    return msgspec.structs.replace(view, guarded=rows, guarded_more=more) if rows else view
 
 
 def _note(core: Context, site: SiteId, told: Summary | None) -> str:

@@ -104,6 +104,23 @@ class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page begins; negative: there is none."""
 
 
+class Guarded(msgspec.Struct, frozen=True, kw_only=True):
+    """What the black-hole guard holds back at a site."""
+
+    group: str
+    """Empty: any group that is new there."""
+    machine: str
+    """Of the site; empty: all of it."""
+    stand: str
+    """probation (one job is tried now and then), barred (no more of the group)."""
+    since_s: float
+    until_s: float
+    """The next try is due then; negative: there is none."""
+    why: str
+    lifts: str
+    """What ends it, in words."""
+
+
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     home: bool
@@ -126,6 +143,10 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it takes no work: drained or banned, and the reason."""
     machines: int = 0
     """Of the site; 0: it has not said."""
+    guarded: tuple[Guarded, ...] = ()
+    """What the guard holds back there, the latest first."""
+    guarded_more: int = 0
+    """Beyond those."""
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.views import ENDINGS, EndedJobs
 from diana.node.api import ended as pages
+from diana.node.api import logs
 from diana.ports import Batch
 
 GROUP = GroupId("alpha-1")
@@ -99,6 +100,17 @@ def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
     for _ in range(2):
         assert read(store, places, failed(0, 1, jobs=2)) == [("alpha", [0, 1], ["DONE", "DONE"])]
     assert not places._groups
+
+
+def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
+    for batch in range(10):
+        chunk(store, batch, list(range(batch * CHUNK, (batch + 1) * CHUNK)), "alpha", Outcome.FAILED)
+    desk: Any = SimpleNamespace(door=SimpleNamespace(store=store), places=pages.Places())
+    view: Any = SimpleNamespace(group=GROUP, jobs=10 * CHUNK, superseded=())
+    assert list(logs._spots(desk, view, range(4711, 4712))) == [4711]
+    assert store.read == 1
+    assert len(logs._spots(desk, view, range(2 * CHUNK, 4 * CHUNK))) == 2 * CHUNK
+    assert store.read == 3
 
 
 def a_group(jobs: int, **endings: IndexSet) -> Any:
