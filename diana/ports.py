@@ -115,6 +115,15 @@ class Store(Protocol):
 
     def facts_chunk(self, key: FactsKey) -> Facts | None: ...
 
+    def jobs_of_chunks(self, group: GroupId, after: int = 0) -> Iterator[tuple[int, list[int]]]:
+        """Of the group's chunks numbered above `after`, in order of their arrival: number and jobs. Numbers are above 0
+        and rise with arrival; a store that was opened anew gives the same. Reads far less than the facts."""
+        ...
+
+    def numbered_chunk(self, group: GroupId, number: int) -> tuple[FactsKey, Facts] | None:
+        """None: it was dropped, or never was."""
+        ...
+
     def drop_group(self, group: GroupId) -> None: ...
 
     def meta(self, key: str) -> str:

@@ -22,6 +22,9 @@ PATIENCE_S = 1.0
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 """Shells expand what they are given to choose from; nothing else may be among it, whatever a node says."""
 
+_ONE_OF_MANY = re.compile(r'^\s+"\(\*\)::?', re.MULTILINE)
+"""How shtab writes an argument of which there may be several: zsh takes it for one that ends them."""
+
 _BY_METAVAR = {
     "GROUP": "groups",
     "GROUPS": "groups",
@@ -46,8 +49,18 @@ _diana_groups() { _diana_names groups "$1"; }
 _diana_sites() { _diana_names sites "$1"; }
 """
 _ZSH = r"""
-_diana_groups() { local -a names; names=(${(f)"$(diana completion groups 2>/dev/null)"}); compadd -a names }
-_diana_sites() { local -a names; names=(${(f)"$(diana completion sites 2>/dev/null)"}); compadd -a names }
+_diana_names() {
+  local what=$1 at
+  local -a node names
+  shift
+  for ((at = 1; at < CURRENT; at++)); do
+    case ${words[at]} in --data|--credential) node+=(${words[at]} ${~${(Q)words[at + 1]}}) ;; esac
+  done
+  names=(${(f)"$(${~${(Q)_comp_command1}} completion $what $node 2>/dev/null)"})
+  compadd "$@" -a names
+}
+_diana_groups() { _diana_names groups "$@" }
+_diana_sites() { _diana_names sites "$@" }
 """
 
 
@@ -101,6 +114,8 @@ def script(shell: str) -> str:
     import shtab
 
     made: str = shtab.complete(whole(), shell, preamble=_PREAMBLE.get(shell, ""))
+    if shell == "zsh":
+        made = _ONE_OF_MANY.sub('  "*:', made)
     return made if made.endswith("\n") else made + "\n"
 
 
@@ -111,12 +126,12 @@ def whole() -> argparse.ArgumentParser:
     for name, entry in VERBS.items():
         command = import_module(f"diana.cli.{entry.module}").COMMANDS[name]
         source = parser_of(name, entry.summary, command)
-        verb = verbs.add_parser(
-            name, help=entry.summary, description=source.description, parents=[source], add_help=False
-        )
+        # zsh shows the description beside the verb, in what is left of the line.
+        verb = verbs.add_parser(name, help=entry.summary, description=entry.summary, parents=[source], add_help=False)
         for action in verb._actions:
             _complete_by_metavar(action)
-    told = verbs.add_parser("help", help="what holds for all verbs, or says more about one", add_help=False)
+    more = "what holds for all verbs, or says more about one"
+    told = verbs.add_parser("help", help=more, description=more, add_help=False)
     told.add_argument("topic", nargs="?", choices=(*TOPICS, *VERBS))
     return root
 

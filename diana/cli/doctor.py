@@ -57,7 +57,7 @@ COMMANDS = {
     "doctor": Command(
         _options,
         _doctor,
-        "Settings, rights, disk, store, audit trail, certificate, port, spawner, limits; then clock, peers,\n"
+        "Settings, rights, disk, store, audit trail, certificate, port, spawner, limits, GPUs; then clock, peers,\n"
         "reachability and multicast, as the running node sees them, else from here. Takes some seconds, changes\n"
         "nothing. The exit code is 1 if a check failed, 0 if there is nothing worse than a warning.",
         """

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from diana.cli import output
@@ -125,13 +126,20 @@ def _logs_options(parser: argparse.ArgumentParser) -> None:
 
 def _logs(args: argparse.Namespace) -> int:
     """Bytes as they were written; how a job failed and what is missing is told on standard error, so that a pipe gets
-    the logs alone."""
+    the logs alone. Logs out of reach are one line for all, and an exit code."""
+    from diana.cli.faults import complain
+    from diana.errors import Unreachable
+
     out = sys.stdout.buffer
     whole_group = "." not in args.job
     shown, wrote, told = "", False, set[str]()
+    first, out_of_reach = "", 0
     with client(args) as node:
         for chunk in node.logs(args.job, failed=args.failed):
             wrote = wrote or bool(chunk.data)
+            if chunk.unreachable:
+                first = first or _about(chunk.job, chunk.error)
+                out_of_reach += 1
             if args.json:
                 output.print_json(chunk)
                 continue
@@ -139,15 +147,17 @@ def _logs(args: argparse.Namespace) -> int:
                 out.write(f"==> {chunk.job} <==\n".encode())
                 shown = chunk.job
             out.write(chunk.data)
-            if chunk.truncated or chunk.error:
+            if (chunk.truncated or chunk.error) and not chunk.unreachable:
                 out.flush()
-                from diana.cli.faults import complain
-
                 told.add(chunk.job if chunk.error else "")
                 complain(_about(chunk.job, chunk.error or "wrote more than was kept; raise log_limit in the job file"))
         out.flush()
         if not args.json and (args.failed or not whole_group):
-            _tell_failures(node, args.job, wrote, told)
+            _tell_failures(node, args.job, wrote or out_of_reach > 0, told)
+    if out_of_reach:
+        more = f"{args.job}: {output.counted(out_of_reach, 'log is', 'logs are')} out of reach, the first: "
+        complain(f"{more if whole_group else ''}{first}")
+        return Unreachable.exit_code
     return 0
 
 
@@ -158,18 +168,19 @@ def _about(job: str, text: str) -> str:
 def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
     """How the jobs ended that did not end well and are not told of: a log does not say, least of all an empty one."""
     from diana.cli.faults import complain
-    from diana.client.results import rows
 
     group, _, index = name.partition(".")
-    for chunk in node.result_chunks(group):
-        if all(outcome == "DONE" for outcome in chunk.outcomes):
-            continue
-        for job in rows(group, chunk):
-            asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
-            if not job.done and asked_for and job.job not in told:
-                ended = job.outcome.lower().replace("_", " ")
-                complain(_about(job.job, job.error or f"{ended} at {job.site}, exit code {job.exit_code}"))
-                told.add(job.job)
+    if index:
+        ended = node.results(group, outcome="ended", first=int(index), most=1)
+    else:
+        ended = chain(node.results(group, outcome="failed"), node.results(group, outcome="held"))
+    for job in ended:
+        asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
+        # What never ran has no result to tell of.
+        if job.site and not job.done and asked_for and job.job not in told:
+            how = job.outcome.lower().replace("_", " ")
+            complain(_about(job.job, job.error or f"{how} at {job.site}, exit code {job.exit_code}"))
+            told.add(job.job)
     if not wrote and not told:
         complain(f"{name}: {'wrote nothing so far' if index else 'no job failed so far'}")
 
@@ -213,7 +224,7 @@ diana wait --json alpha-12 && diana fetch alpha-12
     "logs": Command(
         _logs_options,
         _logs,
-        "Standard output and error of jobs, also of finished ones.",
+        "Standard output and error of jobs, also of finished ones. Exit code 4 when a log is out of reach.",
         """
 diana logs alpha-12.3
 diana logs --failed alpha-12

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_data, add_json, add_node, at_least, client, duration_s
-from diana.cli.site import data_of
+from diana.cli.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client, duration_s
+from diana.cli.site import data_of, gpus_of
 
 ANY = ""
 
@@ -110,6 +110,7 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it, if that differs; none: nobody")
     parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    add_gpus(parser)
     parser.add_argument(
         "--out", metavar="DIR", help="a user's credential: the folder to make (default: ./NAME-credential)"
     )
@@ -127,6 +128,7 @@ def _join(args: argparse.Namespace) -> int:
         listen=args.listen,
         advertise=args.advertise or "",
         slots=args.slots,
+        gpus=args.gpus,
         out=Path(args.out).absolute() if args.out else None,
     )
     if made.config is None:
@@ -155,11 +157,12 @@ def _join(args: argparse.Namespace) -> int:
         also = ", one of its signers" if made.signer else ""
         output.say(
             f"site {made.site} of {made.vo}{also}, joined through {made.inviter}: made in {made.folder}, "
-            f"{output.counted(config.settings.slots, 'slot')}, at {config.listen}"
+            f"{output.counted(config.settings.slots, 'slot')}{gpus_of(config, args.gpus)}, at {config.listen}"
         )
     else:
         what = "standby" if made.kind == "standby" else "member"
-        output.say(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {made.folder}")
+        where = f"{made.folder}{gpus_of(config, args.gpus)}"
+        output.say(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {where}")
     output.say(f"start its node with: diana node --data {made.folder}")
     return 0
 
@@ -192,7 +195,7 @@ diana invite --withdraw c867505a3b06f88c
         """
 diana join TOKEN beta
 diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
-diana join TOKEN m2
+diana join TOKEN m2 --gpus 2
 diana join TOKEN ann --out ann-credential
 """,
     ),

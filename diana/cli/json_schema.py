@@ -26,6 +26,7 @@ VERBS: dict[str, Any] = {
     "status": wire.StatusResponse,
     "groups": wire.StatusResponse,
     "wait": wire.GroupStatus,
+    "results": wire.ResultsChunk,
     "logs": wire.LogsChunk,
     "fetch": shapes.Fetched,
     "cancel": wire.CancelResponse,

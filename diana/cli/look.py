@@ -13,7 +13,7 @@ from diana.cli.parsing import Command, add_json, add_node, client, duration_s
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client_messages import GroupStatus, Site, SiteShare, StatusResponse
+    from diana.wire.client_messages import GroupStatus, Guarded, Site, SiteShare, StatusResponse
 
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
@@ -217,6 +217,26 @@ def show_sites(sites: Sequence[Site]) -> None:
     for site in sites:
         if site.note:
             output.say(f"{site.site}: {site.note}")
+    now_s = time.time()
+    for site in sites:
+        for row in site.guarded:
+            output.say(guarded_line(site.site, row, now_s))
+        if site.guarded_more:
+            output.say(f"{site.site}: and {site.guarded_more:,} more that the guard holds back")
+
+
+def guarded_line(site: str, row: Guarded, now_s: float) -> str:
+    """What the black-hole guard holds back: what, since when, why, when it is tried again, what lifts it."""
+    where = f"machine {row.machine} of {site}" if row.machine else site
+    what = row.group or "groups that are new"
+    since = f"since {output.seconds(max(0.0, now_s - row.since_wall_s))}"
+    left_s = row.until_wall_s - now_s
+    again = (
+        "not tried again by itself"
+        if not row.until_wall_s
+        else "tried again " + (f"in {output.seconds(left_s)}" if left_s > 0 else "now")
+    )
+    return f"guard: {what} {row.stand} at {where} {since}, {again}: {row.why}; lifted by {row.lifts}"
 
 
 def _site_row(site: Site) -> tuple[object, ...]:
@@ -267,7 +287,8 @@ diana explain --json alpha-12
         _sites_options,
         _sites,
         "A site that cannot be reached is shown with the age of what is known, never as an error;\n"
-        "a drained or banned one with the reason below the table.\n"
+        "a drained or banned one with the reason below the table; and what the black-hole guard holds back there, by\n"
+        "site, group and machine: since when, why, when one job is tried again, and what lifts it.\n"
         "HEARD: age of the newest word of it. AHEAD: how long its slots are busy with what is there already.\n"
         "RTT, RATE: of the link from there to here, forecast. A narrow terminal gets fewer columns; --json has all.",
         """

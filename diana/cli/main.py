@@ -28,6 +28,7 @@ VERBS: dict[str, Entry] = {
     "plan": Entry("Work", "work", "show where a job would go now and why; submits nothing"),
     "status": Entry("Work", "look", "groups and how far they are"),
     "wait": Entry("Work", "follow", "wait for groups; the exit code is their result"),
+    "results": Entry("Work", "results", "how jobs ended: all of them, or those that failed"),
     "logs": Entry("Work", "follow", "what jobs wrote, wherever they ran"),
     "fetch": Entry("Work", "follow", "copy a group's outputs into a folder"),
     "cancel": Entry("Work", "control", "cancel a group or some of its jobs"),

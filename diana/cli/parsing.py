@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from diana.cli.topics import WIDEST
 from diana.errors import UsageError
@@ -120,6 +120,15 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="the node's data directory (default: DIANA_DATA, else ~/.diana)")
 
 
+def add_gpus(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gpus",
+        type=_gpus,
+        metavar="N",
+        help="GPUs of this machine, each for one job at a time; auto: those it shows now (default: 0)",
+    )
+
+
 def add_node(parser: argparse.ArgumentParser) -> None:
     """Which node to talk to."""
     group = parser.add_argument_group("the node")
@@ -148,6 +157,14 @@ def duration_s(text: str) -> float:
     if not found or float(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 15m, 2h or 1d")
     return float(found[1]) * _UNIT_S[found[2] or "s"]
+
+
+def _gpus(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of GPUs; write how many, or auto")
+    return int(text)
 
 
 def at_least(low: int) -> Callable[[str], int]:

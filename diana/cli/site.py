@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_data, add_json, add_node, at_least, client
+from diana.cli.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client
 from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.node.config import SiteConfig
 
 
 def data_of(args: argparse.Namespace) -> Path:
@@ -26,6 +30,7 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         "--vo-from", metavar="DIR", type=Path, help="join the VO made in this data directory instead of making one"
     )
     parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    add_gpus(parser)
     parser.add_argument(
         "--cluster",
         metavar="KIND",
@@ -48,7 +53,7 @@ def _init(args: argparse.Namespace) -> int:
         raise UsageError("init: wants a site's name, or --user NAME; see diana init --help")
     if args.site and args.out:
         raise UsageError("init: --out is for a user's credential; name a site's directory with --data")
-    for option in ("vo", "vo_from", "slots", "cluster", "listen", "peer") if args.user else ():
+    for option in ("vo", "vo_from", "slots", "gpus", "cluster", "listen", "peer") if args.user else ():
         if getattr(args, option) not in (None, []):
             raise UsageError(f"init: --{option.replace('_', '-')} is for a site; leave it out with --user")
     return _init_site(args) if args.site else _init_user(args)
@@ -59,13 +64,15 @@ def _init_site(args: argparse.Namespace) -> int:
     from diana.node.setup import init_site
 
     data = data_of(args)
-    config = init_site(data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer, args.cluster)
+    config = init_site(
+        data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer, args.cluster, args.gpus
+    )
     if args.json:
         from diana.cli.shapes import MadeSite
 
         output.print_json(MadeSite(site=config.site, vo=config.vo, listen=config.listen, data=str(data)))
         return 0
-    slots = output.counted(config.settings.slots, "slot")
+    slots = output.counted(config.settings.slots, "slot") + gpus_of(config, args.gpus)
     output.say(f"site {config.site} of {config.vo} made in {data}, {slots}, at {config.listen}")
     if is_loopback(config.listen):
         output.say("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
@@ -73,6 +80,11 @@ def _init_site(args: argparse.Namespace) -> int:
         output.say(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
     output.say(f"start its node with: diana node --data {data}")
     return 0
+
+
+def gpus_of(config: SiteConfig, asked: object) -> str:
+    """Empty where nothing was said of any."""
+    return "" if asked is None else f", {output.counted(len(config.gpus), 'GPU')}"
 
 
 def _init_user(args: argparse.Namespace) -> int:
@@ -148,6 +160,7 @@ COMMANDS = {
         """
 diana init alpha --listen 10.0.0.1:7400
 diana init alpha
+diana init alpha --gpus auto
 diana init beta --data /srv/beta --vo-from /srv/alpha --listen 127.0.0.1:7401
 diana init --user ann --out ann-credential
 """,

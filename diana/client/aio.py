@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from diana.client import steps
-from diana.client.results import JobResult, rows
+from diana.client.results import JobResult, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
 from diana.wire import client_messages as wire
@@ -159,14 +159,28 @@ class AsyncClient:
                 raise WaitTimedOut(f"{waiting.names()}: not ended after {timeout_s:g} s; they go on")
             await asyncio.sleep(waiting.pause_s)
 
-    async def results(self, group: str, *, follow: bool = False) -> AsyncIterator[JobResult]:
-        async with aclosing(cast("Any", self.result_chunks(group, follow=follow))) as chunks:
+    async def results(
+        self, group: str, *, follow: bool = False, outcome: str = "", first: int = 0, most: int = 0
+    ) -> AsyncIterator[JobResult]:
+        page: list[wire.ResultsChunk] = []
+        asked = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
+        async with aclosing(cast("Any", asked)) as chunks:
             async for chunk in chunks:
-                for row in rows(group, chunk):
-                    yield row
+                # Without an outcome they come as they arrived; else a page is put in order once it is whole.
+                if not outcome or (page and page[-1].chunk != chunk.chunk):
+                    for row in by_index(group, page) if outcome else rows(group, chunk):
+                        yield row
+                    page.clear()
+                if outcome:
+                    page.append(chunk)
+        for row in by_index(group, page):
+            yield row
 
-    def result_chunks(self, group: str, *, follow: bool = False, after: int = 0) -> AsyncIterator[wire.ResultsChunk]:
-        return self._wire.stream("Results", wire.ResultsRequest(group=group, follow=follow, after=after))
+    def result_chunks(
+        self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
+    ) -> AsyncIterator[wire.ResultsChunk]:
+        request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
+        return self._wire.stream("Results", request)
 
     def logs(self, job: str, *, failed: bool = False) -> AsyncIterator[wire.LogsChunk]:
         return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from diana.client import steps
 from diana.client.local import LocalWire
-from diana.client.results import JobResult, rows
+from diana.client.results import JobResult, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
 from diana.wire import client_messages as wire
@@ -170,14 +170,27 @@ class Client:
                 raise WaitTimedOut(f"{waiting.names()}: not ended after {timeout_s:g} s; they go on")
             time.sleep(waiting.pause_s)
 
-    def results(self, group: str, *, follow: bool = False) -> Iterator[JobResult]:
-        """Finished jobs in the order their results arrived; with `follow` until the group is final."""
-        for chunk in self.result_chunks(group, follow=follow):
+    def results(
+        self, group: str, *, follow: bool = False, outcome: str = "", first: int = 0, most: int = 0
+    ) -> Iterator[JobResult]:
+        """Finished jobs in the order their results arrived; with `follow` until the group is final.
+
+        With `outcome` those that ended so, in order of their indices: `done`, `failed`, `cancelled` or `held` as its
+        status counts them, or `ended` for all of these; from the job `first` on, at most `most` (0: all). A page of a
+        group of any size costs what it holds. Jobs that never ran have no site."""
+        chunks = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
+        if outcome:
+            yield from by_index(group, chunks)
+            return
+        for chunk in chunks:
             yield from rows(group, chunk)
 
-    def result_chunks(self, group: str, *, follow: bool = False, after: int = 0) -> Iterator[wire.ResultsChunk]:
-        """The same in columns; `after` skips chunks already seen."""
-        return self._wire.stream("Results", wire.ResultsRequest(group=group, follow=follow, after=after))
+    def result_chunks(
+        self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
+    ) -> Iterator[wire.ResultsChunk]:
+        """The same in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
+        request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
+        return self._wire.stream("Results", request)
 
     def logs(self, job: str, *, failed: bool = False) -> Iterator[wire.LogsChunk]:
         """Of one job (`alpha-12.3`), or of a group's jobs in order of their index."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import msgspec
 
@@ -50,3 +51,9 @@ def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
             outputs=tuple(outputs.get(index, ())),
             error=errors.get(index, ""),
         )
+
+
+def by_index(group: str, chunks: Iterable[ResultsChunk]) -> Iterator[JobResult]:
+    """Of results asked for by outcome: the chunks of one page bear one number."""
+    for _, page in groupby(chunks, key=lambda chunk: chunk.chunk):
+        yield from sorted((row for chunk in page for row in rows(group, chunk)), key=lambda row: row.index)

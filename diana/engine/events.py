@@ -161,8 +161,8 @@ class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A read. `what` is one of groups, group, explain, sites, datasets, info, links, paths, queue, ledger, peers,
-    figures (asked again while the answer is an Ok that says how much is left), or may-... for a right."""
+    """A read. `what` is one of groups, group, ended, explain, sites, datasets, info, links, paths, queue, ledger,
+    peers, figures (asked again while the answer is an Ok that says how much is left), or may-... for a right."""
 
     request: int
     principal: Principal
@@ -175,7 +175,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     active: bool = False
     """For groups: only those that are not final."""
     limit: int = 0
-    """For groups: at most so many, open ones before ended ones, newest first; 0: all."""
+    """For groups: at most so many, open ones before ended ones, newest first; 0: all. For ended: jobs at most."""
+    first: int = 0
+    """For ended: from this job on, in order of their indices."""
+    outcome: str = "ended"
+    """For ended: one of `views.ENDINGS`, or all of them."""
     named: tuple[GroupId, ...] = ()
     """For groups: these alone, in this order, as far as they are there and the principal's to read; empty: no such
     wish. Costs by how many are named, not by how many there are."""

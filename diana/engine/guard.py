@@ -48,6 +48,7 @@ class Stranded:
 class Shunned(NamedTuple):
     until_s: float
     why: str
+    since_s: float
 
 
 class Guard:
@@ -198,7 +199,7 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
     before, counted = b.stand, _in_step(core, custody, b, ends.total if ran else 0)
     # Judged with the ends, and then with what is under way by now: claimed jobs have taken the slots already.
     told = ends._replace(fast=ends.fast - theirs, other=ends.other + theirs)
-    judged = blackhole.charged(blackhole.ended(b, told, core.now, settings), theirs, settings)
+    judged = blackhole.charged(blackhole.ended(b, told, core.now, settings), theirs, core.now, settings)
     b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts)
     core.guard.put(name, b)
     stopped = name in core.guard.stopped
@@ -310,7 +311,8 @@ def shun(core: Context, group: Group, site: SiteId, why: str, until_s: float) ->
     known = core.guard.shunned.setdefault(group.group, {})
     old = known.get(site)
     if old is None or old.until_s < until_s:
-        known[site] = Shunned(until_s, why)
+        # A pause that is over and begins anew is one time: nothing went well between.
+        known[site] = Shunned(until_s, why, old.since_s if old is not None else core.now)
     core.guard.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
     core.notify(group.group)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana import __version__
 from diana.engine import (
     dependencies,
+    ended,
     gauges,
     guard,
+    guard_view,
     leases,
     ledger,
     link_reads,
@@ -57,12 +61,14 @@ def ask(core: Context, event: Ask) -> None:
 
 def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
     """None: other sites are asked first, or `queries` has answered."""
-    if event.what in ("group", "explain"):
+    if event.what in ("group", "ended", "explain"):
         group = core.state.groups.get(event.group or GroupId(""))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             return Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}; see: diana status")
         if event.what == "group":
             return group_view(core, group)
+        if event.what == "ended":
+            return ended.page(group, event.outcome, event.first, event.limit)
         queries.explain(core, event, group)
         return None
     action = _ACTION.get(event.what)
@@ -75,7 +81,9 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         case "groups":
             return _groups(core, event)
         case "sites":
-            return views.Sites((_home(core), *(peer_view(core, s) for s in sorted(core.view.peers))))
+            held = guard_view.Held(core)
+            every = (_home(core), *(peer_view(core, s) for s in sorted(core.view.peers)))
+            return views.Sites(tuple(_guarded(view, *held.at(view.site)) for view in every))
         case "links" | "paths":
             return link_reads.links(core, event)
         case "datasets":
@@ -334,6 +342,10 @@ def _home(core: Context) -> views.SiteView:
         or core.calendar.notice,
         machines=machines.count(core),
     )
+
+
+def _guarded(view: views.SiteView, rows: tuple[views.Guarded, ...], more: int) -> views.SiteView:
+    return msgspec.structs.replace(view, guarded=rows, guarded_more=more) if rows else view
 
 
 def _note(core: Context, site: SiteId, told: Summary | None) -> str:

@@ -88,6 +88,39 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     """Batches whose outputs are not all here yet. For the node's own use, not shown."""
 
 
+ENDINGS = ("done", "failed", "cancelled", "held")
+"""How jobs have ended, as a group's view counts them; held ones with an outcome nobody knows."""
+
+
+class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a group's jobs that have ended. For the node's own use."""
+
+    jobs: int
+    """Of the group."""
+    by_ending: tuple[tuple[str, IndexSet], ...]
+    superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
+    """As in `GroupView`."""
+    next: int = -1
+    """Where the next page begins; negative: there is none."""
+
+
+class Guarded(msgspec.Struct, frozen=True, kw_only=True):
+    """What the black-hole guard holds back at a site."""
+
+    group: str
+    """Empty: any group that is new there."""
+    machine: str
+    """Of the site; empty: all of it."""
+    stand: str
+    """probation (one job is tried now and then), barred (no more of the group)."""
+    since_s: float
+    until_s: float
+    """The next try is due then; negative: there is none."""
+    why: str
+    lifts: str
+    """What ends it, in words."""
+
+
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     home: bool
@@ -110,6 +143,10 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it takes no work: drained or banned, and the reason."""
     machines: int = 0
     """Of the site; 0: it has not said."""
+    guarded: tuple[Guarded, ...] = ()
+    """What the guard holds back there, the latest first."""
+    guarded_more: int = 0
+    """Beyond those."""
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,6 +273,7 @@ class Ok(msgspec.Struct, frozen=True):
 Answer = (
     Groups
     | GroupView
+    | EndedJobs
     | Explanation
     | Sites
     | Datasets

@@ -1,11 +1,36 @@
-"""`gpus` of `site.toml`: those of the node's own machine."""
+"""`gpus` of `site.toml`: those of the node's own machine, as its operator declares and as the machine shows them."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from diana.errors import UsageError
 from diana.model import devices
+
+Wanted = int | Literal["auto"] | None
+"""As `--gpus` says: how many, or what the machine shows; None: nothing was said, so there are none."""
+
+PATIENCE_S = 1.5
+"""For nvidia-smi, which takes tenths of a second; with a driver that hangs it never ends."""
+_NVIDIA = re.compile(r"nvidia\d+")
+_LISTED = re.compile(r"^(\s*)(?:GPU \d+|MIG ).*\(UUID: ((?:GPU|MIG)-[^)\s]+)\)", re.MULTILINE)
+_COMPUTES = re.compile(r"^simd_count [1-9]", re.MULTILINE)
+"""Of a node of AMD's topology: a processor has none."""
+
+
+class Shown(NamedTuple):
+    """What a machine has for jobs, by whichever of its drivers tells."""
+
+    names: tuple[str, ...]
+    """As jobs would be told: indices from 0, or UUIDs where devices are cut into parts."""
+    uuids: tuple[str, ...]
+    """Of those, where they are told."""
+    by: str
 
 
 def declared(value: Any, name: str) -> tuple[str, ...]:
@@ -14,3 +39,69 @@ def declared(value: Any, name: str) -> tuple[str, ...]:
         return devices.declared(value)
     except ValueError as error:
         raise UsageError(f"{name}:gpus: {error}") from None
+
+
+def own(asked: Wanted) -> tuple[str, ...]:
+    """What goes into the file. UsageError for a number out of range."""
+    if asked == "auto":
+        return shown().names[: devices.MOST]
+    try:
+        return devices.declared(asked or 0)
+    except ValueError as error:
+        raise UsageError(f"--gpus {error}") from None
+
+
+def shown(dev: Path = Path("/dev"), kfd: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> Shown:
+    """NVIDIA's own listing, else its device files, else those AMD's driver counts. Blocks for `PATIENCE_S` at most."""
+    if (listed := _listed()) is not None:
+        return listed
+    found = sum(bool(_NVIDIA.fullmatch(name)) for name in _names(dev))
+    if found:
+        return _counted(found, f"{dev}/nvidia*")
+    found = sum(_computes(kfd / name / "properties") for name in _names(kfd))
+    return _counted(found, "AMD's driver") if found else Shown((), (), "")
+
+
+def _counted(found: int, by: str) -> Shown:
+    # Programs count from 0 what is there for them, whatever number a device file has.
+    return Shown(tuple(map(str, range(found))), (), by)
+
+
+def _listed() -> Shown | None:
+    """None: there is no such program, or it reaches no driver."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return None
+    try:
+        done = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return None
+    every = _LISTED.findall(done.stdout)
+    parts = tuple(uuid for _, uuid in every if uuid.startswith("MIG-"))
+    whole = tuple(uuid for _, uuid in every if uuid.startswith("GPU-"))
+    return Shown(parts or tuple(map(str, range(len(whole)))), (*whole, *parts), "nvidia-smi -L")
+
+
+def missing(names: tuple[str, ...], has: Shown) -> list[str]:
+    """Those of the declared that the machine does not show. What cannot be known here, a UUID without a listing of
+    them, counts as there as long as there are devices enough."""
+    gone = [name for name in names if name.isdecimal() and int(name) >= len(has.names)]
+    others = [name for name in names if not name.isdecimal()]
+    if has.uuids:
+        return gone + [name for name in others if not any(uuid.startswith(name) for uuid in has.uuids)]
+    return gone + others[max(0, len(has.names) - (len(names) - len(others))) :]
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _computes(properties: Path) -> bool:
+    try:
+        return bool(_COMPUTES.search(properties.read_text()))
+    except OSError:
+        return False

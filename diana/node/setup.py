@@ -21,6 +21,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
+from diana.node import gpus as machine_gpus
 from diana.node.config import DEFAULT_LISTEN, SiteConfig, load_config, parse_config
 from diana.node.config_text import config_text, write_config
 from diana.node.enrol.signers import SignerBook
@@ -38,12 +39,13 @@ def init_site(
     listen: str | None = None,
     peers: Sequence[str] = (),
     cluster: str | None = None,
+    gpus: machine_gpus.Wanted = None,
 ) -> SiteConfig:
     """Make a site's data directory: a VO of its own, or a member of the one made in the data directory `vo_from`.
 
     `slots` None: the processors this process may use, or none with a `cluster`: the batch system of this kind starts
-    the site's jobs. `UsageError` for anything wrong, also a directory that is initialised already; then nothing has
-    been made.
+    the site's jobs. `gpus`: of this machine, for jobs. `UsageError` for anything wrong, also a directory that is
+    initialised already; then nothing has been made.
     """
     paths = DataDir(data)
     try:
@@ -63,6 +65,7 @@ def init_site(
         listen=listen,
         peers=tuple(peers),
         operators=(own_account(),),
+        gpus=machine_gpus.own(gpus),
         root_jobs=os.getuid() == 0,
         settings=own_settings(slots),
         clusters=clusters,

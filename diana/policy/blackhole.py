@@ -152,6 +152,8 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """Probations one after the other."""
     until_s: float = 0.0
     """On probation: the next try is due then."""
+    since_s: float = 0.0
+    """On probation or barred: since then, whatever was tried meanwhile."""
     credit: int = 0
     """May be unproven though it is more than the bound, until one fails fast."""
     starts: tuple[tuple[float, int], ...] = ()
@@ -250,13 +252,13 @@ def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Brea
     return b
 
 
-def charged(b: Breaker, jobs: int, settings: BreakerSettings) -> Breaker:
+def charged(b: Breaker, jobs: int, now: float, settings: BreakerSettings) -> Breaker:
     """Fast failures that somebody else is to blame for, a machine of the site say: told as `other` to `ended`, they say
     nothing of the site, but are lost all the same."""
     b = msgspec.structs.replace(b, lost=b.lost + jobs)
     if b.lost < settings.bound(b.group_jobs) + b.good:
         return b
-    return _probation(b, "all it may fail has failed", 0.0, settings)
+    return _probation(b, "all it may fail has failed", now, settings)
 
 
 def _faded(before: float, more: int, known: int, settings: BreakerSettings) -> float:
@@ -276,13 +278,14 @@ def _judged_on_probation(b: Breaker, ends: Ends, now: float, settings: BreakerSe
 
 def _probation(b: Breaker, why: str, now: float, settings: BreakerSettings) -> Breaker:
     """Or barred, if there is no job left to try with."""
+    since_s = b.since_s if b.stand in (Stand.PROBATION, Stand.BARRED) else now
     if b.lost >= settings.bound(b.group_jobs) + b.good:
         told = f"{why}: {counted(b.lost, 'job')} of the group failed fast at {b.site}, it gets no more of them"
-        return msgspec.structs.replace(b, stand=Stand.BARRED, reason=told, until_s=0.0)
+        return msgspec.structs.replace(b, stand=Stand.BARRED, reason=told, until_s=0.0, since_s=since_s)
     pause_s = min(settings.probation_most_s, settings.probation_s * 2.0 ** min(b.tries, 60))
     told = f"{why}: {b.site} is on probation, one job is tried in {seconds(pause_s)}"
     return msgspec.structs.replace(
-        b, stand=Stand.PROBATION, reason=told, tries=b.tries + 1, until_s=now + pause_s, streak=0
+        b, stand=Stand.PROBATION, reason=told, tries=b.tries + 1, until_s=now + pause_s, since_s=since_s, streak=0
     )
 
 

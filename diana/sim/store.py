@@ -193,6 +193,20 @@ class MemoryStore:
         payload = self._facts.get(key.group, {}).get(key)
         return None if payload is None else _unpack_facts(payload)
 
+    def jobs_of_chunks(self, group: GroupId, after: int = 0) -> Iterator[tuple[int, list[int]]]:
+        self._alive()
+        for number, payload in enumerate(list(self._facts.get(group, {}).values()), 1):
+            if number > after:
+                yield number, _unpack_facts(payload).indices
+
+    def numbered_chunk(self, group: GroupId, number: int) -> tuple[FactsKey, Facts] | None:
+        self._alive()
+        chunks = list(self._facts.get(group, {}).items())
+        if not 0 < number <= len(chunks):
+            return None
+        key, payload = chunks[number - 1]
+        return key, _unpack_facts(payload)
+
     def drop_group(self, group: GroupId) -> None:
         self._alive()
         self._facts.pop(group, None)

@@ -64,6 +64,9 @@ from diana.wire.queue_messages import QueueReadRequest as QueueReadRequest
 from diana.wire.queue_messages import QueueUser as QueueUser
 from diana.wire.queue_messages import QueueView as QueueView
 from diana.wire.queue_messages import Waiting as Waiting
+from diana.wire.site_messages import Guarded as Guarded
+from diana.wire.site_messages import Site as Site
+from diana.wire.site_messages import SitesResponse as SitesResponse
 
 
 class UploadedFile(_Message, frozen=True):
@@ -210,12 +213,20 @@ class WaitRequest(_Message, frozen=True):
 
 
 class ResultsRequest(_Message, frozen=True):
-    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`)."""
+    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`). With `outcome`: page
+    by page in order of the jobs' indices, each page's chunks with one number, those of one site together."""
 
     group: str
     follow: bool = False
     after: int = 0
-    """Skip this many chunks."""
+    """Skip this many chunks; without `outcome`."""
+    outcome: str = ""
+    """done, failed, cancelled or held as the group's status counts them, or ended for all of these. Jobs that never ran
+    have no site and no attempt."""
+    first: int = 0
+    """With `outcome`: from the job of this index on."""
+    most: int = 0
+    """With `outcome`: at most so many jobs; 0: all."""
 
 
 class OutputFile(_Message, frozen=True):
@@ -259,7 +270,9 @@ class LogsChunk(_Message, frozen=True):
     truncated: bool = False
     """The job wrote more than was kept."""
     error: str = ""
-    """This job's log cannot be had now; one line."""
+    """What is wrong with this job or its log; one line."""
+    unreachable: bool = False
+    """There is a log, and it cannot be had now; `error` says why."""
 
 
 class FetchRequest(_Message, frozen=True):
@@ -302,31 +315,6 @@ class ExplainResponse(_Message, frozen=True):
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = 0.0
     stays: tuple[str, ...] = ()
-
-
-class Site(_Message, frozen=True):
-    site: str
-    home: bool = False
-    state: str = ""
-    age_s: float = 0.0
-    slots: int = 0
-    free_slots: int = 0
-    speed: float = 0.0
-    queued_jobs: int = 0
-    running_jobs: int = 0
-    work_ahead_s: float = 0.0
-    rtt_s: float = 0.0
-    bytes_per_s: float = 0.0
-    release: str = ""
-    datasets: tuple[str, ...] = ()
-    note: str = ""
-    """Why it takes no work, drained or banned, or what is wrong with it: refused, two nodes; and the reason."""
-    machines: int = 0
-    """Of the site; 0: it has not said."""
-
-
-class SitesResponse(_Message, frozen=True):
-    sites: tuple[Site, ...] = ()
 
 
 class InfoResponse(_Message, frozen=True):

@@ -80,14 +80,15 @@ async def test_jobs_that_want_one_run_beside_each_other_as_far_as_there_are_devi
 
 async def test_a_job_finds_the_names_of_its_devices_and_who_asked_for_none_sees_none(site: Site) -> None:
     at = await site()
-    told = 'echo "$DIANA_GPUS/$CUDA_VISIBLE_DEVICES"'
-    forged = (("CUDA_VISIBLE_DEVICES", "7"), ("DIANA_GPUS", "7"))
+    told = 'echo "$DIANA_GPUS/$CUDA_VISIBLE_DEVICES/$HIP_VISIBLE_DEVICES/$ROCR_VISIBLE_DEVICES"'
+    names = ("CUDA_VISIBLE_DEVICES", "DIANA_GPUS", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    forged = tuple((name, "7") for name in names)
     at.start(shell(told, resources=Resources(gpus=2), environment=forged), 0)
     await at.ended(1)
     at.start(shell(told, environment=forged), 1)
     await at.ended(2)
     both = ",".join(DEVICES)
-    assert [at.log(at.by_index()[index]) for index in (0, 1)] == [f"{both}/{both}\n", "/\n"]
+    assert [at.log(at.by_index()[index]) for index in (0, 1)] == [f"{both}/{both}/{both}/\n", "//-1/\n"]
 
 
 async def test_on_a_machine_that_declares_none_jobs_keep_their_own_idea_of_it(site: Site, tmp_path: Path) -> None:

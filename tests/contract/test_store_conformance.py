@@ -120,6 +120,20 @@ def test_facts_come_in_order_of_arrival_and_only_those_of_the_group(reopen: Open
     ]
 
 
+def test_chunks_are_numbered_as_they_arrive_and_the_numbers_outlive_a_restart(reopen: Open) -> None:
+    store = reopen()
+    store.commit(batch(facts=((key(), facts(0, 4)), (key("alpha-10"), facts(1)), (key(batch=1), facts(2)))))
+    first, second = store.jobs_of_chunks(GroupId("alpha-1"))
+    assert (first[1], second[1]) == ([0, 4], [2]) and 0 < first[0] < second[0]
+    store = reopen()
+    assert list(store.jobs_of_chunks(GroupId("alpha-1"), first[0])) == [second]
+    assert store.numbered_chunk(GroupId("alpha-1"), second[0]) == (key(batch=1), facts(2))
+    assert store.numbered_chunk(GroupId("alpha-99"), second[0]) is None
+    store.drop_group(GroupId("alpha-1"))
+    assert store.numbered_chunk(GroupId("alpha-1"), second[0]) is None
+    assert list(store.jobs_of_chunks(GroupId("alpha-1"))) == []
+
+
 def test_an_unknown_chunk_is_none_and_an_unknown_group_has_no_chunks(reopen: Open) -> None:
     store = reopen()
     store.commit(batch(facts=((key(), facts(0)),)))

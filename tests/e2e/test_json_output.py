@@ -73,6 +73,7 @@ def test_work(verbs: Verbs, tmp_path: Path) -> None:
     verbs.one("plan", "plan", "--", "true", "{x}", ":::", "1", "2")
     assert verbs.one("status", "status", group)["groups"][0]["shares"]
     assert verbs.one("groups", "groups", "--limit", "1")["leftOut"] > 0
+    assert verbs.run("results", "results", "--outcome", "failed", group)
     assert verbs.run("logs", "logs", "--failed", group)
     assert verbs.one("fetch", "fetch", group, "--to", str(tmp_path / "out"))["files"]
     assert verbs.one("retry", "retry", group)["jobs"] == 1

@@ -52,6 +52,22 @@ def test_it_is_shown_at_its_site() -> None:
     sites = grid["alpha"].ask("sites")
     assert isinstance(sites, Sites)
     assert sites.sites[0].note == "machine m2 fails jobs of alpha-1 at once"
+    (row,) = sites.sites[0].guarded
+    assert (row.group, row.machine, row.stand) == ("alpha-1", "m2", "probation")
+    now = machines.site.engine.core.now
+    assert (row.since_s, row.until_s) == (now, now + 60.0)
+    assert row.why == "of the last 3 jobs 3 failed within 10.0 s"
+    assert row.lifts == "one job that does well on m2; diana retry alpha-1"
+    # It is shown until one does well, with the time it began.
+    machines.pass_time(61.0)
+    machines.fail("m2", 1)
+    sites = grid["alpha"].ask("sites")
+    assert isinstance(sites, Sites)
+    assert (sites.sites[0].guarded[0].since_s, sites.sites[0].guarded[0].until_s) == (now, now + 61.0 + 120.0)
+    machines.pass_time(121.0)
+    machines.end("m2", 1)
+    sites = grid["alpha"].ask("sites")
+    assert isinstance(sites, Sites) and sites.sites[0].guarded == ()
 
 
 def test_a_machine_that_is_mended_gets_jobs_again() -> None:

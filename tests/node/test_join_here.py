@@ -58,6 +58,7 @@ def test_a_new_file_system_is_empty(tmp_path: Path) -> None:
         ("site", {"out": Path("x")}, "for a site; name its data directory with --data"),
         ("member", {"listen": "127.0.0.1:0"}, "for a member machine, which dials its site; leave --listen out"),
         ("user", {"slots": 2}, "for a user's credential; leave --slots out"),
+        ("user", {"gpus": 2}, "for a user's credential; leave --gpus out"),
     ],
 )
 def test_an_option_that_means_nothing_here_is_refused(

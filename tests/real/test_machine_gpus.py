@@ -3,6 +3,9 @@ while both are killed and started again."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,7 +16,8 @@ from diana.errors import Unplaceable
 from diana.node.config import load_config
 from diana.node.config_text import write_config
 from tests.e2e.grid import Grid, Site, outcomes, until
-from tests.real.members import add_member
+from tests.real.joining import invited, planned
+from tests.real.members import Machine, add_member
 
 JOBS = 20
 HAS = {"main": {"0", "1"}, "m1": {"GPU-8932f937"}}
@@ -99,3 +103,39 @@ def test_each_device_has_one_job_at_a_time_while_the_node_and_its_member_are_kil
         client.cancel(long)
         again = client.submit(job(both, 0.05, gpus=2, jobs=1)).group
         assert client.wait(again, timeout_s=30).state == "done"
+
+
+def test_a_site_made_with_what_it_shows_and_a_machine_joined_with_a_number_give_them_to_jobs(grid: Grid) -> None:
+    """`--gpus`, by the commands an operator gives."""
+    listing = grid.root / "bin" / "nvidia-smi"
+    listing.parent.mkdir()
+    listing.write_text('#!/bin/sh\necho "GPU 0: NVIDIA T4 (UUID: GPU-8932f937-d72c)"\n')
+    listing.chmod(0o755)
+    root = planned(grid, "alpha")
+    words = ("init", "alpha", "--slots", "4", "--gpus", "auto", "--data", str(root.data), "--listen", root.address)
+    made = subprocess.run(
+        [sys.executable, "-m", "diana.cli", *words],
+        env={**root.environment(), "PATH": f"{listing.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert made.returncode == 0 and ", 4 slots, 1 GPU, at" in made.stdout, made
+    root.start()
+    member = Machine("m1", grid.root / "m1", 0, grid.mark)
+    grid.sites["m1"] = member
+    words = ("join", invited(grid, root, "--member", "m1"), "--data", str(member.data), "--slots", "4", "--gpus", "2")
+    joined = grid.run(root, *words)
+    assert joined.returncode == 0 and joined.stdout.splitlines()[0].endswith(", 2 GPUs"), joined
+    member.start()
+    marks = grid.root / "marks"
+    with root.client() as client:
+        until(lambda: client.sites()[0].slots == 8, "both machines are there", 20.0)
+        group = client.submit(job(marks, 0.1, jobs=12)).group
+        assert client.wait(group, timeout_s=60).state == "done"
+    assert used(marks) == (3, {"main": {"0"}, "m1": {"0", "1"}})
+    # What was declared there is nowhere on this machine.
+    told = grid.run(root, "doctor", "--data", str(member.data))
+    assert told.returncode == 1
+    assert "fail  gpus" in told.stdout and "2 declared, this machine shows none" in told.stdout, told.stdout

@@ -33,6 +33,15 @@ _pack_records = msgspec.msgpack.Encoder().encode
 _unpack_records = msgspec.msgpack.Decoder(list[bytes]).decode
 _pack_facts = msgspec.msgpack.Encoder().encode
 _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
+
+
+class _Jobs(msgspec.Struct):
+    """Of `Facts` no more than this."""
+
+    indices: list[int]
+
+
+_unpack_jobs = msgspec.msgpack.Decoder(_Jobs).decode
 _pack_starts = msgspec.json.Encoder().encode
 _unpack_starts = msgspec.json.Decoder(tuple[TermStart, ...]).decode
 _prefix = struct.Struct(">qqd").pack
@@ -160,16 +169,9 @@ class SqliteStore:
 
     def facts(self, group: GroupId) -> Iterator[tuple[FactsKey, Facts]]:
         # Ids first, then chunk by chunk: an open cursor would keep the log from being reset while a slow client reads.
-        with self._reading, self._guard():
-            ids = sorted(row[0] for row in self._reader.execute("SELECT id FROM facts WHERE grp = ?", (group,)))
-        for chunk_id in ids:
-            with self._reading, self._guard():
-                row = self._reader.execute(
-                    "SELECT grp, subgroup, epoch, batch, crc, payload FROM facts WHERE id = ?", (chunk_id,)
-                ).fetchone()
-            if row is not None:
-                key = FactsKey(*row[:4])
-                yield key, self._checked_facts(key, row[4], row[5])
+        for number in self._chunk_numbers(group):
+            if (found := self.numbered_chunk(group, number)) is not None:
+                yield found
 
     def facts_chunk(self, key: FactsKey) -> Facts | None:
         with self._reading, self._guard():
@@ -177,7 +179,28 @@ class SqliteStore:
                 "SELECT crc, payload FROM facts WHERE grp = ? AND subgroup = ? AND epoch = ? AND batch = ?",
                 (key.group, key.subgroup, key.epoch, key.batch),
             ).fetchone()
-        return None if row is None else self._checked_facts(key, row[0], row[1])
+        return None if row is None else _unpack_facts(self._checked(key, row[0], row[1]))
+
+    def jobs_of_chunks(self, group: GroupId, after: int = 0) -> Iterator[tuple[int, list[int]]]:
+        for number in self._chunk_numbers(group, after):
+            if (found := self._numbered(group, number)) is not None:
+                yield number, _unpack_jobs(self._checked(*found)).indices
+
+    def numbered_chunk(self, group: GroupId, number: int) -> tuple[FactsKey, Facts] | None:
+        found = self._numbered(group, number)
+        return None if found is None else (found[0], _unpack_facts(self._checked(*found)))
+
+    def _chunk_numbers(self, group: GroupId, after: int = 0) -> list[int]:
+        with self._reading, self._guard():
+            rows = self._reader.execute("SELECT id FROM facts WHERE grp = ? AND id > ?", (group, after))
+            return sorted(row[0] for row in rows)
+
+    def _numbered(self, group: GroupId, number: int) -> tuple[FactsKey, int, bytes] | None:
+        with self._reading, self._guard():
+            row = self._reader.execute(
+                "SELECT grp, subgroup, epoch, batch, crc, payload FROM facts WHERE id = ? AND grp = ?", (number, group)
+            ).fetchone()
+        return None if row is None else (FactsKey(*row[:4]), row[4], row[5])
 
     def drop_group(self, group: GroupId) -> None:
         with self._transaction() as writer:
@@ -320,11 +343,11 @@ class SqliteStore:
             records.extend(_unpack_records(payload)[max(0, kept_seq + 1 - first_seq) :])
         return records
 
-    def _checked_facts(self, key: FactsKey, crc: int, payload: bytes) -> Facts:
+    def _checked(self, key: FactsKey, crc: int, payload: bytes) -> bytes:
         with self._guard():
             if crc != _facts_crc(key, payload):
                 self._damaged(f"the checksum of facts {key.subgroup} epoch {key.epoch} batch {key.batch} is wrong")
-        return _unpack_facts(payload)
+        return payload
 
 
 def _own(path: Path) -> int:

@@ -12,6 +12,7 @@ from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
 from diana.model.principal import Principal
 from diana.model.views import GroupView
+from diana.node.api.ended import Places
 from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody
 from diana.wire.client_messages import Failure
 from diana.wire.failures import error_of
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Holds no state of its own: the engine and the store do."""
+    """Holds nothing of its own but what reads go faster by: the engine and the store keep the state."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Desk:
         self.wall_s = wall_s
         self.inviter = inviter
         self.insight = insight
+        self.places = Places()
         self.views: Views | None = None
         """Its dashboard and what that draws; not of a machine that follows."""
         self.pair: Replication | None = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 
 import msgspec
 
 from diana.errors import UsageError, WaitTimedOut
 from diana.model.facts import Facts, FactsKey
 from diana.model.principal import Principal
+from diana.node.api import ended
 from diana.node.api.convert import to_results, to_status
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
@@ -80,6 +82,12 @@ async def results(
     counts.
     """
     group = checked_group(request.group)
+    if request.outcome or request.first or request.most:
+        async with aclosing(ended.pages(desk, caller, group, request)) as found:
+            async for number, facts in found:
+                for part in split(facts):
+                    yield to_results(number, part)
+        return
     if request.after < 0:
         raise UsageError(f"results after chunk {request.after}: want 0 or more")
     after = request.after

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from diana.node.replication import Replication
 
 WINDOW_JOBS = 65_536
-"""Jobs whose log positions are in memory at once; a larger group's facts are read once per window."""
+"""Jobs whose log positions are in memory at once."""
 READ_BYTES = 1 << 18
 
 
@@ -52,7 +52,7 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
     ended = 0
     for start in range(first, stop, WINDOW_JOBS):
         window = range(start, min(start + WINDOW_JOBS, stop))
-        spots = await asyncio.to_thread(find_spots, desk.door.store.facts(group), window, dict(view.superseded))
+        spots = await asyncio.to_thread(_spots, desk, view, window)
         ended += len(spots)
         for at in sorted(spots):
             if request.failed and spots[at].outcome == Outcome.DONE:
@@ -75,6 +75,14 @@ def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.
             "never ran, so it has no log" if index is not None else f"{jobs:,} of {counted(view.jobs, 'job')} never ran"
         )
     return wire.LogsChunk(job=asked, error=text)
+
+
+def _spots(desk: Desk, view: GroupView, window: range) -> dict[int, Spot]:
+    """One job's log in a group of a million costs the chunk it is told in. Blocks on the disk."""
+    store, group = desk.door.store, view.group
+    numbers = desk.places.of(store, group, view.jobs, IndexSet.span(window.start, window.stop))
+    source = (chunk for number in numbers if (chunk := store.numbered_chunk(group, number)) is not None)
+    return find_spots(source, window, dict(view.superseded))
 
 
 def find_spots(
@@ -117,7 +125,8 @@ async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncG
                     yield wire.LogsChunk(job=name, data=piece)
         yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error)
     except (DianaError, OSError) as error:
-        yield wire.LogsChunk(job=name, error=f"its log at {spot.site} cannot be had now: {_why(spot, error)}")
+        text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
+        yield wire.LogsChunk(job=name, error=text, unreachable=True)
 
 
 def _why(spot: Spot, error: Exception) -> str:

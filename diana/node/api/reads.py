@@ -102,12 +102,28 @@ async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -
 
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:
     found = await desk.ask(views.Sites, caller, "sites")
-    rows = [to_message(site, wire.Site) for site in found.sites]
+    began_wall_s = desk.wall_s() - desk.door.now_s()
+    rows = [_with_guard(to_message(site, wire.Site), site, began_wall_s) for site in found.sites]
     noticed = desk.insight.notes() if desk.insight is not None else {}
     for at, row in enumerate(rows):
         if more := noticed.get(row.site, ""):
             rows[at] = msgspec.structs.replace(row, note=both(row.note, more))
     return wire.SitesResponse(sites=tuple(rows))
+
+
+def _with_guard(row: wire.Site, view: views.SiteView, began_wall_s: float) -> wire.Site:
+    """Whole seconds: two clocks read one after the other must not make it another row each time."""
+    if not row.guarded:
+        return row
+    dated = [
+        msgspec.structs.replace(
+            told,
+            since_wall_s=float(round(began_wall_s + known.since_s)),
+            until_wall_s=float(round(began_wall_s + known.until_s)) if known.until_s >= 0 else 0.0,
+        )
+        for told, known in zip(row.guarded, view.guarded, strict=True)
+    ]
+    return msgspec.structs.replace(row, guarded=tuple(dated))
 
 
 async def info(desk: Desk, caller: Principal, request: wire.Empty) -> wire.InfoResponse:

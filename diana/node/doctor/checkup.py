@@ -12,7 +12,7 @@ from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
 from diana.node.aside import in_thread
 from diana.node.config import SiteConfig, load_config
-from diana.node.doctor import clusters, files, machine, software, trust
+from diana.node.doctor import clusters, files, gpus, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
@@ -65,6 +65,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
             blocking(name, partial(clusters.answers, name, settings, str(paths.config)), "its batch system hangs")
             for name, settings in sorted(config.clusters.items())
         ),
+        blocking("gpus", lambda: gpus.there(config.gpus, str(paths.config)), "the driver of its GPUs hangs"),
         *software.checks(config.software, str(paths.config)),
     ]
 

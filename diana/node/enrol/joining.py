@@ -19,6 +19,7 @@ from diana.errors import UsageError
 from diana.model.identity import Identity
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
+from diana.node import gpus as machine_gpus
 from diana.node import setup
 from diana.node.config import DEFAULT_LISTEN, SiteConfig, host_port, load_config, parse_config
 from diana.node.config_text import config_text, write_config
@@ -57,6 +58,7 @@ def join(
     listen: str | None = None,
     advertise: str = "",
     slots: int | None = None,
+    gpus: machine_gpus.Wanted = None,
     out: Path | None = None,
 ) -> Joined:
     """Join with the token `text`. `data`: the directory to make (for a user, `out`). `listen` None: this machine's
@@ -66,13 +68,13 @@ def join(
     before the inviter is asked, so that a slip costs no invitation.
     """
     token = _token(text, name)
-    _refuse_strange_options(token.kind, listen=listen, advertise=advertise, slots=slots, out=out)
+    _refuse_strange_options(token.kind, listen=listen, advertise=advertise, slots=slots, gpus=gpus, out=out)
     if token.kind == "user":
         made = _join_user(token, name, out or Path.cwd() / f"{name or 'diana'}-credential")
         return made if name or out else _called(made)
     if DataDir(data).config.is_file():
         return _come_back(token, name, data)
-    config = _planned(token, name, listen, advertise, slots)
+    config = _planned(token, name, listen, advertise, slots, gpus)
     setup.refuse_initialised(DataDir(data))
     if listen is not None:
         _refuse_unbindable(config.listen)
@@ -130,7 +132,14 @@ def _joined(answer: enrol_pb2.JoinResponse, token: tokens.Token, folder: Path, c
     )
 
 
-def _planned(token: tokens.Token, name: str, listen: str | None, advertise: str, slots: int | None) -> SiteConfig:
+def _planned(
+    token: tokens.Token,
+    name: str,
+    listen: str | None,
+    advertise: str,
+    slots: int | None,
+    gpus: machine_gpus.Wanted,
+) -> SiteConfig:
     """Everything the command line says, checked before anybody is asked."""
     site = name if token.kind == "site" and name else token.site
     try:
@@ -143,6 +152,7 @@ def _planned(token: tokens.Token, name: str, listen: str | None, advertise: str,
         listen=listen or DEFAULT_LISTEN,
         advertise=advertise,
         operators=(setup.own_account(),),
+        gpus=machine_gpus.own(gpus),
         root_jobs=os.getuid() == 0,
         settings=setup.own_settings(slots),
     )
@@ -165,7 +175,8 @@ def _token(text: str, name: str) -> tokens.Token:
 
 def _refuse_strange_options(kind: str, **given: object) -> None:
     """Options that mean nothing for what the token invites: whoever gave them expects something else."""
-    wrong = {"user": ("listen", "advertise", "slots"), "member": ("listen", "advertise", "out")}.get(kind, ("out",))
+    only = {"user": ("listen", "advertise", "slots", "gpus"), "member": ("listen", "advertise", "out")}
+    wrong = only.get(kind, ("out",))
     for option in wrong:
         if given[option] in (None, ""):
             continue

@@ -240,14 +240,20 @@ class WaitRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., timeout_s: _Optional[float] = ...) -> None: ...
 
 class ResultsRequest(_message.Message):
-    __slots__ = ("group", "follow", "after")
+    __slots__ = ("group", "follow", "after", "outcome", "first", "most")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
     group: str
     follow: bool
     after: int
-    def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ...) -> None: ...
+    outcome: str
+    first: int
+    most: int
+    def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ..., outcome: _Optional[str] = ..., first: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
 
 class ResultsChunk(_message.Message):
     __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors")
@@ -286,16 +292,18 @@ class LogsRequest(_message.Message):
     def __init__(self, job: _Optional[str] = ..., failed: _Optional[bool] = ...) -> None: ...
 
 class LogsChunk(_message.Message):
-    __slots__ = ("job", "data", "truncated", "error")
+    __slots__ = ("job", "data", "truncated", "error", "unreachable")
     JOB_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
     job: str
     data: bytes
     truncated: bool
     error: str
-    def __init__(self, job: _Optional[str] = ..., data: _Optional[bytes] = ..., truncated: _Optional[bool] = ..., error: _Optional[str] = ...) -> None: ...
+    unreachable: bool
+    def __init__(self, job: _Optional[str] = ..., data: _Optional[bytes] = ..., truncated: _Optional[bool] = ..., error: _Optional[str] = ..., unreachable: _Optional[bool] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("group", "pattern", "follow", "skip")
@@ -654,7 +662,7 @@ class QueueReadRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ...) -> None: ...
 
 class Site(_message.Message):
-    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets", "note", "machines")
+    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets", "note", "machines", "guarded", "guarded_more")
     SITE_FIELD_NUMBER: _ClassVar[int]
     HOME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -671,6 +679,8 @@ class Site(_message.Message):
     DATASETS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     MACHINES_FIELD_NUMBER: _ClassVar[int]
+    GUARDED_FIELD_NUMBER: _ClassVar[int]
+    GUARDED_MORE_FIELD_NUMBER: _ClassVar[int]
     site: str
     home: bool
     state: str
@@ -687,7 +697,27 @@ class Site(_message.Message):
     datasets: _containers.RepeatedScalarFieldContainer[str]
     note: str
     machines: int
-    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., machines: _Optional[int] = ...) -> None: ...
+    guarded: _containers.RepeatedCompositeFieldContainer[Guarded]
+    guarded_more: int
+    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., machines: _Optional[int] = ..., guarded: _Optional[_Iterable[_Union[Guarded, _Mapping]]] = ..., guarded_more: _Optional[int] = ...) -> None: ...
+
+class Guarded(_message.Message):
+    __slots__ = ("group", "machine", "stand", "since_wall_s", "until_wall_s", "why", "lifts")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    STAND_FIELD_NUMBER: _ClassVar[int]
+    SINCE_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    LIFTS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    machine: str
+    stand: str
+    since_wall_s: float
+    until_wall_s: float
+    why: str
+    lifts: str
+    def __init__(self, group: _Optional[str] = ..., machine: _Optional[str] = ..., stand: _Optional[str] = ..., since_wall_s: _Optional[float] = ..., until_wall_s: _Optional[float] = ..., why: _Optional[str] = ..., lifts: _Optional[str] = ...) -> None: ...
 
 class SitesResponse(_message.Message):
     __slots__ = ("sites",)

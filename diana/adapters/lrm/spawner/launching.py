@@ -129,6 +129,10 @@ class Launcher:
         out[b"TMPDIR"] = scratch.encode()
         if job.gpus or self.hides_gpus:
             out[b"CUDA_VISIBLE_DEVICES"] = out[b"DIANA_GPUS"] = ",".join(job.gpus).encode()
+            # AMD's runtime takes an empty list for all there are. What ROCR_VISIBLE_DEVICES leaves is numbered anew, so
+            # that the names would mean others beneath it.
+            out[b"HIP_VISIBLE_DEVICES"] = ",".join(job.gpus).encode() or b"-1"
+            out.pop(b"ROCR_VISIBLE_DEVICES", None)
         name_of_run, _, value_of_run = self.marker(job).partition(b"=")
         out[name_of_run] = value_of_run
         return out

@@ -25,5 +25,5 @@ export function rate(value) { return value > 0 ? `${bytes(value)}/s` : "-"; }
 export function share(value) { return `${Math.round(100 * (value ?? 0))} %`; }
 export function between(low, high) { return high > 0 && seconds(low) !== seconds(high) ? `${seconds(low)} to ${seconds(high)}` : ""; }
 
-const TONES = { alive: "good", done: "good", here: "good", ok: "good", running: "busy", merging: "busy", registering: "busy", queued: "waits", placing: "waits", waiting: "waits", held: "waits", suspect: "waits", warn: "waits", failed: "bad", fail: "bad", unreachable: "bad", lost: "bad", banned: "bad", away: "bad" };
+const TONES = { alive: "good", done: "good", here: "good", ok: "good", running: "busy", merging: "busy", registering: "busy", queued: "waits", placing: "waits", waiting: "waits", held: "waits", suspect: "waits", warn: "waits", probation: "waits", failed: "bad", timed_out: "bad", not_started: "bad", staging_failed: "bad", barred: "bad", fail: "bad", unreachable: "bad", lost: "bad", banned: "bad", away: "bad" };
 export function tone(state) { return TONES[state] ?? "off"; }

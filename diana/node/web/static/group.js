@@ -2,20 +2,18 @@
 
 import { call, stream } from "./api.js";
 import { h, place, say, Table } from "./dom.js";
+import { EndedJobs } from "./ended.js";
 import { between, bytes, count, rate, seconds } from "./format.js";
 import { known } from "./main.js";
 import { act, ask, expected, facts, linked, progress, siteLink, state, tell } from "./parts.js";
 
 const EVERY_MS = 2000;
-const MOST_RESULTS = 2000;
 const MOST_LOG = 256 << 10;
 
 export class GroupPage {
   constructor(group) {
     this.group = group;
     this.status = null;
-    this.seen = 0;
-    this.results = [];
     this.trouble = h("p", { hidden: true });
     this.bar = h("div");
     this.facts = h("dl", { class: "facts" });
@@ -47,26 +45,12 @@ export class GroupPage {
       ],
       { key: (row) => `${row.decision ?? 0} ${row.site}`, empty: "Nothing has been placed." },
     );
-    this.jobs = new Table(
-      [
-        { name: "Job", number: true, draw: (cell, row) => place(cell, h("button", { type: "button", onclick: () => this.log(row.index) }, `${this.group}.${row.index}`)), sort: (row) => row.index },
-        { name: "Outcome", draw: (cell, row) => state(cell, row.outcome.toLowerCase()), sort: (row) => row.outcome },
-        { name: "Exit code", number: true, text: (row) => `${row.exit}`, sort: (row) => row.exit },
-        { name: "Site", text: (row) => row.site, sort: (row) => row.site },
-        { name: "Attempt", number: true, text: (row) => `${row.attempt}`, sort: (row) => row.attempt },
-        { name: "Ran", number: true, text: (row) => seconds(row.ran), sort: (row) => row.ran },
-        { name: "CPU", number: true, text: (row) => seconds(row.cpu), sort: (row) => row.cpu },
-        { name: "Memory", number: true, text: (row) => bytes(row.rss), sort: (row) => row.rss },
-        { name: "Error", text: (row) => row.error, cls: "text" },
-      ],
-      { key: (row) => row.index, empty: "No job has ended yet.", page: 50 },
-    );
-    this.jobsLine = h("p", { class: "quiet" });
+    this.jobs = new EndedJobs(group, (index) => this.log(index));
     this.logTitle = h("h2", { hidden: true });
     this.logText = h("pre", { hidden: true, tabindex: "0" });
     this.element = h("section", {}, h("h1", {}, this.title = h("span", {}, group)), this.trouble, this.bar, this.facts, this.note, this.buttons, this.done,
       h("h2", {}, "Where it is"), this.shares.element, this.waiting, h("h2", {}, "Why it was placed so"), this.decisions, h("h2", {}, "Predicted and achieved"), this.outcomes.element,
-      h("h2", {}, "Jobs that ended"), this.jobsLine, this.jobs.element, this.logTitle, this.logText);
+      h("h2", {}, "Jobs that ended"), this.jobs.element, this.logTitle, this.logText);
     this.timer = setInterval(() => this.look(), EVERY_MS);
     this.look();
   }
@@ -83,33 +67,13 @@ export class GroupPage {
       this.status = status.groups?.[0] ?? null;
       tell(this.trouble, "", false);
       this.explained(explained);
-      await this.more();
+      await this.jobs.look(this.status);
       this.settled = this.status?.final;
     } catch (error) {
       tell(this.trouble, error.message, true);
     }
     this.looking = false;
     this.update();
-  }
-
-  /** Results that came since the last look; chunks are never seen twice. */
-  async more() {
-    if (this.results.length >= MOST_RESULTS) return;
-    let after = this.seen;
-    await stream("Results", { group: this.group, after: this.seen }, (chunk) => {
-      after = Math.max(after, (chunk.chunk ?? 0) + 1);
-      const errors = new Map((chunk.errors ?? []).map((error) => [error.index ?? 0, error.text]));
-      (chunk.indices ?? []).forEach((index, at) => this.results.push({
-        index: Number(index), attempt: Number(chunk.attempts?.[at] ?? 0), outcome: chunk.outcomes?.[at] ?? "", exit: chunk.exitCodes?.[at] ?? 0, site: chunk.site,
-        ran: Math.max(0, (chunk.endedS?.[at] ?? 0) - (chunk.startedS?.[at] ?? 0)), cpu: chunk.cpuS?.[at] ?? 0, rss: Number(chunk.maxRssBytes?.[at] ?? 0), error: errors.get(index) ?? "",
-      }));
-      return this.results.length < MOST_RESULTS;
-    });
-    this.seen = after;
-    const newest = new Map(this.results.map((row) => [row.index, row]));
-    this.results = [...newest.values()];
-    this.jobs.update([...this.results].sort((a, b) => (a.outcome === "DONE") - (b.outcome === "DONE") || a.index - b.index));
-    say(this.jobsLine, this.results.length >= MOST_RESULTS ? `the first ${count(this.results.length)}; all of them: diana logs, and the client's results()` : "those that did not end well first");
   }
 
   update() {

@@ -8,6 +8,8 @@ import { act, ask, facts, linked, siteLink, state, tell } from "./parts.js";
 
 const EVERY_MS = 5000;
 
+const tried = (row) => (!row.untilWallS ? "not by itself" : row.untilWallS > known.now() ? `in ${seconds(row.untilWallS - known.now())}` : "now");
+
 export class SitePage {
   constructor(site) {
     this.site = site;
@@ -44,9 +46,22 @@ export class SitePage {
       ],
       { key: (row) => `${row.source} ${row.target}`, empty: "No link of it is known." },
     );
+    this.guarded = new Table(
+      [
+        { name: "Group", text: (row) => row.group || "any that is new" },
+        { name: "At", text: (row) => (row.machine ? `machine ${row.machine}` : "the whole site") },
+        { name: "State", draw: (cell, row) => state(cell, row.stand) },
+        { name: "Since", number: true, moving: true, text: (row) => `${seconds(Math.max(0, known.now() - row.sinceWallS))} ago` },
+        { name: "One job is tried", number: true, moving: true, text: (row) => tried(row) },
+        { name: "Why", text: (row) => row.why ?? "", cls: "text" },
+        { name: "Lifted by", text: (row) => row.lifts ?? "", cls: "text" },
+      ],
+      { key: (row) => `${row.group ?? ""} ${row.machine ?? ""}` },
+    );
+    this.guard = h("div", { hidden: true }, h("h2", {}, "Held back by the black-hole guard"), this.guarded.element, this.guardedMore = h("p", { class: "quiet" }));
     this.checks = h("div");
     this.home = h("div", { hidden: true }, h("h2", {}, "Machines"), this.machines.element, h("h2", {}, "Checks"), this.checks);
-    this.element = h("section", {}, h("h1", {}, site), this.trouble, this.facts, this.note, this.buttons, this.done, this.home, h("h2", {}, "Links"), this.linkTable.element);
+    this.element = h("section", {}, h("h1", {}, site), this.trouble, this.facts, this.note, this.buttons, this.done, this.guard, this.home, h("h2", {}, "Links"), this.linkTable.element);
     this.timer = setInterval(() => this.look(), EVERY_MS);
     this.look();
   }
@@ -76,8 +91,11 @@ export class SitePage {
       ["State", row.state], ["Slots", `${count((row.slots ?? 0) - (row.freeSlots ?? 0))} of ${count(row.slots)} in use`], ["Running", count(row.runningJobs)], ["Waiting", count(row.queuedJobs)],
       ["Work ahead", seconds(row.workAheadS ?? 0)], ["Speed", `${row.speed ?? 0}`], ["Release", row.release ?? "-"],
       ...(isHome ? [["Disks that hold its journal", count(known.info.durability)]] : [["Round trip", seconds(row.rttS ?? -1)], ["From there", rate(row.bytesPerS ?? -1)], ["Linked", peer?.link || "no stream now"], ["Reached at", peer?.address || "it dials out"]]),
-      ["Datasets", count(row.datasets?.length)],
+      ["Datasets", count(row.datasets?.length)], ["Black-hole guard", row.guarded ? `holds back ${count(row.guarded.length + Number(row.guardedMore ?? 0))}` : "holds nothing back"],
     ]);
+    this.guard.hidden = !row.guarded;
+    this.guarded.update(row.guarded ?? []);
+    say(this.guardedMore, row.guardedMore ? `and ${count(Number(row.guardedMore))} more` : "");
     const note = [row.note, peer?.note].filter((text, at, all) => text && all.indexOf(text) === at).join("; ");
     this.note.hidden = !note;
     say(this.note, note);

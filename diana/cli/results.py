@@ -1,0 +1,91 @@
+"""`diana results`: how the jobs of a group ended, of all that have or of those that failed, from any job on."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from diana.cli import output
+from diana.cli.parsing import Command, add_json, add_node, at_least, client
+
+if TYPE_CHECKING:
+    from diana.client.results import JobResult
+
+SHOWN = 100
+MOST_SHOWN = 100_000
+"""In one table, which is laid out as a whole."""
+ANY = "ended"
+OUTCOMES = ("done", "failed", "cancelled", "held")
+_HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEMORY", "ERROR")
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so, as diana status counts them")
+    parser.add_argument(
+        "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
+    )
+    parser.add_argument(
+        "--limit", type=at_least(1), metavar="N", help=f"at most so many jobs (default: {SHOWN}; with --json all)"
+    )
+    add_json(parser, "ResultsChunk, one per line; those of one page bear one number")
+    add_node(parser)
+
+
+def _results(args: argparse.Namespace) -> int:
+    outcome = args.outcome or ANY
+    with client(args) as node:
+        if args.json:
+            for chunk in node.result_chunks(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
+                output.print_json(chunk)
+            return 0
+        limit = min(args.limit or SHOWN, MOST_SHOWN)
+        found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))
+    if not found:
+        behind = f" from job {args.first} on" if args.first else ""
+        output.say(f"{args.group}: no job{behind} {'is held' if outcome == 'held' else f'has ended {_so(outcome)}'}")
+        return 0
+    output.print_table(
+        _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
+    )
+    if len(found) > limit:
+        chosen = f" --outcome {args.outcome}" if args.outcome else ""
+        print(f"and more; diana results {args.group}{chosen} --from {found[limit].index} goes on")
+    return 0
+
+
+def _so(outcome: str) -> str:
+    return "so far" if outcome == ANY else f"as {outcome} so far"
+
+
+def _row(row: JobResult) -> tuple[object, ...]:
+    ran = bool(row.site)
+    return (
+        row.job,
+        row.outcome.lower().replace("_", " "),
+        row.exit_code if ran else "-",
+        row.site or "-",
+        row.attempt or "-",
+        output.seconds(row.ended_s - row.started_s) if ran else "-",
+        output.seconds(row.cpu_s) if ran else "-",
+        output.size(row.max_rss_bytes) if ran else "-",
+        row.error or "-",
+    )
+
+
+COMMANDS = {
+    "results": Command(
+        _options,
+        _results,
+        "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
+        "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
+        "of them is not known; diana retry --held tries them again. A job that never ran has no site.",
+        """
+diana results alpha-12
+diana results alpha-12 --outcome failed
+diana results alpha-12 --outcome failed --from 500000 --limit 20
+diana results alpha-12 --outcome failed --json
+""",
+    ),
+}

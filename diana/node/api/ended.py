@@ -1,0 +1,130 @@
+"""Results asked for by how jobs ended, or from some index on: pages that cost what they hold, in a group of any size.
+
+The engine knows which jobs ended how; where a job's row lies in the store is learned once and kept for groups that are
+looked at, so that a page reads no more than the chunks it has rows in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from array import array
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING
+
+from diana.engine import columns
+from diana.engine.events import Ask
+from diana.errors import UsageError
+from diana.model.facts import Facts, Outcome
+from diana.model.ids import GroupId, SiteId
+from diana.model.indexset import IndexSet
+from diana.model.principal import Principal
+from diana.model.views import ENDINGS, EndedJobs
+from diana.ports import Store
+from diana.wire import client_messages as wire
+
+if TYPE_CHECKING:
+    from diana.node.api.desk import Desk
+
+ANY = "ended"
+PAGE_JOBS = 2000
+"""Of one question to the engine, where more are wanted."""
+MOST_KEPT_JOBS = 4_000_000
+"""Whose chunks are known at once, eight bytes each; the groups looked at last."""
+_WITHOUT_RESULT = {"done": Outcome.DONE, "failed": Outcome.FAILED, "held": Outcome.UNKNOWN}
+
+
+class Places:
+    """In which chunk of the store the newest row of each ended job lies. Safe from any thread; blocks on the disk."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[GroupId, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, store: Store, group: GroupId, jobs: int, wanted: IndexSet) -> list[int]:
+        """Numbers of the chunks that hold rows of `wanted`, rising."""
+        with self._lock:
+            known = self._groups.setdefault(group, _Known(jobs))
+            self._groups.move_to_end(group)
+            try:
+                for number, indices in store.jobs_of_chunks(group, known.newest):
+                    known.learn(number, indices)
+                return sorted({number for index in wanted if (number := known.chunk[index])})
+            finally:
+                while sum(len(some.chunk) for some in self._groups.values()) > MOST_KEPT_JOBS:
+                    self._groups.popitem(last=False)
+
+
+class _Known:
+    def __init__(self, jobs: int) -> None:
+        self.newest = 0
+        self.chunk = array("q", bytes(8 * jobs))
+
+    def learn(self, number: int, indices: list[int]) -> None:
+        self.newest = number
+        for index in indices:
+            # The merge command has an index behind the jobs'.
+            if index < len(self.chunk):
+                self.chunk[index] = number
+
+
+async def pages(
+    desk: Desk, caller: Principal, group: GroupId, request: wire.ResultsRequest
+) -> AsyncGenerator[tuple[int, Facts], None]:
+    """(number of the page, rows of one site) in order of the pages."""
+    _check(request)
+    first, left, number = request.first, request.most, 0
+    while True:
+        most = min(left, PAGE_JOBS) or PAGE_JOBS
+        page = await desk.request(EndedJobs, _asks(caller, group, request.outcome, first, most))
+        for facts in await asyncio.to_thread(read, desk.door.store, desk.places, group, page):
+            yield number, facts
+        left -= sum(len(some) for _, some in page.by_ending)
+        if page.next < 0 or (request.most and left <= 0):
+            return
+        first, number = page.next, number + 1
+
+
+def _asks(caller: Principal, group: GroupId, outcome: str, first: int, most: int) -> Callable[[int], Ask]:
+    return lambda number: Ask(
+        request=number, principal=caller, what="ended", group=group, outcome=outcome, first=first, limit=most
+    )
+
+
+def _check(request: wire.ResultsRequest) -> None:
+    if request.outcome not in (*ENDINGS, ANY):
+        raise UsageError(f"outcome {request.outcome!r}: want {', '.join(ENDINGS)}, or {ANY} for all of them")
+    if request.follow or request.after:
+        raise UsageError("results by outcome are not followed; leave follow and after out")
+    if request.first < 0 or request.most < 0:
+        raise UsageError(f"results from job {request.first}, at most {request.most}: want 0 or more")
+
+
+def read(store: Store, places: Places, group: GroupId, page: EndedJobs) -> list[Facts]:
+    """The rows of a page's jobs, those of one site together and in order of their indices. Blocks on the disk."""
+    wanted = IndexSet.union(some for _, some in page.by_ending)
+    if not wanted:
+        return []
+    superseded = dict(page.superseded)
+    left = set(wanted)
+    by_site: dict[SiteId, list[Facts]] = defaultdict(list)
+    # The newest result of a job is the one that counts, but for what was tried again since.
+    for number in reversed(places.of(store, group, page.jobs, wanted)):
+        if (found := store.numbered_chunk(group, number)) is None:
+            continue
+        key, facts = found
+        old = superseded.get(key.subgroup, IndexSet())
+        rows = [at for at, index in enumerate(facts.indices) if index in left and index not in old]
+        if rows:
+            left.difference_update(facts.indices[at] for at in rows)
+            by_site[facts.site].append(columns.pick(facts, rows))
+    out = [columns.in_order(columns.join(by_site[site])) for site in sorted(by_site)]
+    for name, some in page.by_ending:
+        without = sorted(left.intersection(some))
+        if without:
+            outcome = _WITHOUT_RESULT.get(name, Outcome.CANCELLED)
+            out.append(
+                columns.never_ran(SiteId(""), without, [0] * len(without), [int(outcome)] * len(without), 0, [], 0.0)
+            )
+    return out
