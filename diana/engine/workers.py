@@ -41,6 +41,7 @@ class Workers:
         self._served: dict[str, None] = {}
         self._deep: dict[str, None] = {}
         """Workers that say themselves how much they are given ahead."""
+        self._recalling: dict[str, None] = {}
         self._unfed: dict[str, None] = {}
         """Workers that are given nothing ahead of free slots in this round: what is next waits for them."""
         self._software: tuple[str, ...] = ()
@@ -104,6 +105,13 @@ class Workers:
         else:
             self._deep.pop(name, None)
 
+    def is_recalled(self, name: str, recalls: bool) -> None:
+        """Whether it gives back what it has not begun."""
+        if recalls:
+            self._recalling[name] = None
+        else:
+            self._recalling.pop(name, None)
+
     def lost(self, name: str, now: float, why: str = "") -> None:
         worker = self._worker(name, now)
         worker.trouble = why
@@ -139,6 +147,13 @@ class Workers:
 
     def find(self, name: str) -> Worker | None:
         return self._workers.get(name)
+
+    def recalls(self, name: str) -> bool:
+        """What it was given and has not begun it gives back."""
+        return name in self._recalling
+
+    def any_recalls(self) -> bool:
+        return bool(self._recalling)
 
     def slots(self) -> int:
         """Of all machines that are here or soon will be."""

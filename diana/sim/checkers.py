@@ -87,6 +87,7 @@ class Checkers(Findings):
             r.ControlTaken: self._control_taken,
             r.RunsStarted: self._runs_started,
             r.RunsVoided: self._runs_voided,
+            r.RunsReturned: self._runs_voided,
             r.RunsRepeated: self._runs_repeated,
             r.RunsEnded: self._runs_ended,
             r.MachineGone: self._machine_gone,
@@ -338,7 +339,7 @@ class Checkers(Findings):
         transfer.ended.update(record.ended)
         transfer.revoked = transfer.revoked | record.revoked
         for index in record.revoked:
-            if index in transfer.attempts:
+            if index in transfer.attempts and index not in transfer.unbegun:
                 self._fail("I4", site, group_of(record.subgroup), index, "given back after it was given to a machine")
 
     def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:
@@ -356,11 +357,12 @@ class Checkers(Findings):
                 if life is not None and life.run == run:
                     life.outcome = Outcome.INTERRUPTED
 
-    def _runs_voided(self, site: SiteId, record: r.RunsVoided) -> None:
+    def _runs_voided(self, site: SiteId, record: r.RunsVoided | r.RunsReturned) -> None:
         transfer = self._transfer(site, record)
         if transfer is None:
             return
         lives = self._group(site, group_of(record.subgroup)).lives
+        transfer.voided(record)
         for index in record.indices:
             run = Run(record.subgroup, record.epoch, index, transfer.attempts.get(index, 0))
             self._void.add(run)

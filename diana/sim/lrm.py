@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
@@ -112,6 +112,8 @@ class SimLrm:
 
     others: Others | None = None
     """Nobody else has jobs on slots."""
+    recalls = True
+    """As clusters do: whatever holds for them is then searched with plain machines, too."""
 
     def __init__(
         self,
@@ -168,7 +170,16 @@ class SimLrm:
         known = tuple(self._claims)
         # Of its own machine the node says it by its settings.
         has = None if self._worker == MAIN_MACHINE else self.software
-        self._emit(LrmReady(worker=self._worker, session=self._session, slots=self.slots, known=known, software=has))
+        self._emit(
+            LrmReady(
+                worker=self._worker,
+                session=self._session,
+                slots=self.slots,
+                known=known,
+                software=has,
+                recalls=self.recalls,
+            )
+        )
         for claim in self._claims.values():
             if claim.outcome is not None:
                 self._tell_later(claim)
@@ -218,6 +229,15 @@ class SimLrm:
             meant = (run.subgroup, run.epoch) == (order.subgroup, order.epoch) and run.index in order.indices
             if meant and claim.outcome is None:
                 self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
+        self._fill()
+
+    def recall(self, order: Recall) -> None:
+        if not self._alive:
+            return
+        for run, claim in self._claims.items():
+            meant = (run.subgroup, run.epoch) == (order.subgroup, order.epoch) and run.index in order.indices
+            if meant and claim.outcome is None and claim.started_s < 0:
+                self._end(claim, Outcome.UNBEGUN, 0)
         self._fill()
 
     def queued(self) -> int:
