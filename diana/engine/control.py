@@ -212,7 +212,7 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     """Exactly at home, elsewhere by what the site said last."""
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
-        return len((IndexSet.of(custody.running) & indices) - execution.recallable(core, custody))
+        return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
     told = core.progress.get(subgroup.part)
     return min(told.running + told.claimed, len(indices)) if told else 0
 

@@ -60,10 +60,16 @@ def void(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 def recallable(core: Context, custody: Custody) -> IndexSet:
     """Running jobs that may not have begun, of workers that give such back."""
-    if not core.workers.any_recalls():
+    if not core.workers.recalling():
         return IndexSet()
     held = custody.by_machine(custody.never_begun())
     return IndexSet.union(IndexSet.of(some) for machine, some in held.items() if core.workers.recalls(machine))
+
+
+def waiting_there(core: Context, custody: Custody) -> IndexSet:
+    """Of the recallable ones those that found no free slot when they were given, as far as is known."""
+    lanes = [core.totals.runs.lanes[name] for name in core.workers.recalling()]
+    return IndexSet.of(i for lane in lanes for key, i in lane.ahead if key == custody.key) & recallable(core, custody)
 
 
 def recall(core: Context, custody: Custody) -> None:

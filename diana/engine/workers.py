@@ -152,8 +152,9 @@ class Workers:
         """What it was given and has not begun it gives back."""
         return name in self._recalling
 
-    def any_recalls(self) -> bool:
-        return bool(self._recalling)
+    def recalling(self) -> list[str]:
+        """Those that give back what they have not begun."""
+        return sorted(self._recalling)
 
     def slots(self) -> int:
         """Of all machines that are here or soon will be."""
