@@ -7,7 +7,7 @@ repeated, late or reordered it says the same, and the highest `control_seq` coun
 from __future__ import annotations
 
 from diana.engine import custody as custodies
-from diana.engine import dependencies, handover, outputs, results, stocktaking
+from diana.engine import dependencies, execution, handover, outputs, results, stocktaking
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
@@ -217,7 +217,7 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     """Exactly at home, elsewhere by what the site said last."""
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
-        return len(IndexSet.of(custody.running) & indices)
+        return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
     told = core.progress.get(subgroup.part)
     return min(told.running + told.claimed, len(indices)) if told else 0
 

@@ -274,6 +274,7 @@ def obey(
     if custody.runnable:
         core.requeue.add(custody.key)
         execution.cancel(core, custody, fresh)
+        execution.recall(core, custody)
         execution.revoke(core, custody)
 
 

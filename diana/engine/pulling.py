@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import control, guard
+from diana.engine import control, execution, guard
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.engine.records import JobsMoved
@@ -144,7 +144,7 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
         return IndexSet()
     indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch)) if subgroup.site == core.site else None
-    return indices & custody.pending if custody is not None else indices
+    return indices & (custody.pending | execution.recallable(core, custody)) if custody is not None else indices
 
 
 def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:

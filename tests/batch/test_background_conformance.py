@@ -27,7 +27,9 @@ ORIGIN = SiteId("beta")
 
 
 @pytest.fixture(autouse=True)
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def plugin(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On a machine of four processors, whichever this one is."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
     with installed(tmp_path_factory.mktemp("plugin")):
         yield
 

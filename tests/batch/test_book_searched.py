@@ -15,6 +15,7 @@ import pytest
 
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Stage, Unreachable
@@ -44,6 +45,7 @@ KINDS = (
     "refused",
     "ledger refuses",
 )
+GIVEN_BACK = "given back"
 
 
 class Rough:
@@ -139,10 +141,10 @@ class Rough:
         return True
 
 
-def order(indices: list[int]) -> Order:
+def order(indices: list[int], attempts: list[int]) -> Order:
     text = {name: "" for name in ("directory", "account", "lease")}
     empty: dict[str, list[object]] = {
-        name: [] for name in ("attempts", "argvs", "environment", "environments", "stdouts", "stderrs", "collects")
+        name: [] for name in ("argvs", "environment", "environments", "stdouts", "stderrs", "collects")
     }
     return Order(
         subgroup=PART,
@@ -154,6 +156,7 @@ def order(indices: list[int]) -> Order:
         log_limit_bytes=1000,
         own_directory=False,
         indices=indices,
+        attempts=attempts,
         argv=["true"],
         **text,
         **empty,
@@ -182,12 +185,17 @@ def search(root: Path, seed: int) -> Rough:
     crash, forget = rng.choice((0.0, 0.05, 0.2)), rng.random()
     data = DataDir(root)
     book = opened(data, system)
+    limit = rng.choice((NO_LIMIT, Limit(1), Limit(3), Limit(2, throttles=True)))
     outcomes: dict[int, Outcome] = {}
+    attempts: Counter[int] = Counter()
+    again: list[int] = []
+    """Given back unbegun, and to be given anew."""
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
     jobs, unsettled = rng.randint(5, 30), False
 
     def give(some: list[int]) -> None:
-        book.give(order(some))
+        book.give(order(some, [attempts[index] + 1 for index in some]))
+        attempts.update(some)
         last = book.ledger.arrays()[-1]
         indices[last.token] = last.order.indices
 
@@ -197,9 +205,10 @@ def search(root: Path, seed: int) -> Rough:
         how()
         unsettled = False
         # The engine gives what is unknown there to somebody; here it is the same cluster again.
-        known = {run.index for run in book.known()}
-        if gone := sorted(set(range(given)) - outcomes.keys() - known):
-            give(gone)
+        known = {(run.index, run.attempt) for run in book.known()}
+        gone = {index for index in range(given) if (index, attempts[index]) not in known}
+        if gone := gone - outcomes.keys() - set(again):
+            give(sorted(gone))
 
     for turn in range(4000):
         if turn > 1000:
@@ -210,13 +219,13 @@ def search(root: Path, seed: int) -> Rough:
             if unsettled:
                 # As the node does before it gives a cluster anything.
                 take_back(book.drop_given_up)
-            match rng.choice(("give", "submit", "look", "ask", "kill", "take back")):
+            match rng.choice(("give", "submit", "look", "ask", "kill", "take back", "recall")):
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
                     give(some)
                     given = some[-1] + 1
                 case "submit":
-                    for refused, why in list(book.submit()):
+                    for refused, why in list(book.submit(limit)):
                         book.refuse(refused, why)
                 case "take back" if rng.random() < 0.2:
                     take_back(rng.choice((book.take_back, book.drop_given_up)))
@@ -224,6 +233,11 @@ def search(root: Path, seed: int) -> Rough:
                     book.look()
                 case "ask":
                     book.ask()
+                case "give" if again:
+                    give(sorted(again))
+                    again = []
+                case "recall" if given and rng.random() < 0.1:
+                    book.recall(PART, 1, IndexSet.of(rng.sample(range(given), rng.randint(1, given))))
                 case "kill" if given and rng.random() < 0.1:
                     index = rng.randrange(given)
                     cancelled.add(index)
@@ -237,7 +251,12 @@ def search(root: Path, seed: int) -> Rough:
             book = opened(data, system)
             told, unsettled = book.told(), True
         for _, _, facts in told:
-            for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
+            for index, attempt, outcome in zip(facts.indices, facts.attempts, facts.outcomes, strict=True):
+                if outcome == Outcome.UNBEGUN:
+                    if attempt == attempts[index] and index not in again and index not in outcomes:
+                        again.append(index)
+                        system.struck[GIVEN_BACK] += 1
+                    continue
                 assert outcomes.setdefault(index, Outcome(outcome)) == outcome, (
                     f"seed {seed}: {index} ended in two ways"
                 )
@@ -278,7 +297,7 @@ def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
 
 def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) -> None:
     struck = searched(tmp_path, (*range(10), *range(SEED, SEED + 2)))
-    assert all(struck[kind] for kind in (*KINDS, "history asked")), struck
+    assert all(struck[kind] for kind in (*KINDS, GIVEN_BACK, "history asked")), struck
 
 
 @pytest.mark.wide

@@ -15,7 +15,7 @@ from diana.adapters.batch.script import END_OF_FILE
 
 NODE = "node"
 """Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
-CANCELLED, GIVEN_UP = "cancelled", "given-up"
+CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
 
 
 class End(NamedTuple):
