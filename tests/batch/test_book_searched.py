@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -191,7 +191,7 @@ def search(root: Path, seed: int) -> Rough:
     again: list[int] = []
     """Given back unbegun, and to be given anew."""
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
-    jobs, unsettled = rng.randint(5, 30), False
+    jobs = rng.randint(5, 30)
 
     def give(some: list[int]) -> None:
         book.give(order(some, [attempts[index] + 1 for index in some]))
@@ -199,26 +199,12 @@ def search(root: Path, seed: int) -> Rough:
         last = book.ledger.arrays()[-1]
         indices[last.token] = last.order.indices
 
-    def take_back(how: Callable[[], None]) -> None:
-        nonlocal unsettled
-        unsettled = True
-        how()
-        unsettled = False
-        # The engine gives what is unknown there to somebody; here it is the same cluster again.
-        known = {(run.index, run.attempt) for run in book.known()}
-        gone = {index for index in range(given) if (index, attempts[index]) not in known}
-        if gone := gone - outcomes.keys() - set(again):
-            give(sorted(gone))
-
     for turn in range(4000):
         if turn > 1000:
             system.faults, crash = {}, 0.0
         for _ in range(rng.randint(0, 6)):
             system.step()
         try:
-            if unsettled:
-                # As the node does before it gives a cluster anything.
-                take_back(book.drop_given_up)
             match rng.choice(("give", "submit", "look", "ask", "kill", "take back", "recall")):
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
@@ -228,7 +214,7 @@ def search(root: Path, seed: int) -> Rough:
                     for refused, why in list(book.submit(limit)):
                         book.refuse(refused, why)
                 case "take back" if rng.random() < 0.2:
-                    take_back(rng.choice((book.take_back, book.drop_given_up)))
+                    book.take_back()
                 case "look":
                     book.look()
                 case "ask":
@@ -249,7 +235,7 @@ def search(root: Path, seed: int) -> Rough:
             # What was told in this turn is told again.
             book.close()
             book = opened(data, system)
-            told, unsettled = book.told(), True
+            told = book.told()
         for _, _, facts in told:
             for index, attempt, outcome in zip(facts.indices, facts.attempts, facts.outcomes, strict=True):
                 if outcome == Outcome.UNBEGUN:

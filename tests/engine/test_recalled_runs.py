@@ -16,6 +16,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, facts_of, spec
+from tests.engine.test_cancel_held import cancel_held
 from tests.engine.test_workers import Machines
 
 JOBS = 12
@@ -202,6 +203,58 @@ def test_a_drained_home_lets_go_of_what_waits_in_its_cluster() -> None:
     assert len(grid["gamma"].started) >= 4 and not cluster.held["slurm"].keys() - cluster.begun
     finish(grid, cluster)
     assert ran(grid, cluster) == list(range(JOBS))
+
+
+def test_a_drained_home_lets_go_of_a_group_that_its_cluster_has_all_of() -> None:
+    grid = Grid({"migration": "off"}, alpha=0, gamma=4)
+    grid.part("gamma")
+    cluster = Cluster(grid, "alpha")
+    cluster.submit(spec(6, work_s=LONG), 6)
+    assert len(cluster.held["slurm"]) == 6
+    grid.heal("gamma")
+    cluster.handle(ev.DrainSite(request=5, principal=OPERATOR, on=True, reason="power"))
+    for _ in range(6):
+        cluster.pass_time(5.0)
+    assert len(grid["gamma"].started) == 4
+    finish(grid, cluster)
+    assert ran(grid, cluster) == list(range(6))
+
+
+def slow(cluster: Cluster) -> list[fx.Recall]:
+    """It obeys recalls at the next call of `at_last` only."""
+    put_off: list[fx.Recall] = []
+    cluster.give_back = put_off.append  # type: ignore[method-assign]
+    return put_off
+
+
+def at_last(cluster: Cluster, put_off: list[fx.Recall]) -> None:
+    for order in put_off:
+        Cluster.give_back(cluster, order)
+    put_off.clear()
+
+
+@pytest.mark.parametrize("home", [True, False])
+def test_who_wants_to_cancel_what_is_held_for_sure_is_told_to_ask_again_while_it_comes_back(home: bool) -> None:
+    if home:
+        grid = Grid({"migration": "off"}, alpha=0, gamma=4)
+        grid.part("gamma")
+        cluster = Cluster(grid, "alpha")
+        cluster.submit(spec(JOBS, work_s=LONG), JOBS)
+    else:
+        grid, cluster = at_beta()
+    began = {run.index for run in cluster.begun}
+    put_off = slow(cluster)
+    grid["alpha"].hold("alpha-1")
+    cluster.pass_time(2.0)
+    first = cancel_held(grid)
+    assert first.unsure and len(first.jobs) == (JOBS - 6 if home else 0)
+    at_last(cluster, put_off)
+    cluster.pass_time(2.0)
+    second = cancel_held(grid)
+    assert not second.unsure
+    assert set(first.jobs) | set(second.jobs) == set(range(JOBS)) - began
+    finish(grid, cluster)
+    assert ran(grid, cluster) == sorted(began)
 
 
 def test_an_end_that_tells_unbegun_twice_takes_nothing_back_twice() -> None:

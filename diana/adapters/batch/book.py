@@ -16,7 +16,7 @@ from pathlib import Path
 from diana.adapters.batch import live
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ending import Ending, Row
-from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder
+from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
 from diana.adapters.batch.ledger import Ledger
 from diana.adapters.batch.live import LiveArray, Part, Verdict
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
@@ -73,6 +73,7 @@ class Book:
         self.ledger.close()
 
     def _begin(self) -> None:
+        sweep(self._root)
         for given in self.ledger.arrays():
             array = self._arrays[given.number] = LiveArray(
                 given.number, given.token, given.order, given.parts, given.ended
@@ -179,6 +180,11 @@ class Book:
         for array in list(self._arrays.values()):
             if not array.to_submit or array.doubt:
                 continue
+            if 0 < limit.processors < array.processors:
+                # It was given when more might be ours.
+                self._withdraw(array, sorted(array.to_submit), RECALLED)
+                array.to_submit.clear()
+                continue
             count, at_once = portion(limit, len(array.to_submit), array.processors, taken, self.held())
             if not count:
                 # A wide one would wait for ever behind narrow ones that come later.
@@ -220,28 +226,11 @@ class Book:
         return sum(array.at_once() * array.processors for array in self._arrays.values())
 
     def take_back(self) -> None:
-        """What was never submitted is forgotten, as if it had not been given."""
+        """What was never submitted ends UNBEGUN."""
         for array in list(self._arrays.values()):
-            if array.doubt:
-                continue
-            if array.parts:
+            if not array.doubt:
                 self._withdraw(array, sorted(array.to_submit & array.unsubmitted()), RECALLED)
-                continue
-            folder = self._folder(array)
-            self._make_folder(array)
-            if not all([folder.close_gate(task, GIVEN_UP) for task in sorted(array.open)]):
                 self._was_taken(array)
-        self.drop_given_up()
-
-    def drop_given_up(self) -> None:
-        """Arrays none of whose tasks can ever start: taken back, in an earlier life perhaps."""
-        for array in list(self._arrays.values()):
-            folder = self._folder(array)
-            begun = (folder.begun(task) for task in sorted(array.open))
-            if not array.parts and all(one is not None and one.why == GIVEN_UP for one in begun):
-                self.ledger.forget([array.number], ())
-                del self._arrays[array.number]
-                folder.remove()
 
     def _was_taken(self, array: LiveArray) -> None:
         """What began was taken once, though nobody could say so."""
@@ -389,10 +378,13 @@ class Book:
         return Row(task, outcome, error, begun=begun)
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
-        """Logs and outputs are kept, then the ends written down, then the files go."""
+        """Logs and outputs are kept, and the gates of what never began; then the ends written down, then files go."""
         if not rows:
             return
         folder = self._folder(array)
+        if any(row.end is None for row in rows):
+            # Whoever hears that it never began gives it to others: no power failure may open its gate.
+            folder.keep_gates()
         facts = self._ending.facts(array, folder, rows)
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
         ended = IndexSet.of({*array.ended, *(row.task for row in rows)})

@@ -209,7 +209,6 @@ class ClusterLrm:
         if not self._ready and now_s >= self._refused_until_s:
             self._capacity = await self._in_thread(self._system.capacity)
             self._trouble, self._silent_since_s = "", 0.0
-            await self._in_thread(book.drop_given_up)
             self._greet(book)
         asking = now_s >= self._asked_s + self._settings.ask_s
         await self._take_in(book, asking=asking)
