@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from diana.engine import effects as fx
@@ -264,3 +265,18 @@ def test_an_end_that_tells_unbegun_twice_takes_nothing_back_twice() -> None:
     for _ in range(2):
         grid["beta"].handle(ev.JobsEnded(subgroup=run.subgroup, epoch=run.epoch, facts=facts))
     assert len(grid["beta"].records(r.RunsReturned)) == 1
+
+
+def test_that_an_older_attempt_came_back_says_nothing_of_the_one_at_hand() -> None:
+    grid, cluster = at_beta()
+    for order in (grid["alpha"].hold, grid["alpha"].release_jobs):
+        order("alpha-1")
+        cluster.pass_time(4.0)
+    again = next(run for run in cluster.held["slurm"] if run.attempt == 2)
+    cluster.begun.add(again)
+    grid["alpha"].move("alpha-1", "gamma")
+    cluster.pass_time(2.0)
+    facts = facts_of(grid["beta"].name, [msgspec.structs.replace(again, attempt=1)], Outcome.UNBEGUN, grid.now)
+    grid["beta"].handle(ev.JobsEnded(subgroup=again.subgroup, epoch=again.epoch, facts=facts))
+    finish(grid, cluster)
+    assert ran(grid, cluster) == list(range(JOBS))
