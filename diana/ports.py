@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from diana.engine.effects import Contact, Gather, Kill, Lease, LookUp, RegisterOutputs, StageIn, Start
+from diana.engine.effects import Contact, Gather, Kill, Lease, LookUp, Recall, RegisterOutputs, StageIn, Start
 from diana.engine.events import Event, Run
 from diana.engine.messages import Hello, Message
 from diana.engine.surroundings import Journal, Keyring
@@ -193,6 +193,10 @@ class LocalResourceManager(Protocol):
         ...
 
     def kill(self, order: Kill) -> None: ...
+
+    def recall(self, order: Recall) -> None:
+        """Asked only of workers whose LrmReady says `recalls`."""
+        ...
 
     def forget(self, runs: tuple[Run, ...]) -> None: ...
 

@@ -7,7 +7,7 @@ repeated, late or reordered it says the same, and the highest `control_seq` coun
 from __future__ import annotations
 
 from diana.engine import custody as custodies
-from diana.engine import dependencies, handover, outputs, results, stocktaking
+from diana.engine import dependencies, execution, handover, outputs, results, stocktaking
 from diana.engine.context import Context
 from diana.engine.effects import Refusal, Reply
 from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
@@ -87,7 +87,8 @@ def cancel(core: Context, event: CancelJobs) -> None:
 def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[IndexSet, int]:
     """Of `wanted` those under an order to hold that have not started, exactly at home, elsewhere by what the site said
     last; and how many there are of which it said nothing yet since it has the order. That it acknowledged the order
-    says only that it has it: what was told before may come after, or never."""
+    says only that it has it: what was told before may come after, or never. Unsure is also what may yet come back from
+    a worker that gives back what it has not begun."""
     out, unsure = [group.holding & group.unplaced & wanted], 0
     for part, subgroup in group.subgroups.items():
         ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
@@ -96,6 +97,7 @@ def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[Index
             continue
         if subgroup.site == core.site:
             out.append(ordered & custody.pending if custody is not None else IndexSet())
+            unsure += len(ordered & execution.waiting_there(core, custody)) if custody is not None else 0
         elif told is None or told.epoch != subgroup.epoch or told.control_seq < subgroup.control_seq:
             unsure += len(ordered)
         else:
@@ -217,7 +219,7 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     """Exactly at home, elsewhere by what the site said last."""
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
-        return len(IndexSet.of(custody.running) & indices)
+        return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
     told = core.progress.get(subgroup.part)
     return min(told.running + told.claimed, len(indices)) if told else 0
 

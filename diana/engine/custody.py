@@ -274,6 +274,7 @@ def obey(
     if custody.runnable:
         core.requeue.add(custody.key)
         execution.cancel(core, custody, fresh)
+        execution.recall(core, custody)
         execution.revoke(core, custody)
 
 
@@ -359,6 +360,10 @@ def _tell(core: Context, custody: Custody) -> None:
     staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
     running = load.running_here(core, custody)
     level, priority = core.queues.best(custody.key)
+    counted_by = custody.control_seq
+    if custody.held and custody.held & execution.waiting_there(core, custody):
+        # What is held may yet come back from a worker: so far this says nothing of the order at hand.
+        counted_by = max(0, counted_by - 1)
     core.summary_counter += 1
     core.send(
         custody.origin,
@@ -380,6 +385,6 @@ def _tell(core: Context, custody: Custody) -> None:
             db_uuid=core.state.db_uuid,
             seq=core.state.seq,
             stopped=guard.stopped(core, custody),
-            control_seq=custody.control_seq,
+            control_seq=counted_by,
         ),
     )

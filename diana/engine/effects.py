@@ -163,6 +163,17 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     indices: IndexSet
 
 
+class Recall(msgspec.Struct, frozen=True, kw_only=True):
+    """Give back what of these runs has not begun: each such one never will and reports JobsEnded, UNBEGUN. The others
+    run on, and nothing is said of them. For workers that said they can (`LrmReady.recalls`); while one is away the
+    order need not be kept: it is given again when it is ready."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+
+
 class ForgetRuns(msgspec.Struct, frozen=True):
     """Their end is durable here; the worker that told it need not tell it again. A run's attempt was given to one
     worker only, so that others may be told too."""
@@ -267,6 +278,7 @@ Effect = (
     | Start
     | Lease
     | Kill
+    | Recall
     | ForgetRuns
     | StageIn
     | Gather

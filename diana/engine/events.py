@@ -328,6 +328,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """What jobs may ask for there (`model/software.py`); None: as the site's settings say."""
     ahead: int = -1
     """Processors' worth of jobs it is given beyond its slots, of whatever length; -1: as the settings say."""
+    recalls: bool = False
+    """What it was given and has not begun it gives back when it is asked to (`Recall`)."""
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from diana.engine import columns, guard, learning, links, recovery, results
 from diana.engine.context import Context, Ended
-from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, SendResult
+from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, Recall, SendResult
 from diana.engine.events import JobsEnded, Run
-from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsVoided, facts_key
+from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsReturned, RunsVoided, facts_key
 from diana.engine.state import Custody, CustodyKey
 from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SubgroupId, group_of
@@ -38,6 +38,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
             stale.append(at)
     if stale and not core.fallen:
         core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
+    fresh = _take_back(core, custody, facts, fresh)
     fresh = _repeat_unsure(core, custody, facts, fresh)
     if fresh:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
@@ -55,6 +56,34 @@ def void(core: Context, custody: Custody, indices: IndexSet) -> None:
     core.persist(RunsVoided(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
     core.requeue.add(custody.key)
     _cancel_pending(core, custody, custody.cancelled & indices)
+
+
+def recallable(core: Context, custody: Custody) -> IndexSet:
+    """Running jobs that may not have begun, of workers that give such back."""
+    recalling = core.totals.runs.recalling
+    if not recalling or not custody.running:
+        return IndexSet()
+    held = custody.by_machine(custody.never_begun())
+    return IndexSet.union(IndexSet.of(some) for machine, some in held.items() if machine in recalling)
+
+
+def waiting_there(core: Context, custody: Custody) -> IndexSet:
+    """Of the recallable ones those that found no free slot when they were given, as far as is known."""
+    lanes = core.totals.runs.recalling.values()
+    return IndexSet.of(i for lane in lanes for key, i in lane.ahead if key == custody.key) & recallable(core, custody)
+
+
+def recall(core: Context, custody: Custody) -> None:
+    """What is to go elsewhere or not to start, and was given to workers that can say whether it has begun."""
+    recalling = core.totals.runs.recalling
+    if not recalling or recovery.stays(core, custody) or not (custody.held or custody.recalled):
+        return
+    running = IndexSet.of(custody.running)
+    wanted = (custody.held & running) | (custody.recalled & recallable(core, custody))
+    for machine, indices in custody.by_machine(wanted - custody.cancelled).items():
+        if machine in recalling:
+            some = IndexSet.of(indices)
+            core.emit(Recall(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=some))
 
 
 def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> None:
@@ -90,6 +119,27 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
     known = core.run_s.get(custody.key)
     core.run_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
     core.totals.touch(custody.key)
+
+
+def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
+    """What was called back before it began waits again, or goes on to where it is wanted; the other rows remain."""
+    back = [at for at in fresh if facts.outcomes[at] == Outcome.UNBEGUN]
+    if not back:
+        return fresh
+    picked = columns.pick(facts, back)
+    indices = IndexSet.of(picked.indices)
+    core.persist(RunsReturned(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    core.emit(ForgetRuns(_runs(custody.key, picked)))
+    core.requeue.add(custody.key)
+    if custody.origin != core.site:
+        core.moved.add(custody.key)
+    began = core.started_s.get(custody.key, {})
+    for index in indices:
+        began.pop(index, None)
+    _cancel_pending(core, custody, custody.cancelled & indices)
+    revoke(core, custody)
+    returned = set(back)
+    return [at for at in fresh if at not in returned]
 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:

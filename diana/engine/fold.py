@@ -52,6 +52,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             | r.TombstoneExpired()
             | r.ControlTaken()
             | r.RunsVoided()
+            | r.RunsReturned()
             | r.RunsRepeated()
         ):
             fold_custody.in_custody(state, record, home)

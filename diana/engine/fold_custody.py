@@ -16,6 +16,7 @@ CustodyRecord = (
     | r.ControlTaken
     | r.RunsStarted
     | r.RunsVoided
+    | r.RunsReturned
     | r.RunsRepeated
     | r.RunsEnded
     | r.BatchAcked
@@ -77,7 +78,11 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
             custody.pending = custody.pending - record.indices
             for index in record.indices:
                 custody.running[index] = custody.attempts.pop(index, custody.attempt_base) + 1
-        case r.RunsVoided() | r.RunsRepeated():
+        case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
+            if isinstance(record, r.RunsReturned):
+                custody.unbegun = custody.unbegun | (record.indices & custody.never_begun())
+            elif custody.unbegun:
+                custody.unbegun = custody.unbegun - record.indices
             for machine, mine in custody.given.items():
                 custody.given[machine] = mine - record.indices
             for index in record.indices:

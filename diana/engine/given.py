@@ -57,6 +57,8 @@ class GivenRuns:
         """Workers whose load or slots changed since somebody looked."""
         self._elsewhere: dict[_Name, Lane] = {}
         """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
+        self.recalling: dict[str, Lane] = {}
+        """Lanes of workers that give back what they have not begun, by name."""
         self._told: dict[CustodyKey, set[int]] = {}
         self._running: dict[CustodyKey, int] = {}
         self.running = 0
@@ -90,6 +92,13 @@ class GivenRuns:
             self._count(run.key, -1)
         lane.slots, lane.used, lane.on, lane.ahead = slots, 0, OrderedDict(), every
         self._advance(lane)
+
+    def gives_back(self, worker: str, does: bool) -> None:
+        """Whether what the worker was given and has not begun comes back when it is asked for."""
+        if does:
+            self.recalling[worker] = self.lane(worker)
+        else:
+            self.recalling.pop(worker, None)
 
     # --- what happens to runs ------------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
         core.persist(_record(name, known))
     core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead, trouble=event.trouble)
+    core.totals.runs.gives_back(name, event.recalls)
     core.timers.cancel(("machine", name))
     core.inventoried.add(name)
     found = _unheard_of(core, event.known)
@@ -73,6 +74,8 @@ def on_ready(core: Context, event: LrmReady) -> None:
         _end_what_was_given_up(core, name, stray)
     if stray:
         core.emit(ForgetRuns(tuple(stray)))
+    for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
+        execution.recall(core, core.state.custodies[key])
     outputs.machine_back(core, name)
     _told_queues(core)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import control, guard
+from diana.engine import control, execution, guard
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.engine.records import JobsMoved
-from diana.engine.state import Group, Subgroup
+from diana.engine.state import Custody, Group, Subgroup
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.spec import GroupSpec
@@ -38,7 +38,7 @@ def look(core: Context) -> None:
     if why_here := drained or idle.get(core.site, ""):
         for key in sorted(core.state.custodies):
             mine = core.state.custodies[key]
-            if mine.origin == core.site and mine.pending and (drained or _may_go(mine.spec, others)):
+            if mine.origin == core.site and (drained or _may_go(mine.spec, others)) and _any_waits(core, mine):
                 core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
     for key in guard.stopped_keys(core):
         custody = core.state.custodies.get(key)
@@ -54,6 +54,11 @@ def look(core: Context) -> None:
         for group, _ in core.parties.handed_to(site) if why else ():
             if drained or _may_go(group.spec, others):
                 core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+
+
+def _any_waits(core: Context, custody: Custody) -> bool:
+    """Here, or where what was given may come back from and was not called back yet."""
+    return bool(custody.pending or execution.recallable(core, custody) - custody.recalled)
 
 
 def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> None:
@@ -144,7 +149,7 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
         return IndexSet()
     indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch)) if subgroup.site == core.site else None
-    return indices & custody.pending if custody is not None else indices
+    return indices & (custody.pending | execution.recallable(core, custody)) if custody is not None else indices
 
 
 def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:

@@ -297,6 +297,12 @@ class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
     indices: IndexSet
 
 
+class RunsReturned(_OfTransfer, frozen=True, kw_only=True):
+    """D: given to a worker that gave them back unbegun: those attempts never ran and never will; pending again."""
+
+    indices: IndexSet
+
+
 class RunsRepeated(_OfTransfer, frozen=True, kw_only=True):
     """D: outcome unknown or interrupted under on_crash = rerun; pending again."""
 
@@ -423,6 +429,7 @@ Record = (
     | RunsStarted
     | MachineRecord
     | RunsVoided
+    | RunsReturned
     | RunsRepeated
     | RunsEnded
     | BatchAcked

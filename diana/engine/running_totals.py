@@ -79,7 +79,7 @@ class Totals:
             case r.MachineGone():
                 self.runs.configure(0, record.machine)
                 return
-            case r.RunsVoided() | r.RunsRepeated():
+            case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
                 self.runs.forget((record.subgroup, record.epoch), record.indices)
         part, group = getattr(record, "subgroup", None), getattr(record, "group", None)
         if part is not None:

@@ -258,6 +258,8 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     called `main`."""
     attempts: dict[int, int] = {}
     """Attempts used, for pending indices that were started before."""
+    unbegun: IndexSet = IndexSet()
+    """Of those that were started before, the ones whose every attempt but the one at hand was given back unbegun."""
     next_batch: int = 0
     outgoing: dict[int, Outgoing] = {}
     control_seq: int = 0
@@ -284,10 +286,15 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
         return self.pending - self.held
 
     def revocable(self) -> IndexSet:
-        """Recalled jobs that were never given to a machine. One that was counts as started, whatever came of it: it
-        would start anew elsewhere as an attempt that was made here."""
+        """Recalled jobs that were never given to a machine, or were given back unbegun each time. Any other counts as
+        started, whatever came of it: it would start anew elsewhere as an attempt that was made here."""
         back = self.recalled & self.pending
-        return back - IndexSet.of(index for index in self.attempts if index in back) if back else back
+        return back - IndexSet.of(i for i in self.attempts if i in back and i not in self.unbegun) if back else back
+
+    def never_begun(self) -> IndexSet:
+        """Running jobs no attempt of which began before the one at hand."""
+        first = self.attempt_base + 1
+        return IndexSet.of(i for i, attempt in self.running.items() if attempt == first or i in self.unbegun)
 
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running

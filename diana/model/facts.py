@@ -31,6 +31,8 @@ class Outcome(IntEnum):
     """The machine's identity changed while it ran (PROMISES 6)."""
     LEASE_OVER = 9
     """Ended, or never started, because the lease it was to run under was over; its site tries again under another."""
+    UNBEGUN = 10
+    """Called back before it began, and it never will: it waits again at its site and is told to nobody else."""
 
 
 class OutputFile(msgspec.Struct, frozen=True, array_like=True):

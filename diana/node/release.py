@@ -146,7 +146,7 @@ class Release:
             case fx.Notify(group):
                 for watch in self._watches.get(group, ()):
                     watch.touch()
-            case fx.Start() | fx.Lease() | fx.Kill() | fx.ForgetRuns():
+            case fx.Start() | fx.Lease() | fx.Kill() | fx.Recall() | fx.ForgetRuns():
                 self._to_lrm(effect)
             case fx.RegisterOutputs():
                 if self.stager:
@@ -163,7 +163,7 @@ class Release:
             case _:
                 assert_never(effect)
 
-    def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.ForgetRuns) -> None:
+    def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.Recall | fx.ForgetRuns) -> None:
         if self.lrm is None:
             return
         match effect:
@@ -177,6 +177,8 @@ class Release:
             case fx.Kill():
                 if self.merges is None or not self.merges.kill(effect):
                     self.lrm.kill(effect)
+            case fx.Recall():
+                self.lrm.recall(effect)
             case fx.ForgetRuns(runs):
                 self.lrm.forget(runs)
 

@@ -21,6 +21,8 @@ class BatchLrm(SimLrm):
     """`free` and `busy_s` are of diana's jobs alone, as with slots. A power failure ends what others have running as
     well; what they have waiting waits on, since a batch system keeps its queue on disk."""
 
+    recalls = True
+
     def __init__(
         self,
         clock: Clock,

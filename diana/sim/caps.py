@@ -47,7 +47,7 @@ class Caps:
                 self._most[record.group] = decode_spec(record.spec).max_parallel
             case r.RunsStarted():
                 yield from self._more(site, record)
-            case r.RunsVoided() | r.RunsRepeated():
+            case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
                 self._less(site, (record.subgroup, record.epoch), record.indices)
             case r.RunsEnded():
                 self._less(site, (record.subgroup, record.epoch), record.ended)

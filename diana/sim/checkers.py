@@ -88,6 +88,7 @@ class Checkers(Findings):
             r.ControlTaken: self._control_taken,
             r.RunsStarted: self._runs_started,
             r.RunsVoided: self._runs_voided,
+            r.RunsReturned: self._runs_voided,
             r.RunsRepeated: self._runs_repeated,
             r.RunsEnded: self._runs_ended,
             r.MachineGone: self._machine_gone,
@@ -321,8 +322,7 @@ class Checkers(Findings):
         if not transfer.revoked.isdisjoint(record.indices):
             started = transfer.revoked & record.indices
             self._fail("I4", site, group_of(record.subgroup), started.bounds[0], "started although it was given back")
-        if not transfer.held.isdisjoint(record.indices):
-            started = transfer.held & record.indices
+        if started := transfer.held & record.indices:
             self._fail("I7", site, group_of(record.subgroup), started.bounds[0], "started although it is held")
         attempts = transfer.attempts
         for index in record.indices:
@@ -339,7 +339,7 @@ class Checkers(Findings):
         transfer.ended.update(record.ended)
         transfer.revoked = transfer.revoked | record.revoked
         for index in record.revoked:
-            if index in transfer.attempts:
+            if index in transfer.attempts and index not in transfer.unbegun:
                 self._fail("I4", site, group_of(record.subgroup), index, "given back after it was given to a machine")
 
     def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:
@@ -357,11 +357,12 @@ class Checkers(Findings):
                 if life is not None and life.run == run:
                     life.outcome = Outcome.INTERRUPTED
 
-    def _runs_voided(self, site: SiteId, record: r.RunsVoided) -> None:
+    def _runs_voided(self, site: SiteId, record: r.RunsVoided | r.RunsReturned) -> None:
         transfer = self._transfer(site, record)
         if transfer is None:
             return
         lives = self._group(site, group_of(record.subgroup)).lives
+        transfer.voided(record)
         for index in record.indices:
             run = Run(record.subgroup, record.epoch, index, transfer.attempts.get(index, 0))
             self._void.add(run)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
@@ -113,6 +113,8 @@ class SimLrm:
 
     others: Others | None = None
     """Nobody else has jobs on slots."""
+    recalls = False
+    """It gives back what it has not begun, as batch systems do."""
 
     def __init__(
         self,
@@ -168,16 +170,16 @@ class SimLrm:
         if self._emit is None or ear != self._ear or not self._alive:
             return
         self._session += 1
-        known = tuple(self._claims)
-        # Of its own machine the node says it by its settings.
         ready = LrmReady(
             worker=self._worker,
             session=self._session,
             slots=self.slots,
-            known=known,
+            known=tuple(self._claims),
             gpus=self.gpus,
             all_gpus=self.gpus,
+            # Of its own machine the node says it by its settings.
             software=None if self._worker == MAIN_MACHINE else self.software,
+            recalls=self.recalls,
         )
         self._emit(ready)
         for claim in self._claims.values():
@@ -223,13 +225,20 @@ class SimLrm:
         self._fill()
 
     def kill(self, order: Kill) -> None:
-        if not self._alive:
-            return
-        for run, claim in self._claims.items():
-            meant = (run.subgroup, run.epoch) == (order.subgroup, order.epoch) and run.index in order.indices
-            if meant and claim.outcome is None:
-                self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
+        for claim in self._open_of(order):
+            self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
         self._fill()
+
+    def recall(self, order: Recall) -> None:
+        for claim in [c for c in self._open_of(order) if c.started_s < 0]:
+            self._end(claim, Outcome.UNBEGUN, 0)
+        self._fill()
+
+    def _open_of(self, order: Kill | Recall) -> list[_Claim]:
+        """Its runs here that have no end; none while the spawner is dead."""
+        some = [c for c in self._claims.values() if c.outcome is None] if self._alive else []
+        key = (order.subgroup, order.epoch)
+        return [c for c in some if (c.run.subgroup, c.run.epoch) == key and c.run.index in order.indices]
 
     def queued(self) -> int:
         return len(self._queue)
@@ -292,11 +301,10 @@ class SimLrm:
         if claim.outcome is None:
             outcome = Outcome.TIMED_OUT if late else Outcome.FAILED if claim.exit_code else Outcome.DONE
             self._end(claim, outcome, claim.exit_code)
-            self._fill()
         elif claim.outcome is Outcome.UNKNOWN and claim.ended_s < 0:
             # Its spawner died; the process went on and is gone now, its exit nobody's knowledge.
             self._end(claim, Outcome.UNKNOWN, 0)
-            self._fill()
+        self._fill()
 
     def _end(self, claim: _Claim, outcome: Outcome, exit_code: int) -> None:
         claim.outcome = outcome
@@ -353,8 +361,7 @@ class SimLrm:
 
     def retell(self) -> None:
         """Tell once more what was told and is not forgotten."""
-        told = [c for c in self._claims.values() if c.ended_s >= 0 and c.told]
-        for claim in told:
+        for claim in [c for c in self._claims.values() if c.ended_s >= 0 and c.told]:
             self._tell_later(claim)
 
     def _report(self, claims: list[_Claim]) -> JobsEnded:
@@ -439,6 +446,5 @@ def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
 
 
 def _why(claim: _Claim) -> str:
-    group = group_of(claim.run.subgroup)
     said = f"exit code {claim.exit_code}" if claim.exit_code else (claim.outcome or Outcome.UNKNOWN).name.lower()
-    return f"job {group}.{claim.run.index}: {said} (simulated)"
+    return f"job {group_of(claim.run.subgroup)}.{claim.run.index}: {said} (simulated)"

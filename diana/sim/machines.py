@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import LrmLost, Run
 from diana.model.ids import MAIN_MACHINE, GroupId
 from diana.ports import Emit
@@ -56,6 +56,10 @@ class SimMachines:
     def kill(self, order: Kill) -> None:
         if order.worker not in self._away:
             self.lrms[order.worker].kill(order)
+
+    def recall(self, order: Recall) -> None:
+        if order.worker not in self._away:
+            self.lrms[order.worker].recall(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         for name, lrm in self.lrms.items():

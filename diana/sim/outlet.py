@@ -41,6 +41,7 @@ class Outlet:
             fx.Start: self.lrm.start,
             fx.Lease: self._lease,
             fx.Kill: self.lrm.kill,
+            fx.Recall: self.lrm.recall,
             fx.ForgetRuns: self._forget_runs,
             fx.StageIn: self.stager.stage_in,
             fx.LookUp: self.stager.look_up,

@@ -98,6 +98,8 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """fcfs, easy: its slots stand behind a batch system with a queue of its own."""
     background: BackgroundSpec | None = None
     """Jobs of others in that batch system."""
+    recalls: bool = False
+    """Its machines, too, give back what they have not begun, as batch systems do."""
     software: tuple[str, ...] = ()
     """What jobs may ask for: `containers`, `module NAME`, `module *`."""
     gpus: int = 0

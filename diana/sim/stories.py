@@ -61,13 +61,15 @@ class TransferStory:
         "site",
         "taken",
         "taken_back",
+        "unbegun",
     )
 
     def __init__(self, part: r.Part, home: bool) -> None:
         self.site = part.site
         self.indices = part.indices
         self.base = part.attempt_base
-        self.held = self.revoked = self.disowned = IndexSet()
+        self.held = self.revoked = self.disowned = self.unbegun = IndexSet()
+        """`unbegun`: of those with attempts, the ones no attempt of which can have begun."""
         self.committed = self.taken = self.runnable = home
         self.taken_back = self.dropped = False
         self.attempts: dict[int, int] = {}
@@ -76,6 +78,15 @@ class TransferStory:
         """Which member machine a job was given to last; else it is the site's own."""
         self.ended: set[int] = set()
         """Jobs whose end is durable where they ran."""
+
+    def voided(self, record: r.RunsVoided | r.RunsReturned) -> None:
+        """The latest attempts of these jobs never ran; only a worker's own word says so of a job that moves on."""
+        if isinstance(record, r.RunsReturned):
+            first = self.base + 1
+            never = (i for i in record.indices if self.attempts.get(i) == first or i in self.unbegun)
+            self.unbegun = self.unbegun | IndexSet.of(never)
+        else:
+            self.unbegun = self.unbegun - record.indices
 
 
 class GroupStory:

@@ -157,12 +157,13 @@ class World:
             return SimMachines({MAIN_MACHINE: batch})
         rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software, spec.gpus)]
         rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m), m.gpus) for m in spec.machines)
-        return SimMachines(
-            {
-                name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has, gpus)
-                for name, n, fast, has, gpus in rows
-            }
-        )
+        lrms = {
+            name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has, gpus)
+            for name, n, fast, has, gpus in rows
+        }
+        for lrm in lrms.values():
+            lrm.recalls = spec.recalls
+        return SimMachines(lrms)
 
     def begin(self) -> None:
         """Start all sites, register the datasets, let the users and the faults come."""

@@ -41,13 +41,14 @@ class Background:
     dialect = Dialect(task="TASK", first=0, job="ARRAY", machine="HOST")
 
     def __init__(self, settings: ClusterSettings) -> None:
-        self._slots = settings.slots or os.cpu_count() or 1
+        self._slots = os.cpu_count() or 1
         place = settings.config or f"{tempfile.gettempdir()}/background-{os.getuid()}"
         self._root = Path(place)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def capacity(self) -> Capacity:
-        return Capacity(version="1", slots=self._slots, widest=self._slots)
+        """All the machine's processors: how many of them may be ours (`slots`) is diana's business."""
+        return Capacity(version="1", slots=self._slots, widest=self._slots, throttles=True)
 
     def starts_in_s(self) -> float | None:
         return None
@@ -60,7 +61,7 @@ class Background:
         folder.mkdir()
         (folder / "token").write_text(array.token)
         (folder / "tasks").write_text("".join(f"{task}\n" for task in array.tasks))
-        at_once = max(1, self._slots // array.processors)
+        at_once = array.at_once or max(1, self._slots // array.processors)
         subprocess.run(
             ["setsid", "--fork", "sh", "-c", _RUN_ALL, str(folder), str(at_once), _RUN, array.script],
             check=True,

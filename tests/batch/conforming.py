@@ -3,9 +3,13 @@ Left out is what concerns slots, which on a cluster are the batch system's, and 
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
+
 from diana.model.facts import Outcome
 from diana.model.spec import GroupSpec, Outputs, Resources
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Told, shell
 from tests.contract.test_lrm_conformance import (
     Site,
     test_a_restarted_node_finds_its_jobs_running,
@@ -27,8 +31,11 @@ __all__ = [
     "test_an_end_is_told_again_after_a_restart_until_it_is_forgotten",
     "test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are",
     "test_cancelled_jobs_say_so_whether_they_ran_or_waited",
+    "test_no_more_than_its_slots_run_at_once_however_many_it_was_given",
     "test_outputs_are_collected_and_a_missing_one_fails_the_job",
     "test_the_exit_code_is_told",
+    "test_what_has_not_begun_is_given_back_and_never_runs_and_what_has_runs_on",
+    "test_what_was_given_back_is_told_so_until_it_is_forgotten_and_may_be_given_again",
 ]
 
 
@@ -66,3 +73,54 @@ async def test_outputs_are_collected_and_a_missing_one_fails_the_job(site: Site)
     ends = at.by_index()
     assert (ends[0].outcome, ends[1].outcome) == (Outcome.DONE, Outcome.STAGING_FAILED)
     assert "output out.txt is missing" in ends[1].error
+
+
+_BLURRED_S = 0.02
+"""File systems tell times to the tick."""
+
+
+def _together(ends: list[Told]) -> int:
+    """The most that ran at one moment."""
+    return max(sum(o.started_s <= end.started_s < o.ended_s - _BLURRED_S for o in ends) for end in ends)
+
+
+async def test_no_more_than_its_slots_run_at_once_however_many_it_was_given(site: Site) -> None:
+    """Though the cluster is idle: not at first, and not later, when orders come as others end."""
+    at = await site(slots=2)
+    at.start(shell("sleep 0.3"), *range(5))
+    await at.ended(3)
+    at.start(shell("sleep 0.3"), *range(5, 9))
+    ends = await at.ended(9, 60.0)
+    assert {end.outcome for end in ends} == {Outcome.DONE}
+    assert _together(ends) == 2
+
+
+async def test_what_has_not_begun_is_given_back_and_never_runs_and_what_has_runs_on(site: Site, tmp_path: Path) -> None:
+    at = await site(slots=1)
+    ran = tmp_path / "ran"
+    at.start(shell(f"echo $DIANA_INDEX >> {ran}; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"), 0, 1, 2, 3)
+    await at.until(ran.exists, 60.0)
+    (first,) = ran.read_text().split()
+    at.recall(0, 1, 2, 3)
+    ends = await at.ended(3, 60.0)
+    assert {end.outcome for end in ends} == {Outcome.UNBEGUN}
+    assert {end.run.index for end in ends} == {0, 1, 2, 3} - {int(first)}
+    (tmp_path / "go").touch()
+    assert {end.run.index: end.outcome for end in await at.ended(4, 60.0)}[int(first)] is Outcome.DONE
+    assert ran.read_text().split() == [first]
+
+
+async def test_what_was_given_back_is_told_so_until_it_is_forgotten_and_may_be_given_again(site: Site) -> None:
+    at = await site(slots=1)
+    at.start(shell("sleep 1"), 0, 1)
+    at.recall(1)
+    await at.ended(1, 60.0)
+    before = len(at.ends())
+    await at.restart_node()
+    await at.until(lambda: any(end.outcome is Outcome.UNBEGUN for end in at.ends()[before:]))
+    (back,) = {end.run for end in at.ends() if end.outcome is Outcome.UNBEGUN}
+    assert back in at.ready().known
+    at.forget(*at.ends())
+    at.start(shell("true"), back.index, attempt=2)
+    ends = {end.run: end.outcome for end in await at.ended(3, 60.0)}
+    assert ends[msgspec.structs.replace(back, attempt=2)] is Outcome.DONE

@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Stage, Unreachable
@@ -44,6 +45,7 @@ KINDS = (
     "refused",
     "ledger refuses",
 )
+GIVEN_BACK = "given back"
 
 
 class Rough:
@@ -139,10 +141,10 @@ class Rough:
         return True
 
 
-def order(indices: list[int]) -> Order:
+def order(indices: list[int], attempts: list[int]) -> Order:
     text = {name: "" for name in ("directory", "account", "lease")}
     empty: dict[str, list[object]] = {
-        name: [] for name in ("attempts", "argvs", "environment", "environments", "stdouts", "stderrs", "collects")
+        name: [] for name in ("argvs", "environment", "environments", "stdouts", "stderrs", "collects")
     }
     return Order(
         subgroup=PART,
@@ -154,6 +156,7 @@ def order(indices: list[int]) -> Order:
         log_limit_bytes=1000,
         own_directory=False,
         indices=indices,
+        attempts=attempts,
         argv=["true"],
         **text,
         **empty,
@@ -182,24 +185,19 @@ def search(root: Path, seed: int) -> Rough:
     crash, forget = rng.choice((0.0, 0.05, 0.2)), rng.random()
     data = DataDir(root)
     book = opened(data, system)
+    limit = rng.choice((NO_LIMIT, Limit(1), Limit(3), Limit(2, throttles=True)))
     outcomes: dict[int, Outcome] = {}
+    attempts: Counter[int] = Counter()
+    again: list[int] = []
+    """Given back unbegun, and to be given anew."""
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
-    jobs, unsettled = rng.randint(5, 30), False
+    jobs = rng.randint(5, 30)
 
     def give(some: list[int]) -> None:
-        book.give(order(some))
+        book.give(order(some, [attempts[index] + 1 for index in some]))
+        attempts.update(some)
         last = book.ledger.arrays()[-1]
         indices[last.token] = last.order.indices
-
-    def take_back(how: Callable[[], None]) -> None:
-        nonlocal unsettled
-        unsettled = True
-        how()
-        unsettled = False
-        # The engine gives what is unknown there to somebody; here it is the same cluster again.
-        known = {run.index for run in book.known()}
-        if gone := sorted(set(range(given)) - outcomes.keys() - known):
-            give(gone)
 
     for turn in range(4000):
         if turn > 1000:
@@ -207,23 +205,25 @@ def search(root: Path, seed: int) -> Rough:
         for _ in range(rng.randint(0, 6)):
             system.step()
         try:
-            if unsettled:
-                # As the node does before it gives a cluster anything.
-                take_back(book.drop_given_up)
-            match rng.choice(("give", "submit", "look", "ask", "kill", "take back")):
+            match rng.choice(("give", "submit", "look", "ask", "kill", "take back", "recall")):
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
                     give(some)
                     given = some[-1] + 1
                 case "submit":
-                    for refused, why in list(book.submit()):
+                    for refused, why in list(book.submit(limit)):
                         book.refuse(refused, why)
                 case "take back" if rng.random() < 0.2:
-                    take_back(rng.choice((book.take_back, book.drop_given_up)))
+                    book.take_back()
                 case "look":
                     book.look()
                 case "ask":
                     book.ask()
+                case "give" if again:
+                    give(sorted(again))
+                    again = []
+                case "recall" if given and rng.random() < 0.1:
+                    book.recall(PART, 1, IndexSet.of(rng.sample(range(given), rng.randint(1, given))))
                 case "kill" if given and rng.random() < 0.1:
                     index = rng.randrange(given)
                     cancelled.add(index)
@@ -235,9 +235,14 @@ def search(root: Path, seed: int) -> Rough:
             # What was told in this turn is told again.
             book.close()
             book = opened(data, system)
-            told, unsettled = book.told(), True
+            told = book.told()
         for _, _, facts in told:
-            for index, outcome in zip(facts.indices, facts.outcomes, strict=True):
+            for index, attempt, outcome in zip(facts.indices, facts.attempts, facts.outcomes, strict=True):
+                if outcome == Outcome.UNBEGUN:
+                    if attempt == attempts[index] and index not in again and index not in outcomes:
+                        again.append(index)
+                        system.struck[GIVEN_BACK] += 1
+                    continue
                 assert outcomes.setdefault(index, Outcome(outcome)) == outcome, (
                     f"seed {seed}: {index} ended in two ways"
                 )
@@ -278,7 +283,7 @@ def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
 
 def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) -> None:
     struck = searched(tmp_path, (*range(10), *range(SEED, SEED + 2)))
-    assert all(struck[kind] for kind in (*KINDS, "history asked")), struck
+    assert all(struck[kind] for kind in (*KINDS, GIVEN_BACK, "history asked")), struck
 
 
 @pytest.mark.wide

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm.local import LocalLrm
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
@@ -112,6 +112,9 @@ class RealSite:
 
     def kill(self, *indices: int) -> None:
         self.lrm.kill(Kill(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+
+    def recall(self, *indices: int) -> None:
+        self.lrm.recall(Recall(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
 
     def forget(self, *ends: Told) -> None:
         self.lrm.forget(tuple(end.run for end in ends))

@@ -8,13 +8,13 @@ from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.recovery_messages import Holding, Holdings
 from diana.model.facts import Outcome
-from diana.model.ids import SiteId, SubgroupId
+from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.invitation import Invitation
 from diana.model.register import Copy, Register
 from diana.model.settings import Settings
 from tests.engine.bench import Grid
-from tests.engine.builders import OPERATOR, dataset, result, spec, whole
+from tests.engine.builders import OPERATOR, dataset, facts_of, result, spec, whole
 
 DAY_S = 86400.0
 
@@ -72,8 +72,14 @@ def _far() -> ms.Summary:
 def _given_up_with_its_machine(grid: Grid) -> None:
     """Jobs on a member machine end with it; what the bench's own LRM hears of them it ignores."""
     alpha = grid["alpha"]
-    alpha.handle(ev.LrmReady(worker="m2", session=1, slots=2, known=()))
+    alpha.handle(ev.LrmReady(worker="m2", session=1, slots=2, known=(), recalls=True))
     alpha.submit(spec(4, sites=("alpha",), on_crash="hold"), 4, 9, key="members")
+    custody = next(custody for custody in alpha.engine.core.state.custodies.values() if "m2" in custody.given)
+    back = custody.given["m2"].bounds[0]
+    alpha.hold(group_of(custody.subgroup), IndexSet.of([back]))
+    facts = facts_of(alpha.name, [ev.Run(*custody.key, back, 1)], Outcome.UNBEGUN, grid.now)
+    alpha.handle(ev.JobsEnded(subgroup=custody.subgroup, epoch=custody.epoch, facts=facts))
+    alpha.release_jobs(group_of(custody.subgroup))
     alpha.handle(ev.LrmLost("m2"))
     alpha.handle(ev.MachineRemoved(request=91, principal=OPERATOR, machine="m2"))
 

@@ -14,13 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.batch import live
+from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ending import Ending, Row
-from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, ArrayFolder
+from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
 from diana.adapters.batch.ledger import Ledger
-from diana.adapters.batch.live import LiveArray, Verdict
+from diana.adapters.batch.live import LiveArray, Part, Verdict
+from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
 from diana.adapters.batch.script import Surroundings, cases, script, varies
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, BatchSystem, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.system import Array, BatchSystem, Refused, Seen, Unreachable
 from diana.adapters.batch.waits import Waits
 from diana.adapters.durable import replace_durably, sync
 from diana.adapters.lrm.spawner.identity import boot_s
@@ -51,6 +53,7 @@ class Book:
         self._data = data
         self._settings = settings
         self._system = system
+        self._asking = Asking(system, name)
         self._ending = ending
         self._around = Surroundings(site=site, cluster=name, dialect=system.dialect, setup=settings.setup)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,13 +73,13 @@ class Book:
         self.ledger.close()
 
     def _begin(self) -> None:
+        sweep(self._root)
         for given in self.ledger.arrays():
             array = self._arrays[given.number] = LiveArray(
-                given.number, given.token, given.order, given.jobs, given.ended
+                given.number, given.token, given.order, given.parts, given.ended
             )
-            if not array.jobs:
-                array.doubt = True
-                array.to_submit = set(array.open)
+            array.to_submit = array.unsubmitted()
+            array.doubt = bool(array.to_submit)
             # Their ends are durable; a crash may have left the files.
             with suppress(OSError):
                 self._folder(array).clear(array.ended)
@@ -100,11 +103,11 @@ class Book:
 
     def held(self) -> int:
         """Processors of all that is not over."""
-        return sum(len(array.open) * max(1, array.order.processors) for array in self._arrays.values())
+        return sum(len(array.open) * array.processors for array in self._arrays.values())
 
     def running(self) -> int:
         """Processors of what the batch system said it has started, when it was last asked."""
-        return sum(len(array.running) * max(1, array.order.processors) for array in self._arrays.values())
+        return sum(len(array.running) * array.processors for array in self._arrays.values())
 
     # --- orders ----------------------------------------------------------------------------------------
 
@@ -117,21 +120,30 @@ class Book:
 
     def kill(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
         """Those that have not begun never will; the others' ends follow."""
-        for array in list(self._arrays.values()):
-            if (array.order.subgroup, array.order.epoch) != (subgroup, epoch):
-                continue
-            tasks, folder, rows = array.tasks_of(indices), self._folder(array), list[Row]()
-            self._make_folder(array)
-            for task in tasks:
-                array.cancelled.add(task)
-                if task not in array.to_submit:
-                    array.to_cancel.add(task)
-                if folder.close_gate(task, CANCELLED):
-                    rows.append(self._without_end(array, task))
-            cancels = set(array.to_cancel)
-            self._end(array, rows)
-            # What waits there for nothing takes the place of others.
-            array.to_cancel = cancels
+        for array in self._of(subgroup, epoch):
+            tasks = array.tasks_of(indices)
+            array.cancelled.update(tasks)
+            array.to_cancel.update(task for task in tasks if task not in array.to_submit)
+            self._withdraw(array, tasks, CANCELLED)
+
+    def recall(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
+        """Those that have not begun never will, and end UNBEGUN; nothing happens to the others."""
+        for array in self._of(subgroup, epoch):
+            self._withdraw(array, array.tasks_of(indices), RECALLED)
+
+    def _of(self, subgroup: SubgroupId, epoch: int) -> list[LiveArray]:
+        key = (subgroup, epoch)
+        return [array for array in self._arrays.values() if (array.order.subgroup, array.order.epoch) == key]
+
+    def _withdraw(self, array: LiveArray, tasks: list[int], why: str) -> None:
+        """Those that have not begun are over."""
+        self._make_folder(array)
+        folder = self._folder(array)
+        closed = [task for task in tasks if folder.close_gate(task, why)]
+        cancels = array.to_cancel.union(task for task in closed if task not in array.to_submit)
+        self._end(array, [self._without_end(array, task) for task in closed])
+        # What waits there for nothing takes the place of others.
+        array.to_cancel = cancels
 
     def lease(self, origin: str, until_s: float) -> None:
         """`until_s`: by this machine's clock, seconds since 1970."""
@@ -161,23 +173,35 @@ class Book:
 
     # --- the batch system ------------------------------------------------------------------------------
 
-    def submit(self) -> Iterator[tuple[Order, str]]:
-        """Everything that waits to be submitted. Gives the orders that were refused, and why. Unreachable, and Refused
-        where that concerns every job: the rest waits."""
+    def submit(self, limit: Limit = NO_LIMIT) -> Iterator[tuple[Order, str]]:
+        """What waits to be submitted, as far as the limit lets it. Gives the orders that were refused, and why.
+        Unreachable, and Refused where that concerns every job: the rest waits."""
+        taken = self._at_once() if limit.processors else 0
         for array in list(self._arrays.values()):
             if not array.to_submit or array.doubt:
                 continue
+            if 0 < limit.processors < array.processors:
+                # It was given when more might be ours.
+                self._withdraw(array, sorted(array.to_submit), RECALLED)
+                array.to_submit.clear()
+                continue
+            count, at_once = portion(limit, len(array.to_submit), array.processors, taken, self.held())
+            if not count:
+                # A wide one would wait for ever behind narrow ones that come later.
+                return
+            part = Part(IndexSet.of(sorted(array.to_submit)[:count]), at_once)
             folder = self._folder(array)
             self._make_folder(array)
             order = array.order
             asked = Array(
                 token=array.token,
                 script=str(folder.script),
-                tasks=IndexSet.of(array.to_submit),
-                processors=max(1, order.processors),
+                tasks=part.tasks,
+                processors=array.processors,
                 memory_bytes=order.memory_bytes,
                 time_limit_s=order.time_limit_s,
                 gpus=order.gpus,
+                at_once=at_once,
             )
             try:
                 job = self._system.submit(asked)
@@ -191,42 +215,31 @@ class Book:
                 continue
             self.submissions += 1
             array.submitted_s = boot_s()
-            alone = not any(other.jobs and other.open for other in self._arrays.values())
+            alone = not any(other.parts and other.open for other in self._arrays.values())
             self.waits.submitted(array.number, array.submitted_s, alone=alone)
-            array.jobs.append(job)
-            array.to_submit = set()
-            array.tries += 1
-            self.ledger.submitted(array.number, array.jobs)
+            array.submitted(job, part)
+            taken += array.processors * (at_once or count)
+            self.ledger.submitted(array.number, array.parts)
+
+    def _at_once(self) -> int:
+        """Processors that may be ours at once by what was submitted."""
+        return sum(array.at_once() * array.processors for array in self._arrays.values())
 
     def take_back(self) -> None:
-        """What was never submitted is forgotten, as if it had not been given."""
+        """What was never submitted ends UNBEGUN."""
         for array in list(self._arrays.values()):
-            if array.jobs or array.doubt:
-                continue
-            folder = self._folder(array)
-            self._make_folder(array)
-            if not all([folder.close_gate(task, GIVEN_UP) for task in sorted(array.open)]):
+            if not array.doubt:
+                self._withdraw(array, sorted(array.to_submit & array.unsubmitted()), RECALLED)
                 self._was_taken(array)
-        self.drop_given_up()
-
-    def drop_given_up(self) -> None:
-        """Arrays none of whose tasks can ever start: taken back, in an earlier life perhaps."""
-        for array in list(self._arrays.values()):
-            folder = self._folder(array)
-            begun = (folder.begun(task) for task in sorted(array.open))
-            if not array.jobs and all(one is not None and one.why == GIVEN_UP for one in begun):
-                self.ledger.forget([array.number], ())
-                del self._arrays[array.number]
-                folder.remove()
 
     def _was_taken(self, array: LiveArray) -> None:
         """What began was taken once, though nobody could say so."""
         seen = (self._folder(array).begun(task) for task in array.open)
         begun = {one.job for one in seen if one is not None and not one.why}
-        if jobs := begun - {*array.jobs, ""}:
-            array.jobs += sorted(jobs)
-            self.ledger.submitted(array.number, array.jobs)
-        if "" in begun and not array.jobs:
+        if jobs := begun - {*array.parts, ""}:
+            array.parts |= {job: array.whole() for job in sorted(jobs)}
+            self.ledger.submitted(array.number, array.parts)
+        if "" in begun and not array.parts:
             # Its gate is being written: the next listing shows by which job.
             array.doubt = True
 
@@ -242,7 +255,7 @@ class Book:
     def look(self) -> None:
         """What the scripts told since."""
         for array in list(self._arrays.values()):
-            if not array.jobs:
+            if not array.parts:
                 continue
             folder, rows = self._folder(array), list[Row]()
             for task in folder.ended():
@@ -263,10 +276,10 @@ class Book:
             by_token.setdefault(seen.token, []).append(seen)
         lost: list[tuple[LiveArray, list[int]]] = []
         for array in list(self._arrays.values()):
-            before = tuple(array.jobs)
+            before = tuple(array.parts)
             array.shown(by_token.get(array.token, []), asked_s, boot_s())
-            if tuple(array.jobs) != before:
-                self.ledger.submitted(array.number, array.jobs)
+            if tuple(array.parts) != before:
+                self.ledger.submitted(array.number, array.parts)
             if array.running:
                 self.waits.began(array.number, boot_s())
             self._give_up(array)
@@ -274,17 +287,21 @@ class Book:
             if array.missing:
                 lost.append((array, self._lost(array)))
             self._cancel(array)
-        self._ask_history(lost)
+        self._asking.history(lost, lambda array: self._folder(array).made_s())
         for array, tasks in lost:
             self._end(array, [self._without_end(array, task) for task in tasks])
-        self._cancel_strays(by_token)
+        known = {array.token for array in self._arrays.values()}
+        for token, seen_of in by_token.items():
+            # Of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
+            if token.startswith(f"{self.identity}.") and token not in known:
+                self._asking.call_off_strays(seen_of)
         self._drop_finished()
 
     def cut_logs(self) -> None:
         """Back to what the group may keep: what a job writes on goes on from there."""
         for array in self._arrays.values():
             limit = array.order.log_limit_bytes
-            if array.jobs and array.open:
+            if array.parts and array.open:
                 for path, size_bytes in self._folder(array).logs():
                     if size_bytes > 2 * limit:
                         with suppress(FileNotFoundError):
@@ -301,7 +318,9 @@ class Book:
             if task in there:
                 continue
             begun, cancelled = folder.begun(task), task in array.cancelled
-            verdict = live.conclude(begun, cancelled, now_s - since_s, self._settings.settle_s, array.tries)
+            verdict = live.conclude(
+                begun, cancelled, now_s - since_s, self._settings.settle_s, array.tried.get(task, 0)
+            )
             # What is told not to have begun never may: who shows it no more may find it again.
             if verdict is Verdict.OVER and (begun is not None or folder.close_gate(task, GIVEN_UP)):
                 over.append(task)
@@ -334,57 +353,23 @@ class Book:
         over = {task for task in array.running if task in array.ended}
         array.late = {task: array.late.get(task, now_s) for task in open_ - array.to_submit | over}
         # Each time it is waited longer: a machine may take its time to boot.
-        patience_s = self._settings.begin_s * 2 ** max(0, array.tries - 1)
-        late = {task for task, since_s in array.late.items() if now_s - since_s >= patience_s}
+        begin_s, tried = self._settings.begin_s, array.tried
+        late = {k for k, since_s in array.late.items() if now_s - since_s >= begin_s * 2 ** max(0, tried.get(k, 0) - 1)}
         if not late:
             return
         _log.warning(
             "%s: %d tasks of %s do not run, though it says so", self._root.name, len(late), array.order.subgroup
         )
-        self._call_off(array.jobs, IndexSet.of(late))
+        self._asking.call_off(array.parts, IndexSet.of(late))
         array.to_submit |= late & open_
         for task in late:
             del array.late[task]
-
-    def _ask_history(self, lost: list[tuple[LiveArray, list[int]]]) -> None:
-        """How they ended, where the listing did not say."""
-        asked = [array for array, tasks in lost if set(tasks) - array.said.keys()]
-        jobs = sorted({job for array in asked for job in array.jobs})
-        if not jobs:
-            return
-        since_s = min(self._folder(array).made_s() for array in asked)
-        try:
-            found = self._system.past(jobs, since_s)
-        except (Refused, Unreachable) as silence:
-            _log.info("%s: no history: %s", self._root.name, silence)
-            return
-        by_job = {job: array for array, _ in lost for job in array.jobs}
-        for seen in found:
-            if array := by_job.get(seen.job):
-                array.said.update((task, seen) for task in seen.tasks if task in array.open)
 
     def _cancel(self, array: LiveArray) -> None:
         """Told again at each listing until it shows them no more."""
         array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
         if array.to_cancel:
-            self._call_off(array.jobs, IndexSet.of(array.to_cancel))
-
-    def _cancel_strays(self, by_token: dict[str, list[Seen]]) -> None:
-        """Ours, of arrays that are forgotten: submitted twice, or by a node whose ledger was put back."""
-        known = {array.token for array in self._arrays.values()}
-        for token, seen in by_token.items():
-            if token.startswith(f"{self.identity}.") and token not in known:
-                for each in seen:
-                    if each.stage is not Stage.OVER:
-                        self._call_off([each.job], each.tasks)
-
-    def _call_off(self, jobs: Iterable[str], tasks: IndexSet) -> None:
-        """Where it refuses, they run on, or wait behind a closed gate: no reason to give it no other jobs."""
-        for job in jobs:
-            try:
-                self._system.cancel(job, tasks)
-            except Refused as refusal:
-                _log.warning("%s: job %s is not cancelled: %s", self._root.name, job, refusal)
+            self._asking.call_off(array.parts, IndexSet.of(array.to_cancel))
 
     def _without_end(self, array: LiveArray, task: int) -> Row:
         begun = self._folder(array).begun(task)
@@ -393,10 +378,13 @@ class Book:
         return Row(task, outcome, error, begun=begun)
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
-        """Logs and outputs are kept, then the ends written down, then the files go."""
+        """Logs and outputs are kept, and the gates of what never began; then the ends written down, then files go."""
         if not rows:
             return
         folder = self._folder(array)
+        if any(row.end is None for row in rows):
+            # Whoever hears that it never began gives it to others: no power failure may open its gate.
+            folder.keep_gates()
         facts = self._ending.facts(array, folder, rows)
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
         ended = IndexSet.of({*array.ended, *(row.task for row in rows)})

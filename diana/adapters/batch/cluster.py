@@ -21,6 +21,7 @@ from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
+from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import BatchSystem, Capacity, Refused, Unreachable
 from diana.adapters.lrm.collect import Collector
@@ -32,9 +33,10 @@ from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.identity import boot_s, wall_s
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.tasks import end, keep_up
-from diana.engine.effects import Kill, Lease, Start
+from diana.engine.effects import Kill, Lease, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
 from diana.errors import DianaError, StoreFailed
+from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir
 from diana.ports import Emit
@@ -105,6 +107,7 @@ class ClusterLrm:
         self._known: set[Run] = set()
         self._starts: list[Start] = []
         self._kills: list[Kill] = []
+        self._recalls: list[Recall] = []
         self._leases: dict[SiteId, float] = {}
         self._forgets: list[Run] = []
         self._failed: dict[Run, Unready] = {}
@@ -156,6 +159,10 @@ class ClusterLrm:
         self._kills.append(order)
         self._wake.set()
 
+    def recall(self, order: Recall) -> None:
+        self._recalls.append(order)
+        self._wake.set()
+
     def lease(self, order: Lease) -> None:
         self._leases[order.origin] = order.until_s
         self._wake.set()
@@ -202,7 +209,6 @@ class ClusterLrm:
         if not self._ready and now_s >= self._refused_until_s:
             self._capacity = await self._in_thread(self._system.capacity)
             self._trouble, self._silent_since_s = "", 0.0
-            await self._in_thread(book.drop_given_up)
             self._greet(book)
         asking = now_s >= self._asked_s + self._settings.ask_s
         await self._take_in(book, asking=asking)
@@ -248,7 +254,10 @@ class ClusterLrm:
         kills, self._kills = self._kills, []
         for kill in kills:
             await self._in_thread(lambda k=kill: book.kill(k.subgroup, k.epoch, k.indices))  # type: ignore[misc]
-        if kills:
+        recalls, self._recalls = self._recalls, []
+        for back in recalls:
+            await self._in_thread(lambda b=back: book.recall(b.subgroup, b.epoch, b.indices))  # type: ignore[misc]
+        if kills or recalls:
             # What ran is looked at sooner.
             self._asked_s = min(self._asked_s, boot_s() - self._settings.ask_s + 1.0)
 
@@ -278,7 +287,8 @@ class ClusterLrm:
         began_s, before = boot_s(), book.submissions
         if began_s < self._refused_until_s:
             return
-        refused = await self._in_thread(lambda: list(book.submit()))
+        limit = self._limit()
+        refused = await self._in_thread(lambda: list(book.submit(limit)))
         if arrays := book.submissions - before:
             self._feeding.submitted((boot_s() - began_s) / arrays)
             self._refused_for_s = 0.0
@@ -313,6 +323,7 @@ class ClusterLrm:
                 all_gpus=all_gpus,
                 identity=book.identity,
                 trouble=self._trouble,
+                recalls=True,
                 software=has.offered() if (has := self._settings.software) is not None else None,
             )
         )
@@ -334,7 +345,10 @@ class ClusterLrm:
         told = book.fresh()
         self._tell(told)
         return [
-            end_s - start_s for *_, facts in told for start_s, end_s in zip(facts.started_s, facts.ended_s, strict=True)
+            end_s - start_s
+            for *_, facts in told
+            for start_s, end_s, how in zip(facts.started_s, facts.ended_s, facts.outcomes, strict=True)
+            if how != Outcome.UNBEGUN
         ]
 
     def _tell(self, told: Iterable[Told]) -> None:
@@ -353,6 +367,11 @@ class ClusterLrm:
             slots = min(slots, has.most_jobs)
             ahead = min(ahead, has.most_jobs - slots)
         return slots, ahead
+
+    def _limit(self) -> Limit:
+        """Where all processors there are may be ours nothing needs to be kept back."""
+        has, most = self._capacity, self._settings.slots
+        return Limit(most, has is not None and has.throttles) if has is None or most < has.slots else NO_LIMIT
 
     def _expected_late_s(self, book: Book) -> float:
         """Until others leave us a processor. Where some are ours, what comes follows what runs on them, of whose ends

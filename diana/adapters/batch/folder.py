@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.batch.script import END_OF_FILE
+from diana.adapters.durable import sync
 
 NODE = "node"
 """Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
-CANCELLED, GIVEN_UP = "cancelled", "given-up"
+CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
+
+
+_OVER = ".over"
 
 
 class End(NamedTuple):
@@ -65,7 +70,15 @@ class ArrayFolder:
             return 0.0
 
     def remove(self) -> None:
-        shutil.rmtree(self.root, ignore_errors=True)
+        """Its gates go at once: a task that starts late finds none that is open."""
+        over = self.root.with_name(f"{self.root.name}{_OVER}")
+        with suppress(FileNotFoundError):
+            self.root.rename(over)
+        shutil.rmtree(over, ignore_errors=True)
+
+    def keep_gates(self) -> None:
+        """Those that are there outlive a power failure."""
+        sync(self._runs)
 
     def close_gate(self, task: int, why: str) -> bool:
         """Whether the node has the run now: it has not begun and never will. It may have had it before, for another
@@ -128,6 +141,12 @@ class ArrayFolder:
         for task in tasks:
             (self._ends / str(task)).unlink(missing_ok=True)
             self.log(task).unlink(missing_ok=True)
+
+
+def sweep(root: Path) -> None:
+    """What a crash left of folders that were being removed."""
+    for over in root.glob(f"*{_OVER}"):
+        shutil.rmtree(over, ignore_errors=True)
 
 
 def _cpu_s(text: str) -> float:

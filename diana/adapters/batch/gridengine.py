@@ -125,6 +125,8 @@ class GridEngine:
         argv += ["-N", f"{read.NAME_PREFIX}{array.token}"]
         argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
         argv += ["-t", f"{first}-{last}", *self._queue]
+        if array.at_once:
+            argv += ["-tc", str(array.at_once)]
         if array.processors > 1:
             if not self._parallel:
                 raise Refused(

@@ -83,6 +83,7 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
         others=max(0, sum(min(used[host], slots) for host, slots in at_host.items()) - ours),
         memory_bytes=memory,
         widest=widest,
+        throttles=True,
         most_tasks=_number(known, "max_aj_tasks", 75000),
     )
 

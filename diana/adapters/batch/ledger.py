@@ -5,25 +5,27 @@ hears of it, and before the engine does. One row per array and per batch of ends
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from diana.adapters.batch.live import Part
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.errors import StoreFailed, StoreNewer
 from diana.model.facts import Facts
 from diana.model.indexset import IndexSet
 
-SCHEMA = 1
+SCHEMA = 2
 _TABLES = """
 CREATE TABLE arrays (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     token TEXT NOT NULL,
     jobs TEXT NOT NULL DEFAULT '',
     ended BLOB NOT NULL,
-    work BLOB NOT NULL
+    work BLOB NOT NULL,
+    parts BLOB NOT NULL DEFAULT x'90'
 );
 CREATE TABLE told (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -33,19 +35,22 @@ CREATE TABLE told (
 );
 """
 
+_SINCE_1 = "ALTER TABLE arrays ADD COLUMN parts BLOB NOT NULL DEFAULT x'90';"
+
 _order = msgspec.msgpack.Decoder(Order)
 _facts = msgspec.msgpack.Decoder(Facts)
 _set = msgspec.msgpack.Decoder(IndexSet)
+_parts = msgspec.msgpack.Decoder(list[Part])
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class GivenArray(NamedTuple):
-    """`token`: no other array has it, whatever became of this file; `jobs`: ids the batch system gave it, the newest
-    last; `ended`: tasks whose end is among `told`, or was."""
+    """`token`: no other array has it, whatever became of this file; `parts`: what was submitted, by the ids the batch
+    system gave, the newest last; `ended`: tasks whose end is among `told`, or was."""
 
     number: int
     token: str
-    jobs: tuple[str, ...]
+    parts: dict[str, Part]
     ended: IndexSet
     order: Order
 
@@ -71,6 +76,8 @@ class Ledger:
                 raise StoreNewer(f"{path}: of a later diana (schema {version}, this one knows {SCHEMA}); run that one")
             if not version:
                 self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
+            elif version < SCHEMA:
+                self._db.executescript(f"BEGIN; {_SINCE_1} PRAGMA user_version = {SCHEMA}; COMMIT;")
         except sqlite3.Error as fault:
             raise StoreFailed(f"{path}: {fault}") from None
 
@@ -78,11 +85,17 @@ class Ledger:
         self._db.close()
 
     def arrays(self) -> list[GivenArray]:
-        rows = self._all("SELECT number, token, jobs, ended, work FROM arrays ORDER BY number")
-        return [
-            GivenArray(number, token, tuple(jobs.split()), _set.decode(ended), _order.decode(work))
-            for number, token, jobs, ended, work in rows
-        ]
+        rows = self._all("SELECT number, token, jobs, parts, ended, work FROM arrays ORDER BY number")
+        found = []
+        for number, token, jobs, parts, ended, work in rows:
+            order = _order.decode(work)
+            # An older release submitted arrays as a whole.
+            whole = Part(IndexSet.span(0, len(order.indices)))
+            known = _parts.decode(parts)
+            names = jobs.split()
+            named = dict(zip(names, known + [whole] * (len(names) - len(known)), strict=True))
+            found.append(GivenArray(number, token, named, _set.decode(ended), order))
+        return found
 
     def told(self) -> list[ToldEnds]:
         rows = self._all("SELECT number, subgroup, epoch, facts FROM told ORDER BY number")
@@ -93,8 +106,9 @@ class Ledger:
         row = (token, _encode(IndexSet()), _encode(order))
         return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 
-    def submitted(self, number: int, jobs: Iterable[str]) -> None:
-        self._write([("UPDATE arrays SET jobs = ? WHERE number = ?", (" ".join(jobs), number))])
+    def submitted(self, number: int, parts: Mapping[str, Part]) -> None:
+        row = (" ".join(parts), _encode(list(parts.values())), number)
+        self._write([("UPDATE arrays SET jobs = ?, parts = ? WHERE number = ?", row)])
 
     def ended(self, number: int, ended: IndexSet, subgroup: str, epoch: int, facts: Facts) -> int:
         """`ended`: all of the array's tasks that are; `facts`: of those new among them. The number of these facts."""

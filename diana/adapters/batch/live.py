@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from types import MappingProxyType
 
-from diana.adapters.batch.folder import CANCELLED, Begun, End
+import msgspec
+
+from diana.adapters.batch.folder import CANCELLED, RECALLED, Begun, End
 from diana.adapters.batch.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 
 MOST_TRIES = 3
-"""An array whose tasks are over without having begun is submitted so often."""
+"""A task that is over without having begun is submitted so often."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """What one submission asked for: these tasks, of which so many may run together (0: all)."""
+
+    tasks: IndexSet
+    at_once: int = 0
 
 
 class Verdict(Enum):
@@ -33,32 +43,37 @@ class LiveArray:
         "cancelled",
         "doubt",
         "ended",
-        "jobs",
         "late",
         "missing",
         "never",
         "number",
         "open",
         "order",
+        "parts",
         "running",
         "said",
         "submitted_s",
         "to_cancel",
         "to_submit",
         "token",
-        "tries",
+        "tried",
         "waiting",
         "why",
     )
 
     def __init__(
-        self, number: int, token: str, order: Order, jobs: Iterable[str] = (), ended: IndexSet | None = None
+        self,
+        number: int,
+        token: str,
+        order: Order,
+        parts: Mapping[str, Part] = MappingProxyType({}),
+        ended: IndexSet | None = None,
     ) -> None:
         self.number = number
         self.token = token
         self.order = order
-        self.jobs = list(jobs)
-        """Ids the batch system gave it."""
+        self.parts = dict(parts)
+        """By the ids the batch system gave them, the newest last."""
         self.ended = set(ended or ())
         self.open = set(range(len(order.indices))) - self.ended
         self.waiting: IndexSet = IndexSet()
@@ -80,7 +95,8 @@ class LiveArray:
         self.never = IndexSet()
         """Tasks that wait for what will not be."""
         self.submitted_s = 0.0
-        self.tries = 0
+        self.tried: dict[int, int] = {}
+        """How often open tasks were submitted by this process."""
         self.why = ""
         """What it last said of why they wait."""
         self.said: dict[int, Seen] = {}
@@ -88,6 +104,35 @@ class LiveArray:
 
     def attempt(self, task: int) -> int:
         return self.order.attempts[task] if self.order.attempts else 1
+
+    @property
+    def processors(self) -> int:
+        """Of one task."""
+        return max(1, self.order.processors)
+
+    def whole(self) -> Part:
+        return Part(IndexSet.span(0, len(self.order.indices)))
+
+    def submitted(self, job: str, part: Part) -> None:
+        """The batch system took it."""
+        self.parts[job] = part
+        for task in part.tasks:
+            self.to_submit.discard(task)
+            self.tried[task] = self.tried.get(task, 0) + 1
+
+    def unsubmitted(self) -> set[int]:
+        """Open tasks that no submission is known of."""
+        return self.open.difference(*(part.tasks for part in self.parts.values()))
+
+    def at_once(self) -> int:
+        """How many of its tasks may run together, as they were submitted; also those of which that is in doubt."""
+        found = len(self.to_submit) if self.doubt else 0
+        left = self.open - self.to_submit
+        for part in reversed(self.parts.values()):
+            mine = left.intersection(part.tasks)
+            left -= mine
+            found += min(len(mine), part.at_once or len(mine))
+        return found
 
     def tasks_of(self, indices: IndexSet) -> list[int]:
         """Those of the open tasks that run one of these."""
@@ -103,6 +148,7 @@ class LiveArray:
             self.said.pop(task, None)
             self.to_cancel.discard(task)
             self.to_submit.discard(task)
+            self.tried.pop(task, None)
 
     def shown(self, seen: list[Seen], asked_s: float, now_s: float) -> None:
         """`seen`: of this array, in a listing asked for at `asked_s`."""
@@ -111,13 +157,15 @@ class LiveArray:
         self.running = IndexSet.union(each.tasks for each in seen if each.stage is Stage.RUNNING)
         self.never = IndexSet.union(each.tasks for each in seen if each.never)
         self.why = next((each.why for each in seen if each.stage is Stage.WAITING and each.why), "")
+        found: dict[str, list[IndexSet]] = {}
         for each in seen:
-            if each.job not in self.jobs:
+            if each.job not in self.parts:
                 # Taken after all, though nobody could say so.
-                self.jobs.append(each.job)
+                found.setdefault(each.job, []).append(each.tasks)
                 self.to_submit -= set(each.tasks)
             if each.stage is Stage.OVER and each.why:
                 self.said.update((task, each) for task in each.tasks if task in self.open)
+        self.parts |= {job: Part(IndexSet.union(tasks)) for job, tasks in found.items()}
         if self.doubt:
             self.doubt = False
             return
@@ -170,6 +218,8 @@ def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None,
     """How an attempt ended that told nothing; `seen`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):
         return Outcome.CANCELLED, ""
+    if begun is not None and begun.why == RECALLED:
+        return Outcome.UNBEGUN, ""
     why = seen.why if seen is not None else ""
     said = f" ({why})" if why else ""
     if begun is None or begun.why:

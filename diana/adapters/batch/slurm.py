@@ -101,7 +101,8 @@ class Slurm:
     def submit(self, array: Array) -> str:
         argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
         argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
-        argv += [f"--array={array.tasks}", "--ntasks=1", "--nodes=1", f"--cpus-per-task={array.processors}"]
+        at_once = f"%{array.at_once}" if array.at_once else ""
+        argv += [f"--array={array.tasks}{at_once}", "--ntasks=1", "--nodes=1", f"--cpus-per-task={array.processors}"]
         argv += [f"--chdir={Path(array.script).parent}", *self._partition]
         if array.memory_bytes:
             argv.append(f"--mem={-(-array.memory_bytes // 2**20)}M")

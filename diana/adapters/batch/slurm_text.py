@@ -105,6 +105,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
         widest=widest,
         gpus=gpus,
         all_gpus=all_gpus,
+        throttles=True,
         # A task's number must stay below it.
         most_tasks=max(1, int(known.get("MaxArraySize", "1001")) - 1),
         most_jobs=int(known.get("MaxJobCount", "0")),

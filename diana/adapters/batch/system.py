@@ -48,6 +48,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """Of one array."""
     most_jobs: int = 0
     """Tasks the account may have waiting and running at once; 0: no limit is known."""
+    throttles: bool = False
+    """It heeds `Array.at_once`."""
     time_limit_s: float = 0.0
     """0: none."""
 
@@ -64,6 +66,8 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     time_limit_s: float = 0.0
     gpus: int = 0
+    at_once: int = 0
+    """So many of its tasks may run together, the others wait for these; 0: all."""
 
 
 class Stage(Enum):

@@ -37,7 +37,7 @@ from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
 from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
 from diana.adapters.lrm.wire import Wire
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.effects import Kill, Lease, Start
+from diana.engine.effects import Kill, Lease, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
@@ -210,6 +210,9 @@ class LocalLrm:
         self._leases[order.origin] = until_s
         if self._wire is not None:
             self._wire.send(LeaseMessage(order.origin, until_s))
+
+    def recall(self, order: Recall) -> None:
+        """Nothing: what its spawner has claimed counts as started, and it says so (`LrmReady.recalls`)."""
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         named: dict[tuple[str, int], list[tuple[int, int]]] = {}

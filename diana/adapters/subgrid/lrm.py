@@ -14,7 +14,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
-from diana.engine.effects import DropSubgroup, Kill, Lease, StageIn, Start
+from diana.engine.effects import DropSubgroup, Kill, Lease, Recall, StageIn, Start
 from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
@@ -105,6 +105,11 @@ class SubGridLrm:
             cluster.kill(order)
         elif link := self._links.get(order.worker):
             link.kill(order)
+
+    def recall(self, order: Recall) -> None:
+        """What a machine has claimed counts as started: only clusters give anything back."""
+        if cluster := self._clusters.get(order.worker):
+            cluster.recall(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         own: list[Run] = []

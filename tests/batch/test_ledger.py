@@ -1,0 +1,41 @@
+"""What a cluster was given is read as an older release wrote it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from diana.adapters.batch.ledger import Ledger
+from diana.adapters.batch.live import Part
+from diana.model.indexset import IndexSet
+from tests.batch.test_book_searched import order
+
+_V1 = "ALTER TABLE arrays DROP COLUMN parts; PRAGMA user_version = 1;"
+
+
+def test_arrays_of_the_first_schema_were_submitted_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(path)
+    number, waiting = (ledger.give(token, order([3, 4, 9], [1, 1, 1])) for token in ("a", "b"))
+    ledger.submitted(number, {"17": Part(IndexSet.of([0, 1]), 1)})
+    ledger.close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(_V1)
+    db.close()
+    ledger = Ledger(path)
+    assert [(one.number, one.parts) for one in ledger.arrays()] == [
+        (number, {"17": Part(IndexSet.span(0, 3))}),
+        (waiting, {}),
+    ]
+    ledger.close()
+
+
+def test_what_was_submitted_in_portions_is_remembered_so(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    number = ledger.give("a", order([3, 4, 9], [1, 1, 1]))
+    parts = {"17": Part(IndexSet.of([0, 1]), 1), "18": Part(IndexSet.of([2]))}
+    ledger.submitted(number, parts)
+    ledger.close()
+    ledger = Ledger(tmp_path / "ledger.db")
+    assert ledger.arrays()[0].parts == parts
+    ledger.close()
