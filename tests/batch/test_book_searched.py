@@ -176,6 +176,10 @@ def opened(data: DataDir, system: Rough) -> Book:
     return book
 
 
+def token_of(folder: Path) -> str:
+    return f"{folder.parent.name}.{folder.name}"
+
+
 def search(root: Path, seed: int) -> Rough:
     rng = random.Random(seed)
     system = Rough(rng, {kind: rng.choice((0.0, 0.0, 0.1, 0.4)) for kind in KINDS})
@@ -253,7 +257,7 @@ def search(root: Path, seed: int) -> Rough:
     assert len(outcomes) == jobs, f"seed {seed}: {jobs - len(outcomes)} of {jobs} came to no end"
     for _ in range(200):
         system.step()
-    begun = Counter(indices[folder.name][task] for folder, task in system.executed.elements())
+    begun = Counter(indices[token_of(folder)][task] for folder, task in system.executed.elements())
     assert max(begun.values(), default=1) == 1, f"seed {seed}: executed twice"
     never = {i for i, how in outcomes.items() if how in (Outcome.NOT_STARTED, Outcome.CANCELLED)}
     ran = never & begun.keys() - cancelled

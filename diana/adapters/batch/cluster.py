@@ -21,6 +21,7 @@ from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
+from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import BatchSystem, Capacity, Refused, Unreachable
 from diana.adapters.lrm.collect import Collector
@@ -74,8 +75,10 @@ class ClusterLrm:
         term: int = 0,
         leader: str = "main",
         software: Software = NONE,
+        before: Callable[[], str] = lambda: "",
     ) -> None:
-        """`software`: what the site offers; the cluster's settings may say otherwise for it."""
+        """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
+        under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
         self._data = data = DataDir(data.root.resolve())
         self.name = name
         self._site = site
@@ -84,6 +87,7 @@ class ClusterLrm:
         self._emit = emit
         self._clock = clock
         self._term = term
+        self._before = before
         nobody = Accounts({})
         here = software if settings.software is None else settings.software
         self._orders = Orders(Plans(data, here), Preparer(data, site, nobody), name)
@@ -167,8 +171,14 @@ class ClusterLrm:
     # --- turns -----------------------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        if self._book is None:
-            self._book = await self._in_thread(self._open_book)
+        while self._book is None:
+            before = self._before()
+            try:
+                self._book = await self._in_thread(lambda b=before: self._open_book(b))  # type: ignore[misc]
+            except (Elsewhere, OSError) as fault:
+                # Nothing is known of what it holds; another file system may come, or an operator's word.
+                self._lose(_line(fault))
+                await asyncio.sleep(self._settings.ask_s)
         if self._ready:
             # After a fault of ours orders may be lost: what is held is told anew.
             self._lose("")
@@ -180,8 +190,8 @@ class ClusterLrm:
                 self._silent(str(silence))
             except Refused as refusal:
                 await self._refused(self._book, str(refusal))
-            except (OSError, StoreFailed) as fault:
-                self._lose(f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault))
+            except (OSError, StoreFailed, Elsewhere) as fault:
+                self._lose(_line(fault))
             # Whatever broke the turn off: what ended in it is on disk.
             self._tell_fresh(self._book)
             await self._rest(self._book, began_s)
@@ -415,8 +425,11 @@ class ClusterLrm:
 
     # --- inside ----------------------------------------------------------------------------------------
 
-    def _open_book(self) -> Book:
-        return Book(self._data, self._site, self.name, self._settings, self._system, self._ending)
+    def _open_book(self, before: str) -> Book:
+        book = Book(self._data, self._site, self.name, self._settings, self._system, self._ending, before)
+        if book.rows.taken_over:
+            _log.info("cluster %s: took over %d arrays", self.name, book.rows.taken_over)
+        return book
 
     def _close_book(self) -> None:
         if self._book is not None:
@@ -424,3 +437,7 @@ class ClusterLrm:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _line(fault: Exception) -> str:
+    return f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)

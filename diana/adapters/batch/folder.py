@@ -1,6 +1,7 @@
 """An array's folder, which the node and the cluster's machines share: gates, ends, logs.
 
-`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log.
+`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log; both stay
+until the site knows that end, which `over/K` says then.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.batch.script import END_OF_FILE
+from diana.model.indexset import IndexSet
 
 NODE = "node"
 """Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
@@ -46,11 +49,11 @@ class ArrayFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.script = root / "script"
-        self._runs, self._ends, self._logs = root / "run", root / "end", root / "out"
+        self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
 
     def make(self, script: str, cases: str) -> None:
         """What is there already is of the same order and stays."""
-        for folder in (self._runs, self._ends, self._logs):
+        for folder in (self._runs, self._ends, self._logs, self._over):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if cases:
             (self.root / "cases").write_text(cases)
@@ -124,10 +127,27 @@ class ArrayFolder:
             return [(Path(entry.path), entry.stat().st_size) for entry in entries]
 
     def clear(self, tasks: Iterable[int]) -> None:
-        """Ends and logs that are safe elsewhere. Gates stay: a task may yet be started again."""
+        """The site knows their ends: no machine of it is to tell them again. Gates stay: a task may yet be started
+        again."""
         for task in tasks:
-            (self._ends / str(task)).unlink(missing_ok=True)
+            self._over.mkdir(mode=0o700, exist_ok=True)
+            try:
+                (self._ends / str(task)).rename(self._over / str(task))
+            except FileNotFoundError:
+                (self._over / str(task)).touch(mode=0o600)
             self.log(task).unlink(missing_ok=True)
+
+    def over(self) -> IndexSet:
+        """Tasks that were cleared."""
+        with suppress(FileNotFoundError):
+            return IndexSet.of(int(name) for name in os.listdir(self._over) if name.isdecimal())
+        return IndexSet()
+
+    def begun_as(self) -> tuple[str, ...]:
+        """Ids of the arrays in which its tasks began."""
+        names = (name for name in os.listdir(self._runs) if name.isdecimal())
+        gates = (self.begun(int(name)) for name in names)
+        return tuple(sorted({gate.job for gate in gates if gate is not None and not gate.why and gate.job}))
 
 
 def _cpu_s(text: str) -> float:

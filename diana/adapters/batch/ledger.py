@@ -5,7 +5,8 @@ hears of it, and before the engine does. One row per array and per batch of ends
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,6 +94,15 @@ class Ledger:
         row = (token, _encode(IndexSet()), _encode(order))
         return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 
+    def take_over(self, token: str, jobs: Iterable[str], ended: IndexSet, order: Order) -> None:
+        """An array that another machine gave."""
+        row = (token, " ".join(jobs), _encode(ended), _encode(order))
+        self._write([("INSERT INTO arrays (token, jobs, ended, work) VALUES (?, ?, ?, ?)", row)])
+
+    def clear(self) -> None:
+        """All it says is another machine's."""
+        self._write([("DELETE FROM arrays", ()), ("DELETE FROM told", ())])
+
     def submitted(self, number: int, jobs: Iterable[str]) -> None:
         self._write([("UPDATE arrays SET jobs = ? WHERE number = ?", (" ".join(jobs), number))])
 
@@ -134,3 +144,12 @@ class Ledger:
         except sqlite3.Error as fault:
             raise StoreFailed(f"{self._path}: {fault}") from None
         return last
+
+
+@contextmanager
+def closing_on_fault(ledger: Ledger) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        ledger.close()
+        raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from diana.adapters.batch.folder import CANCELLED, Begun, End
 from diana.adapters.batch.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
+from diana.engine.events import Run
 from diana.model.facts import Outcome
+from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
 MOST_TRIES = 3
@@ -46,6 +48,7 @@ class LiveArray:
         "to_cancel",
         "to_submit",
         "token",
+        "told",
         "tries",
         "waiting",
         "why",
@@ -61,6 +64,8 @@ class LiveArray:
         """Ids the batch system gave it."""
         self.ended = set(ended or ())
         self.open = set(range(len(order.indices))) - self.ended
+        self.told: set[int] = set()
+        """Of those that ended, what the engine has not said to forget."""
         self.waiting: IndexSet = IndexSet()
         """Tasks the batch system has not started, as far as it showed."""
         self.running: IndexSet = IndexSet()
@@ -88,6 +93,11 @@ class LiveArray:
 
     def attempt(self, task: int) -> int:
         return self.order.attempts[task] if self.order.attempts else 1
+
+    def runs(self, tasks: Iterable[int]) -> Iterator[Run]:
+        order = self.order
+        for task in tasks:
+            yield Run(SubgroupId(order.subgroup), order.epoch, order.indices[task], self.attempt(task))
 
     def tasks_of(self, indices: IndexSet) -> list[int]:
         """Those of the open tasks that run one of these."""
