@@ -172,3 +172,22 @@ def test_a_shared_folder_that_is_not_mounted_is_told(tmp_path: Path, shared: Pat
     shared.mkdir()
     with pytest.raises(Elsewhere, match="mounted"), book(tmp_path / "main", shared):
         pass
+
+
+def test_arrays_that_an_older_release_gave_end_where_they_lie(tmp_path: Path) -> None:
+    with book(tmp_path) as at:
+        token = f"{at.identity}.0a1b2c3d"
+        number = at.ledger.give(token, order([0, 1]))
+        at.ledger.submitted(number, ["7"])
+    old = tmp_path / "clusters" / "c" / token
+    for name in ("run", "end", "out"):
+        (old / name).mkdir(parents=True)
+    (old / "script").touch()
+    for task in (0, 1):
+        (old / "run" / str(task)).write_text("7 n1\n")
+        (old / "end" / str(task)).write_text(ENDED)
+    with book(tmp_path) as at:
+        at.look()
+        assert told(at)[1].outcomes == [Outcome.DONE, Outcome.DONE]
+        at.forget([Run(PART, 1, index, 1) for index in (0, 1)])
+        assert not at.ledger.arrays() and not old.exists()

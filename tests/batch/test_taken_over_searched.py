@@ -184,15 +184,16 @@ def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
 
 
 def test_every_run_is_executed_once_at_most_whoever_takes_over_from_whom(tmp_path: Path) -> None:
-    struck = searched(tmp_path, (*range(8), *range(SEED, SEED + 2)))
+    struck = searched(tmp_path, (*range(5), *range(SEED, SEED + 2)))
     wanted = ("taken over", "restarted", "arrays taken over", "refused by the seal")
     assert all(struck[kind] for kind in wanted), struck
 
 
 @pytest.mark.wide
-def test_so_it_is_under_many_seeds(tmp_path: Path) -> None:
-    struck = searched(tmp_path, range(SEED + 1000, SEED + 1100))
-    assert struck["refused by the seal"] > 20, struck
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_so_it_is_under_many_seeds(first: int, tmp_path: Path) -> None:
+    struck = searched(tmp_path, range(SEED + 1000 + 30 * first, SEED + 1030 + 30 * first))
+    assert struck["refused by the seal"] > 5, struck
 
 
 def test_without_the_seal_runs_are_executed_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -409,7 +409,7 @@ class ClusterLrm:
         try:
             await self._in_thread(book.take_back)
             self._greet(book)
-        except (OSError, StoreFailed) as fault:
+        except (OSError, StoreFailed, Elsewhere) as fault:
             # What is held is told when it is asked again.
             _log.warning("cluster %s: %s", self.name, fault)
 

@@ -34,6 +34,7 @@ from diana.model.layout import DataDir
 VERSION = 1
 _IDENTITY = re.compile(r"[0-9a-f]{12}")
 _OWNER, _ORDER = "data", "order"
+_TAKEN = "another machine of the site took it over; this one gives it nothing any more"
 
 
 class Elsewhere(DianaError):
@@ -120,7 +121,7 @@ class Rows:
         return f"{self.identity}.{number}"
 
     def folder(self, token: str) -> ArrayFolder:
-        # As releases before 0.2 named them.
+        # As older releases named them.
         old = self._local / token
         identity, _, number = token.partition(".")
         return ArrayFolder(old if old.is_dir() else self._root / identity / number)
@@ -149,7 +150,7 @@ class Rows:
             if not _sealed(self._row):
                 raise
             made.remove()
-            raise Elsewhere("another machine of the site took it over; this one gives it nothing any more") from None
+            raise Elsewhere(_TAKEN) from None
         sync(self._row)
         self._published = max(self._published, number)
         before, self._newest = self._newest, to
@@ -157,7 +158,9 @@ class Rows:
             self._was_newest(before)
 
     def drop(self, token: str) -> None:
-        """Its tasks are over, or never will begin."""
+        """Its tasks are over, or never will begin. Elsewhere: another machine took over, and may yet look there."""
+        if _sealed(self._row):
+            raise Elsewhere(_TAKEN)
         root = self.folder(token).root
         # First what says that it is one: half an array would be taken over as one that never began.
         (root / _ORDER).unlink(missing_ok=True)
@@ -199,7 +202,7 @@ class Rows:
         return identity
 
     def _number(self, token: str) -> int:
-        """In this machine's row; 0: it is of another, or has none, as in releases before 0.2."""
+        """In this machine's row; 0: it is of another, or has none, as in older releases."""
         identity, _, number = token.partition(".")
         return int(number) if identity == self.identity and number.isdecimal() else 0
 
@@ -219,6 +222,8 @@ def open_rows(data: DataDir, settings: ClusterSettings, ledger: Ledger, around: 
             raise Elsewhere(f"folder {shared} is not there; make it, or see that its file system is mounted")
         root = Path(shared) / around.site / around.cluster
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if root.stat().st_uid != os.geteuid():
+            raise Elsewhere(f"{root} is another account's; name a folder that only the node's account writes")
     return Rows(local, root, data, ledger, around, before)
 
 
