@@ -305,6 +305,7 @@ class _Node:
             known=runner.groups,
             known_as=runner.known_as,
             leaders=self._leaders,
+            holds_as=runner.holds_as,
             paired=self.pair is not None,
         )
         self.subgrid.attach(server)

@@ -133,6 +133,7 @@ _CLUSTER = {
     "account": "Whom the cluster charges; empty: its default for the node's account.",
     "qos": "The quality of service jobs ask for; empty: the cluster's default.",
     "config": "Not this machine's own cluster: the path SLURM_CONF or CONDOR_CONFIG names, or $SGE_ROOT/$SGE_CELL.",
+    "folder": "Shared with the standby, which takes over what runs there; empty: the data directory, and none does.",
     "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
     "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",

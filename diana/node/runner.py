@@ -133,6 +133,10 @@ class Runner:
         known = self._engine.core.state.machines.get(machine)
         return known.identity if known is not None else ""
 
+    def holds_as(self, worker: str) -> str:
+        """`known_as`, of a worker that has jobs whose ends are not told; empty: it has none."""
+        return self.known_as(worker) if self._engine.core.totals.runs.held_by(worker) else ""
+
     def invitations(self) -> dict[str, Invitation]:
         """That this site gave out."""
         return self._engine.core.state.invitations

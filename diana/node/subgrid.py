@@ -62,10 +62,12 @@ class SubGrid:
         known: Callable[[], Container[GroupId]],
         known_as: Callable[[str], str],
         leaders: Callable[[], list[str]],
+        holds_as: Callable[[str], str],
         paired: bool = False,
     ) -> None:
-        """`paired`: this machine may come to be a member of the site that it leads now. StoreFailed for a damaged file
-        of what a member must not forget."""
+        """`holds_as`: the identity of a worker that jobs are with; empty: none are. `paired`: this machine may come to
+        be a member of the site that it leads now. StoreFailed for a damaged file of what a member must not forget."""
+        self._holds_as = holds_as
         self._notes = Notes(paths.root / "member.json") if paired else None
         self.note_term(term())
         own = self._own_emit(emit)
@@ -124,6 +126,7 @@ class SubGrid:
             term=term,
             leader=config.machine,
             software=config.software,
+            before=partial(self._holds_as, name),
         )
         self.clusters[name] = made
         return made

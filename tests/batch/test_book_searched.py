@@ -141,7 +141,7 @@ class Rough:
         return True
 
 
-def order(indices: list[int], attempts: list[int]) -> Order:
+def order(indices: list[int], attempts: list[int] | None = None) -> Order:
     text = {name: "" for name in ("directory", "account", "lease")}
     empty: dict[str, list[object]] = {
         name: [] for name in ("argvs", "environment", "environments", "stdouts", "stderrs", "collects")
@@ -156,7 +156,7 @@ def order(indices: list[int], attempts: list[int]) -> Order:
         log_limit_bytes=1000,
         own_directory=False,
         indices=indices,
-        attempts=attempts,
+        attempts=attempts or [1] * len(indices),
         argv=["true"],
         **text,
         **empty,
@@ -177,6 +177,10 @@ def opened(data: DataDir, system: Rough) -> Book:
 
     book.ledger._write = refusing  # type: ignore[method-assign]
     return book
+
+
+def token_of(folder: Path) -> str:
+    return f"{folder.parent.name}.{folder.name}"
 
 
 def search(root: Path, seed: int) -> Rough:
@@ -258,7 +262,7 @@ def search(root: Path, seed: int) -> Rough:
     assert len(outcomes) == jobs, f"seed {seed}: {jobs - len(outcomes)} of {jobs} came to no end"
     for _ in range(200):
         system.step()
-    begun = Counter(indices[folder.name][task] for folder, task in system.executed.elements())
+    begun = Counter(indices[token_of(folder)][task] for folder, task in system.executed.elements())
     assert max(begun.values(), default=1) == 1, f"seed {seed}: executed twice"
     never = {i for i, how in outcomes.items() if how in (Outcome.NOT_STARTED, Outcome.CANCELLED)}
     ran = never & begun.keys() - cancelled

@@ -36,6 +36,10 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
         ("[clusters.a]\nlook_s = 0.0", "site.toml:clusters.a.look_s: 0.0 is out of range; want 0.05 to 600"),
         ('[clusters.a]\nsetup = ["a\\nb"]', "site.toml:clusters.a.setup: 'a\\nb' is out of range; want one line"),
         (
+            '[clusters.a]\nfolder = "shared"',
+            "site.toml:clusters.a.folder: 'shared' is out of range; want an absolute path",
+        ),
+        (
             '[clusters.a]\ngpu_resource = "gpu"',
             "site.toml:clusters.a.gpu_resource: 'gpu' is out of range; want none where slurm counts GPUs itself",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from diana.adapters.batch.settings import ClusterSettings
@@ -17,6 +18,20 @@ def test_a_batch_system_that_answers_is_told_with_what_it_has(tmp_path: Path) ->
     with installed(tmp_path):
         (row,) = answers("desk", ClusterSettings(kind="background", config=str(tmp_path / "b"), slots=3), "site.toml")
     assert (row.name, row.state, row.found) == ("desk", "ok", "background 1, 3 processors up, 0 used by others")
+
+
+def test_a_pair_is_told_that_nobody_takes_over_where_no_folder_is_shared(tmp_path: Path) -> None:
+    settings = ClusterSettings(kind="background", config=str(tmp_path / "b"), slots=3)
+    with installed(tmp_path):
+        (row,) = answers("desk", settings, "site.toml", paired=True)
+        assert (row.state, "not taken over when this machine dies" in row.found) == ("warn", True)
+        (tmp_path / "shared").mkdir()
+        settings = msgspec.structs.replace(settings, folder=str(tmp_path / "shared"))
+        (row,) = answers("desk", settings, "site.toml", paired=True)
+        assert row.state == "ok"
+        (tmp_path / "shared").rmdir()
+        (row,) = answers("desk", settings, "site.toml")
+    assert (row.state, row.mend) == ("fail", "make it, or mount its file system")
 
 
 def test_one_that_nobody_knows_is_a_fault_of_the_site_file() -> None:

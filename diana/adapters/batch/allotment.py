@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import floor
 
+from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Capacity
 
@@ -21,6 +22,22 @@ def processors(settings: ClusterSettings, has: Capacity) -> int:
     # A cluster that others fill still gives us our turn, unless its operator wants it left to them.
     slots = max(slots, 1 if has.slots else 0)
     return max(0, min(slots, has.slots - has.others - settings.leave_free)) if settings.leave_free else slots
+
+
+def size(settings: ClusterSettings, has: Capacity, depth: Callable[[int], int]) -> tuple[int, int]:
+    """(slots, jobs beyond them). `depth`: as many beyond so many slots keep the cluster from idling."""
+    slots = processors(settings, has)
+    ahead = 0 if leaves(settings) else depth(slots)
+    if has.most_jobs:
+        slots = min(slots, has.most_jobs)
+        ahead = min(ahead, has.most_jobs - slots)
+    return slots, ahead
+
+
+def limit(settings: ClusterSettings, has: Capacity | None) -> Limit:
+    """Where all processors there are may be ours nothing needs to be kept back."""
+    most = settings.slots
+    return Limit(most, has is not None and has.throttles) if has is None or most < has.slots else NO_LIMIT
 
 
 def leaves(settings: ClusterSettings) -> bool:

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from diana.adapters.batch import live
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ending import Ending, Row
 from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
-from diana.adapters.batch.ledger import Ledger
+from diana.adapters.batch.ledger import Ledger, closing_on_fault
 from diana.adapters.batch.live import LiveArray, Part, Verdict
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
-from diana.adapters.batch.script import Surroundings, cases, script, varies
+from diana.adapters.batch.rows import open_rows
+from diana.adapters.batch.script import Surroundings
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array, BatchSystem, Refused, Seen, Unreachable
 from diana.adapters.batch.waits import Waits
-from diana.adapters.durable import replace_durably, sync
+from diana.adapters.durable import replace_durably
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.events import Run
@@ -48,7 +47,9 @@ class Book:
         settings: ClusterSettings,
         system: BatchSystem,
         ending: Ending,
+        before: str = "",
     ) -> None:
+        """`before`: as `Rows` takes it. `Elsewhere`, also from other methods: another machine feeds the cluster."""
         self._root = data.root / "clusters" / name
         self._data = data
         self._settings = settings
@@ -58,11 +59,14 @@ class Book:
         self._around = Surroundings(site=site, cluster=name, dialect=system.dialect, setup=settings.setup)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.ledger = Ledger(self._root / "ledger.db")
-        self.identity = _identity(self._root / "identity")
+        with closing_on_fault(self.ledger):
+            self.rows = open_rows(data, settings, self.ledger, self._around, before)
+        self.identity = self.rows.identity
         self._arrays: dict[int, LiveArray] = {}
         self._told: dict[int, tuple[SubgroupId, int, Facts, set[Run]]] = {}
         """Ends by number, and those of their runs that are not forgotten."""
         self._of_run: dict[Run, int] = {}
+        self._task_of: dict[Run, tuple[LiveArray, int]] = {}
         self._fresh: list[Told] = []
         self.waits = Waits()
         self.submissions = 0
@@ -73,24 +77,28 @@ class Book:
         self.ledger.close()
 
     def _begin(self) -> None:
-        sweep(self._root)
+        for root in (self._root, self.rows.row()):
+            sweep(root)
         for given in self.ledger.arrays():
             array = self._arrays[given.number] = LiveArray(
                 given.number, given.token, given.order, given.parts, given.ended
             )
             array.to_submit = array.unsubmitted()
             array.doubt = bool(array.to_submit)
-            # Their ends are durable; a crash may have left the files.
-            with suppress(OSError):
-                self._folder(array).clear(array.ended)
+        self._unmade = list(self._arrays)
         for told in self.ledger.told():
             self._keep(told.number, SubgroupId(told.subgroup), told.epoch, told.facts)
+        for array in self._arrays.values():
+            self._follow(array, array.ended)
+            # A crash may have left the files.
+            with suppress(OSError):
+                self._folder(array).clear(array.ended - array.told)
 
     # --- what is held ----------------------------------------------------------------------------------
 
     def known(self) -> set[Run]:
         """Every run claimed and not forgotten."""
-        return {*self._of_run, *(run for array in self._arrays.values() for run in _runs(array, array.open))}
+        return {*self._of_run, *(run for array in self._arrays.values() for run in array.runs(array.open))}
 
     def told(self) -> list[Told]:
         """Ends that are not forgotten."""
@@ -113,10 +121,12 @@ class Book:
 
     def give(self, order: Order) -> None:
         """Durable on return; to be submitted."""
-        token = f"{self.identity}.{secrets.token_hex(4)}"
+        token = self.rows.new_token()
         number = self.ledger.give(token, order)
         array = self._arrays[number] = LiveArray(number, token, order)
         array.to_submit = set(array.open)
+        self._unmade.append(number)
+        self._make_folder(array)
 
     def kill(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
         """Those that have not begun never will; the others' ends follow."""
@@ -147,29 +157,38 @@ class Book:
 
     def lease(self, origin: str, until_s: float) -> None:
         """`until_s`: by this machine's clock, seconds since 1970."""
-        replace_durably(self._root / f"lease.{origin}", b"%d\n" % until_s)
+        for row in {self.rows.row(), *(self._folder(array).root.parent for array in self._arrays.values())}:
+            replace_durably(row / f"lease.{origin}", b"%d\n" % until_s)
 
     def forget(self, runs: Iterable[Run]) -> None:
+        known: dict[LiveArray, list[int]] = {}
         for run in runs:
             number = self._of_run.pop(run, None)
             if number is not None:
                 self._told[number][3].discard(run)
+            if run in self._task_of:
+                array, task = self._task_of.pop(run)
+                array.told.discard(task)
+                known.setdefault(array, []).append(task)
         done = [number for number, told in self._told.items() if not told[3]]
         if done:
             for number in done:
                 del self._told[number]
             self.ledger.forget((), done)
+        for array, tasks in known.items():
+            if array.number in self._arrays:
+                self._folder(array).clear(tasks)
         self._drop_finished()
 
     def _drop_finished(self) -> None:
-        """Arrays all of whose ends are told, and of which the batch system shows nothing any more."""
-        over = [a for a in self._arrays.values() if not a.open and not a.to_cancel and not a.waiting]
+        """Arrays all of whose ends the site knows, and of which the batch system shows nothing any more."""
+        over = [a for a in self._arrays.values() if not (a.open or a.told or a.to_cancel or a.waiting)]
         if over:
             self.ledger.forget([array.number for array in over], ())
             for array in over:
                 self.waits.gone(array.number)
                 del self._arrays[array.number]
-                self._folder(array).remove()
+                self.rows.drop(array.token)
 
     # --- the batch system ------------------------------------------------------------------------------
 
@@ -255,7 +274,7 @@ class Book:
     def look(self) -> None:
         """What the scripts told since."""
         for array in list(self._arrays.values()):
-            if not array.parts:
+            if not array.parts or not array.open:
                 continue
             folder, rows = self._folder(array), list[Row]()
             for task in folder.ended():
@@ -276,9 +295,9 @@ class Book:
             by_token.setdefault(seen.token, []).append(seen)
         lost: list[tuple[LiveArray, list[int]]] = []
         for array in list(self._arrays.values()):
-            before = tuple(array.parts)
+            before = dict(array.parts)
             array.shown(by_token.get(array.token, []), asked_s, boot_s())
-            if tuple(array.parts) != before:
+            if array.parts != before:
                 self.ledger.submitted(array.number, array.parts)
             if array.running:
                 self.waits.began(array.number, boot_s())
@@ -293,7 +312,7 @@ class Book:
         known = {array.token for array in self._arrays.values()}
         for token, seen_of in by_token.items():
             # Of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
-            if token.startswith(f"{self.identity}.") and token not in known:
+            if token not in known and self.rows.ours(token):
                 self._asking.call_off_strays(seen_of)
         self._drop_finished()
 
@@ -378,21 +397,29 @@ class Book:
         return Row(task, outcome, error, begun=begun)
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
-        """Logs and outputs are kept, and the gates of what never began; then the ends written down, then files go."""
+        """Logs and outputs are kept, and the gates of what never began; then the ends written down. The files stay
+        until the site knows them, for who may have to take over."""
         if not rows:
             return
         folder = self._folder(array)
         if any(row.end is None for row in rows):
             # Whoever hears that it never began gives it to others: no power failure may open its gate.
             folder.keep_gates()
-        facts = self._ending.facts(array, folder, rows)
+        facts = self._ending.facts(array, folder, rows, self.rows.given_from(array.token))
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
         ended = IndexSet.of({*array.ended, *(row.task for row in rows)})
         number = self.ledger.ended(array.number, ended, subgroup, epoch, facts)
         array.over(row.task for row in rows)
         self._keep(number, subgroup, epoch, facts)
         self._fresh.append((subgroup, epoch, facts))
-        folder.clear(row.task for row in rows)
+        self._follow(array, [row.task for row in rows])
+
+    def _follow(self, array: LiveArray, tasks: Collection[int]) -> None:
+        """Until they are forgotten."""
+        for run, task in zip(array.runs(tasks), tasks, strict=True):
+            if run in self._of_run:
+                array.told.add(task)
+                self._task_of[run] = (array, task)
 
     def _keep(self, number: int, subgroup: SubgroupId, epoch: int, facts: Facts) -> None:
         runs = {Run(subgroup, epoch, i, a) for i, a in zip(facts.indices, facts.attempts, strict=True)}
@@ -400,29 +427,11 @@ class Book:
         self._of_run.update(dict.fromkeys(runs, number))
 
     def _folder(self, array: LiveArray) -> ArrayFolder:
-        return ArrayFolder(self._root / array.token)
+        return self.rows.folder(array.token)
 
     def _make_folder(self, array: LiveArray) -> None:
-        folder = self._folder(array)
-        if folder.script.exists():
-            return
-        order = array.order
-        jobs = self._data.job(SubgroupId(order.subgroup), order.epoch, 0).parent
-        text = script(order, str(folder.root), str(jobs), self._around)
-        folder.make(text, cases(order) if varies(order) else "")
-
-
-def _runs(array: LiveArray, tasks: Iterable[int]) -> Iterator[Run]:
-    order = array.order
-    for task in tasks:
-        yield Run(SubgroupId(order.subgroup), order.epoch, order.indices[task], array.attempt(task))
-
-
-def _identity(path: Path) -> str:
-    """Names this ledger among all whose arrays one batch system shows."""
-    with suppress(FileNotFoundError):
-        return path.read_text().strip()
-    name = secrets.token_hex(6)
-    replace_durably(path, name.encode())
-    sync(path.parent)
-    return name
+        """And before it those given before it: a row has no gaps."""
+        for number in [number for number in self._unmade if number <= array.number]:
+            if each := self._arrays.get(number):
+                self.rows.publish(each.token, each.order)
+            self._unmade.remove(number)

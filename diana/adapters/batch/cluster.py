@@ -21,7 +21,7 @@ from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
-from diana.adapters.batch.portions import NO_LIMIT, Limit
+from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import BatchSystem, Capacity, Refused, Unreachable
 from diana.adapters.lrm.collect import Collector
@@ -76,8 +76,10 @@ class ClusterLrm:
         term: int = 0,
         leader: str = "main",
         software: Software = NONE,
+        before: Callable[[], str] = lambda: "",
     ) -> None:
-        """`software`: what the site offers; the cluster's settings may say otherwise for it."""
+        """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
+        under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
         self._data = data = DataDir(data.root.resolve())
         self.name = name
         self._site = site
@@ -86,6 +88,7 @@ class ClusterLrm:
         self._emit = emit
         self._clock = clock
         self._term = term
+        self._before = before
         nobody = Accounts({})
         here = software if settings.software is None else settings.software
         self._orders = Orders(Plans(data, here), Preparer(data, site, nobody), name)
@@ -174,8 +177,14 @@ class ClusterLrm:
     # --- turns -----------------------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        if self._book is None:
-            self._book = await self._in_thread(self._open_book)
+        while self._book is None:
+            before = self._before()
+            try:
+                self._book = await self._in_thread(lambda b=before: self._open_book(b))  # type: ignore[misc]
+            except (Elsewhere, OSError) as fault:
+                # Nothing is known of what it holds; another file system may come, or an operator's word.
+                self._lose(_line(fault))
+                await asyncio.sleep(self._settings.ask_s)
         if self._ready:
             # After a fault of ours orders may be lost: what is held is told anew.
             self._lose("")
@@ -187,8 +196,8 @@ class ClusterLrm:
                 self._silent(str(silence))
             except Refused as refusal:
                 await self._refused(self._book, str(refusal))
-            except (OSError, StoreFailed) as fault:
-                self._lose(f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault))
+            except (OSError, StoreFailed, Elsewhere) as fault:
+                self._lose(_line(fault))
             # Whatever broke the turn off: what ended in it is on disk.
             self._tell_fresh(self._book)
             await self._rest(self._book, began_s)
@@ -287,7 +296,7 @@ class ClusterLrm:
         began_s, before = boot_s(), book.submissions
         if began_s < self._refused_until_s:
             return
-        limit = self._limit()
+        limit = allotment.limit(self._settings, self._capacity)
         refused = await self._in_thread(lambda: list(book.submit(limit)))
         if arrays := book.submissions - before:
             self._feeding.submitted((boot_s() - began_s) / arrays)
@@ -358,20 +367,9 @@ class ClusterLrm:
 
     def _size_now(self) -> tuple[int, int]:
         """(slots, jobs beyond them), as far as others leave them to us."""
-        has = self._capacity
-        if has is None or boot_s() < self._refused_until_s:
+        if self._capacity is None or boot_s() < self._refused_until_s:
             return 0, 0
-        slots = allotment.processors(self._settings, has)
-        ahead = 0 if allotment.leaves(self._settings) else self._feeding.depth(slots)
-        if has.most_jobs:
-            slots = min(slots, has.most_jobs)
-            ahead = min(ahead, has.most_jobs - slots)
-        return slots, ahead
-
-    def _limit(self) -> Limit:
-        """Where all processors there are may be ours nothing needs to be kept back."""
-        has, most = self._capacity, self._settings.slots
-        return Limit(most, has is not None and has.throttles) if has is None or most < has.slots else NO_LIMIT
+        return allotment.size(self._settings, self._capacity, self._feeding.depth)
 
     def _expected_late_s(self, book: Book) -> float:
         """Until others leave us a processor. Where some are ours, what comes follows what runs on them, of whose ends
@@ -418,7 +416,7 @@ class ClusterLrm:
         try:
             await self._in_thread(book.take_back)
             self._greet(book)
-        except (OSError, StoreFailed) as fault:
+        except (OSError, StoreFailed, Elsewhere) as fault:
             # What is held is told when it is asked again.
             _log.warning("cluster %s: %s", self.name, fault)
 
@@ -434,8 +432,11 @@ class ClusterLrm:
 
     # --- inside ----------------------------------------------------------------------------------------
 
-    def _open_book(self) -> Book:
-        return Book(self._data, self._site, self.name, self._settings, self._system, self._ending)
+    def _open_book(self, before: str) -> Book:
+        book = Book(self._data, self._site, self.name, self._settings, self._system, self._ending, before)
+        if book.rows.taken_over:
+            _log.info("cluster %s: took over %d arrays", self.name, book.rows.taken_over)
+        return book
 
     def _close_book(self) -> None:
         if self._book is not None:
@@ -443,3 +444,7 @@ class ClusterLrm:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _line(fault: Exception) -> str:
+    return f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)

@@ -5,7 +5,7 @@ those of its own jobs. Durable before anybody hears that the jobs ended.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, get_origin
 
 from msgspec.structs import fields
@@ -19,6 +19,7 @@ from diana.adapters.lrm.spawner.protocol import Batch, Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
+from diana.model.layout import DataDir
 
 EXIT_UNKNOWN = -1
 _NOT_STARTED_EXIT = 127
@@ -47,8 +48,10 @@ class Ending:
         self._collector = collector
         self._clock = clock
 
-    def facts(self, array: LiveArray, folder: ArrayFolder, rows: list[Row]) -> Facts:
-        """All of it is durable on return. OSError."""
+    def facts(
+        self, array: LiveArray, folder: ArrayFolder, rows: list[Row], given_from: Sequence[DataDir] = ()
+    ) -> Facts:
+        """All of it is durable on return. `given_from`: as `Collector.collect` takes it. OSError."""
         order = array.order
         group = group_of(SubgroupId(order.subgroup))
         batch = _empty(order)
@@ -84,7 +87,7 @@ class Ending:
         finally:
             if fd >= 0:
                 os.close(fd)
-        kept = self._collector.collect(batch) if order.own_directory else None
+        kept = self._collector.collect(batch, given_from) if order.own_directory else None
         return facts_of(self._site, batch, kept, self._clock() - wall_s())
 
 

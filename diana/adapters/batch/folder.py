@@ -1,6 +1,7 @@
 """An array's folder, which the node and the cluster's machines share: gates, ends, logs.
 
-`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log.
+`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log; both stay
+until the site knows that end, which `over/K` says then.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import NamedTuple
 
 from diana.adapters.batch.script import END_OF_FILE
 from diana.adapters.durable import sync
+from diana.model.indexset import IndexSet
 
 NODE = "node"
 """Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
 CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
-
 
 _OVER = ".over"
 
@@ -51,11 +52,11 @@ class ArrayFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.script = root / "script"
-        self._runs, self._ends, self._logs = root / "run", root / "end", root / "out"
+        self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
 
     def make(self, script: str, cases: str) -> None:
         """What is there already is of the same order and stays."""
-        for folder in (self._runs, self._ends, self._logs):
+        for folder in (self._runs, self._ends, self._logs, self._over):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if cases:
             (self.root / "cases").write_text(cases)
@@ -75,6 +76,16 @@ class ArrayFolder:
         with suppress(FileNotFoundError):
             self.root.rename(over)
         shutil.rmtree(over, ignore_errors=True)
+
+    def empty(self) -> None:
+        """As `remove`, but that its name stays taken."""
+        with suppress(FileNotFoundError):
+            self._runs.rename(self._runs.with_name(f"{self._runs.name}{_OVER}"))
+        for path in self.root.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     def keep_gates(self) -> None:
         """Those that are there outlive a power failure."""
@@ -137,10 +148,30 @@ class ArrayFolder:
             return [(Path(entry.path), entry.stat().st_size) for entry in entries]
 
     def clear(self, tasks: Iterable[int]) -> None:
-        """Ends and logs that are safe elsewhere. Gates stay: a task may yet be started again."""
+        """The site knows their ends: no machine of it is to tell them again. Gates stay: a task may yet be started
+        again."""
         for task in tasks:
-            (self._ends / str(task)).unlink(missing_ok=True)
+            self._over.mkdir(mode=0o700, exist_ok=True)
+            try:
+                (self._ends / str(task)).rename(self._over / str(task))
+            except FileNotFoundError:
+                (self._over / str(task)).touch(mode=0o600)
             self.log(task).unlink(missing_ok=True)
+
+    def over(self) -> IndexSet:
+        """Tasks that were cleared."""
+        with suppress(FileNotFoundError):
+            return IndexSet.of(int(name) for name in os.listdir(self._over) if name.isdecimal())
+        return IndexSet()
+
+    def begun_as(self) -> dict[str, IndexSet]:
+        """Of the tasks that began, by the ids of the arrays in which they did."""
+        found: dict[str, list[int]] = {}
+        for name in os.listdir(self._runs):
+            gate = self.begun(int(name)) if name.isdecimal() else None
+            if gate is not None and not gate.why and gate.job:
+                found.setdefault(gate.job, []).append(int(name))
+        return {job: IndexSet.of(tasks) for job, tasks in sorted(found.items())}
 
 
 def sweep(root: Path) -> None:

@@ -5,7 +5,8 @@ hears of it, and before the engine does. One row per array and per batch of ends
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,6 +107,15 @@ class Ledger:
         row = (token, _encode(IndexSet()), _encode(order))
         return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 
+    def take_over(self, token: str, parts: Mapping[str, Part], ended: IndexSet, order: Order) -> None:
+        """An array that another machine gave."""
+        row = (token, " ".join(parts), _encode(list(parts.values())), _encode(ended), _encode(order))
+        self._write([("INSERT INTO arrays (token, jobs, parts, ended, work) VALUES (?, ?, ?, ?, ?)", row)])
+
+    def clear(self) -> None:
+        """All it says is another machine's."""
+        self._write([("DELETE FROM arrays", ()), ("DELETE FROM told", ())])
+
     def submitted(self, number: int, parts: Mapping[str, Part]) -> None:
         row = (" ".join(parts), _encode(list(parts.values())), number)
         self._write([("UPDATE arrays SET jobs = ?, parts = ? WHERE number = ?", row)])
@@ -148,3 +158,12 @@ class Ledger:
         except sqlite3.Error as fault:
             raise StoreFailed(f"{self._path}: {fault}") from None
         return last
+
+
+@contextmanager
+def closing_on_fault(ledger: Ledger) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        ledger.close()
+        raise

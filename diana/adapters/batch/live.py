@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
@@ -11,7 +11,9 @@ import msgspec
 from diana.adapters.batch.folder import CANCELLED, RECALLED, Begun, End
 from diana.adapters.batch.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
+from diana.engine.events import Run
 from diana.model.facts import Outcome
+from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
 MOST_TRIES = 3
@@ -56,6 +58,7 @@ class LiveArray:
         "to_cancel",
         "to_submit",
         "token",
+        "told",
         "tried",
         "waiting",
         "why",
@@ -76,6 +79,8 @@ class LiveArray:
         """By the ids the batch system gave them, the newest last."""
         self.ended = set(ended or ())
         self.open = set(range(len(order.indices))) - self.ended
+        self.told: set[int] = set()
+        """Of those that ended, what the engine has not said to forget."""
         self.waiting: IndexSet = IndexSet()
         """Tasks the batch system has not started, as far as it showed."""
         self.running: IndexSet = IndexSet()
@@ -134,6 +139,11 @@ class LiveArray:
             found += min(len(mine), part.at_once or len(mine))
         return found
 
+    def runs(self, tasks: Iterable[int]) -> Iterator[Run]:
+        order = self.order
+        for task in tasks:
+            yield Run(SubgroupId(order.subgroup), order.epoch, order.indices[task], self.attempt(task))
+
     def tasks_of(self, indices: IndexSet) -> list[int]:
         """Those of the open tasks that run one of these."""
         return [task for task in sorted(self.open) if self.order.indices[task] in indices]
@@ -159,13 +169,15 @@ class LiveArray:
         self.why = next((each.why for each in seen if each.stage is Stage.WAITING and each.why), "")
         found: dict[str, list[IndexSet]] = {}
         for each in seen:
-            if each.job not in self.parts:
-                # Taken after all, though nobody could say so.
-                found.setdefault(each.job, []).append(each.tasks)
-                self.to_submit -= set(each.tasks)
+            if news := each.tasks - self.parts.get(each.job, Part(IndexSet())).tasks:
+                # Taken after all, though nobody could say so, or submitted by the machine before this one.
+                found.setdefault(each.job, []).append(news)
+                self.to_submit -= set(news)
             if each.stage is Stage.OVER and each.why:
                 self.said.update((task, each) for task in each.tasks if task in self.open)
-        self.parts |= {job: Part(IndexSet.union(tasks)) for job, tasks in found.items()}
+        for job, news_of in found.items():
+            known = self.parts.get(job, Part(IndexSet()))
+            self.parts[job] = Part(IndexSet.union((known.tasks, *news_of)), known.at_once)
         if self.doubt:
             self.doubt = False
             return

@@ -143,7 +143,8 @@ def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
         yield f"w={_word(jobs_folder)}/$i"
     else:
         # Its name is no other task's, whatever killed jobs have left there.
-        yield f"w=${{TMPDIR:-/tmp}}/diana-{_word(folder.rpartition('/')[2])}-$k; gone=$w"
+        name = ".".join(folder.split("/")[-2:])
+        yield f"w=${{TMPDIR:-/tmp}}/diana-{_word(name)}-$k; gone=$w"
         yield 'mkdir -m 700 "$w" || told 127 s; export TMPDIR="$w"'
     yield 'cd "$w" || told 127 w'
 

@@ -29,6 +29,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     qos: str = ""
     config: str = ""
     """Of a cluster that is not the machine's own: the path SLURM_CONF names, or CONDOR_CONFIG."""
+    folder: str = ""
+    """Shared by the site's machines that may lead it and by the cluster's: scripts and ends of jobs lie there, and who
+    leads takes over what the other gave. Empty: the data directory, and nobody does."""
     options: tuple[str, ...] = ()
     """Further options of the command that submits; for HTCondor, lines of its submit description."""
     setup: tuple[str, ...] = ()
@@ -67,8 +70,10 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"gpu_resource = {self.gpu_resource!r}: want the name of a consumable, as qconf -sc shows it"
             )
-        for key in ("options", "setup", "partition", "account", "qos", "config"):
+        for key in ("options", "setup", "partition", "account", "qos", "config", "folder"):
             value = getattr(self, key)
             for line in value if isinstance(value, tuple) else (value,):
                 if "\n" in line or "\0" in line:
                     raise ValueError(f"{key} = {line!r}: want one line")
+        if self.folder and not self.folder.startswith("/"):
+            raise ValueError(f"folder = {self.folder!r}: want an absolute path")

@@ -45,14 +45,18 @@ class Collector:
         self._site = site
         self._release = release
 
-    def collect(self, batch: Batch) -> Kept:
-        """In a worker thread. All files of the batch are durable on return; only then do their directories go."""
+    def collect(self, batch: Batch, given_from: Sequence[DataDir] = ()) -> Kept:
+        """In a worker thread. All files of the batch are durable on return; only then do their directories go.
+        `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any of them
+        may have collected some of their outputs before."""
+        home = given_from[0] if given_from else self._data
         kept = Kept(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
         to = self._data.collected(subgroup, batch.epoch)
+        earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
         if batch.account and batch.indices:
-            jobs = [self._data.job(subgroup, batch.epoch, index) for index in batch.indices]
+            jobs = [home.job(subgroup, batch.epoch, index) for index in batch.indices]
             self._release(batch.account, jobs[0].parent, [job.name for job in jobs if job.is_dir()])
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
@@ -61,8 +65,11 @@ class Collector:
             elif batch.outcomes[at] != Outcome.DONE:
                 wanted = [each for each in wanted if each[2]]
             try:
+                if wanted and not home.root.is_dir():
+                    raise _Bad(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
+                places = [home.job(subgroup, batch.epoch, index), *earlier]
                 for each in wanted:
-                    self._keep(subgroup, batch.epoch, index, batch.attempts[at], each, to, kept.outputs, folders)
+                    self._keep(places, index, batch.attempts[at], each, to, kept.outputs, folders)
             except (_Bad, ValueError, OSError) as fault:
                 what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
                 name = job_id(group_of(subgroup), index)
@@ -73,13 +80,12 @@ class Collector:
             sync_folder(folder)
         for at, index in enumerate(batch.indices):
             if kept.outcomes[at] not in _KEEP_DIRECTORY:
-                remove(str(self._data.job(subgroup, batch.epoch, index)))
+                remove(str(home.job(subgroup, batch.epoch, index)))
         return kept
 
     def _keep(
         self,
-        subgroup: SubgroupId,
-        epoch: int,
+        places: list[Path],
         index: int,
         attempt: int,
         wanted: Collected,
@@ -87,10 +93,13 @@ class Collector:
         outputs: list[OutputFile],
         folders: set[Path],
     ) -> None:
+        """`places`: the job's own directory; then where it may have been moved to already."""
         path, name, always = wanted
         target = parts_below(name)
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        moved = self._move(self._data.job(subgroup, epoch, index), parts_below(path), to, target, attempt, name)
+        moved = self._move(places[0], parts_below(path), to, target, attempt, name)
+        if not moved and not to.joinpath(*target).exists():
+            moved = any(self._move(place, target, to, target, attempt, name) for place in places[1:])
         try:
             size_bytes, sha256 = _hashed(to, target)
         except FileNotFoundError:
@@ -113,7 +122,8 @@ class Collector:
                     raise _Bad(f"output {path} is no regular file; collect regular files only")
                 if attempt == 1 and _exists(target[-1], there):
                     raise _Bad(f"output {name} was already written by another job; put {{index}} in its name")
-                if status.st_nlink > 1 or status.st_uid != os.geteuid():
+                apart = os.fstat(at).st_dev != os.fstat(there).st_dev
+                if apart or status.st_nlink > 1 or status.st_uid != os.geteuid():
                     # Another name of it lies elsewhere, or another account could change it later.
                     _copy(at, parts[-1], there, target[-1])
                 else:

@@ -14,6 +14,7 @@ from diana.node.aside import in_thread
 from diana.node.config import SiteConfig, load_config
 from diana.node.doctor import clusters, files, gpus, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
+from diana.node.follower import is_paired
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
 NODE_S = 4.0
@@ -49,6 +50,7 @@ async def _checkup(paths: DataDir, ask: Callable[[], DoctorResponse], wall_s: Ca
 
 def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_wall_s: float) -> list[Check]:
     running = held is not None
+    cluster = partial(clusters.answers, where=str(paths.config), paired=is_paired(paths, config))
     kernel = "the machine is overloaded, or a process of it hangs"
     return [
         blocking("site.toml", lambda: files.settings(config), _DISK),
@@ -62,7 +64,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("limits", lambda: machine.limits(config, held), kernel),
         blocking("port", lambda: machine.listening(config, held), kernel),
         *(
-            blocking(name, partial(clusters.answers, name, settings, str(paths.config)), "its batch system hangs")
+            blocking(name, partial(cluster, name, settings), "its batch system hangs")
             for name, settings in sorted(config.clusters.items())
         ),
         blocking("gpus", lambda: gpus.there(config.gpus, str(paths.config)), "the driver of its GPUs hangs"),

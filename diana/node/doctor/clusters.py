@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from diana.adapters.batch import kinds
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Refused, Unreachable
@@ -10,8 +13,8 @@ from diana.model.words import counted
 from diana.node.doctor.bounded import Results, fail, ok, warn
 
 
-def answers(name: str, settings: ClusterSettings, where: str) -> Results:
-    """`where`: the site file, for the error line."""
+def answers(name: str, settings: ClusterSettings, where: str, *, paired: bool = False) -> Results:
+    """`where`: the site file, for the error line; `paired`: two machines may lead the site."""
     try:
         has = kinds.make(settings, f"{where}:clusters.{name}").capacity()
     except UsageError as error:
@@ -25,6 +28,14 @@ def answers(name: str, settings: ClusterSettings, where: str) -> Results:
     found = f"{settings.kind} {has.version}, {counted(has.slots, 'processor')} up, {has.others} used by others"
     if settings.kind in kinds.EXPERIMENTAL:
         found += f"; experimental: {kinds.EXPERIMENTAL[settings.kind]}"
+    if folder := settings.folder:
+        if not Path(folder).is_dir():
+            return [fail(name, f"{found}; its folder {folder} is not there", "make it, or mount its file system")]
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            return [fail(name, f"{found}; its folder {folder} is not ours to write", "give it to the node's account")]
+    elif paired:
+        mend = f"name a folder that both machines and the cluster's share as clusters.{name}.folder in {where} of both"
+        return [warn(name, f"{found}; what runs there is not taken over when this machine dies", mend)]
     if not has.slots:
         return [warn(name, found, "wait, or see why its machines are down or drained")]
     return [ok(name, found)]

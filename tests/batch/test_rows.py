@@ -1,0 +1,196 @@
+"""Rows of arrays: what is published in order, sealed, and found by who takes over."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from diana.adapters.batch.book import Book
+from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.live import Part
+from diana.adapters.batch.rows import Elsewhere
+from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.spawner.protocol import Order
+from diana.adapters.subgrid.delivery import LogSegments
+from diana.engine.events import Run
+from diana.model.facts import Facts, Outcome
+from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
+from tests.batch.test_book_searched import ALPHA, PART, Rough, order
+from tests.e2e.conftest import SEED
+
+ENDED = "0 -\n0m0.0s 0m0.0s\n0m0.1s 0m0.0s\n.\n"
+
+
+@contextmanager
+def book(data: Path, folder: Path | str = "", before: str = "") -> Iterator[Book]:
+    system = Rough(random.Random(SEED), {})
+    at = DataDir(data)
+    ending = Ending(ALPHA, "c", LogSegments(at.logs_root, "c"), Collector(at, ALPHA, lambda *_: None), time.monotonic)
+    made = Book(at, ALPHA, "c", ClusterSettings(kind="rough", folder=str(folder)), system, ending, before)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return folder
+
+
+def with_outputs(indices: list[int]) -> Order:
+    wanted = [[("out.txt", f"out-{index}.txt", True)] for index in indices]
+    return msgspec.structs.replace(order(indices), own_directory=True, collects=wanted)
+
+
+def runs_and_ends(at: Book, data: Path, index: int, token: str) -> None:
+    """As its script does."""
+    folder = at.rows.folder(token).root
+    (folder / "run" / str(index)).write_text("7 n1\n")
+    job = DataDir(data).job(PART, 1, index)
+    job.mkdir(parents=True)
+    (job / "out.txt").write_text(f"{index}\n")
+    (folder / "end" / str(index)).write_text(ENDED)
+
+
+def told(at: Book) -> dict[int, Facts]:
+    return {index: facts for _, _, facts in at.told() for index in facts.indices}
+
+
+def test_numbers_of_a_row_only_rise_whatever_was_dropped(tmp_path: Path) -> None:
+    tokens = []
+    for _ in range(3):
+        with book(tmp_path) as at:
+            at.give(order([len(tokens)]))
+            tokens.append(at.ledger.arrays()[-1].token)
+            at.take_back()
+            at.forget(at.known())
+            assert not at.ledger.arrays()
+    numbers = [int(token.partition(".")[2]) for token in tokens]
+    assert numbers == [1, 2, 3] and len({token.partition(".")[0] for token in tokens}) == 1
+    assert [path.name for path in at.rows.row().iterdir() if path.name.isdecimal()] == ["3"]
+
+
+def test_arrays_whose_ledger_was_lost_are_found_in_the_row(tmp_path: Path) -> None:
+    with book(tmp_path) as at:
+        at.give(order([4, 5]))
+        known = at.known()
+    for path in (tmp_path / "clusters" / "c").glob("ledger.db*"):
+        path.unlink()
+    with book(tmp_path, before=at.identity) as again:
+        assert (again.known(), again.rows.taken_over) == (known, 1)
+
+
+def test_who_was_sealed_gives_nothing_and_begins_another_row_when_it_leads_again(tmp_path: Path, shared: Path) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(order([0, 1]))
+        with book(spare, shared, old.identity) as new:
+            assert {run.index for run in new.known()} == {0, 1}
+            with pytest.raises(Elsewhere, match="another machine of the site took it over"):
+                old.give(order([2]))
+            new.give(order([3]))
+    with book(main, shared, new.identity) as again:
+        assert {run.index for run in again.known()} == {0, 1, 3}
+        assert again.identity not in (old.identity, new.identity)
+
+
+def test_outputs_that_the_dead_machine_had_collected_and_not_told_are_collected_anew(
+    tmp_path: Path, shared: Path
+) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(with_outputs([0, 1]))
+        token = old.ledger.arrays()[0].token
+        list(old.submit())
+        runs_and_ends(old, main, 0, token)
+        old.look()
+        assert DataDir(main).collected(PART, 1).joinpath("out-0.txt").exists()
+        runs_and_ends(old, main, 1, token)
+    with book(spare, shared, old.identity) as new:
+        new.look()
+        facts = told(new)[1]
+        assert sorted(facts.outcomes) == [Outcome.DONE, Outcome.DONE]
+        assert [(one.name, one.size_bytes) for one in facts.outputs] == [("out-0.txt", 2), ("out-1.txt", 2)]
+        at = DataDir(spare).collected(PART, 1)
+        assert [(at / f"out-{index}.txt").read_text() for index in (0, 1)] == ["0\n", "1\n"]
+
+
+def test_what_the_site_knows_to_be_over_is_not_told_again(tmp_path: Path, shared: Path) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(with_outputs([0, 1]))
+        list(old.submit())
+        runs_and_ends(old, main, 0, old.ledger.arrays()[0].token)
+        old.look()
+        old.forget([Run(PART, 1, 0, 1)])
+    with book(spare, shared, old.identity) as new:
+        new.look()
+        assert {run.index for run in new.known()} == {1} and not new.told()
+
+
+def test_a_data_directory_out_of_sight_is_told_and_not_called_a_missing_output(tmp_path: Path, shared: Path) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(with_outputs([0]))
+        list(old.submit())
+        runs_and_ends(old, main, 0, old.ledger.arrays()[0].token)
+    main.rename(tmp_path / "elsewhere")
+    with book(spare, shared, old.identity) as new:
+        new.look()
+        facts = told(new)[0]
+        assert facts.outcomes == [Outcome.STAGING_FAILED]
+        assert f"its outputs lie in {main}, which this machine does not see" in facts.errors[0].text
+
+
+def test_jobs_that_are_not_in_sight_keep_a_machine_from_feeding_the_cluster(tmp_path: Path, shared: Path) -> None:
+    with book(tmp_path / "main") as old:
+        old.give(order([0]))
+    for folder in ("", shared):
+        with (
+            pytest.raises(Elsewhere, match="remove-machine c"),
+            book(tmp_path / "spare", folder, old.identity),
+        ):
+            pass
+    with pytest.raises(Elsewhere, match="leave `folder` as it was"), book(tmp_path / "main", shared):
+        pass
+
+
+def test_a_shared_folder_that_is_not_mounted_is_told(tmp_path: Path, shared: Path) -> None:
+    with book(tmp_path / "main", shared) as at:
+        at.give(order([0]))
+    shared.rename(tmp_path / "unmounted")
+    with pytest.raises(Elsewhere, match="is not there"), book(tmp_path / "main", shared):
+        pass
+    shared.mkdir()
+    with pytest.raises(Elsewhere, match="mounted"), book(tmp_path / "main", shared):
+        pass
+
+
+def test_arrays_that_an_older_release_gave_end_where_they_lie(tmp_path: Path) -> None:
+    with book(tmp_path) as at:
+        token = f"{at.identity}.0a1b2c3d"
+        number = at.ledger.give(token, order([0, 1]))
+        at.ledger.submitted(number, {"7": Part(IndexSet.span(0, 2))})
+    old = tmp_path / "clusters" / "c" / token
+    for name in ("run", "end", "out"):
+        (old / name).mkdir(parents=True)
+    (old / "script").touch()
+    for task in (0, 1):
+        (old / "run" / str(task)).write_text("7 n1\n")
+        (old / "end" / str(task)).write_text(ENDED)
+    with book(tmp_path) as at:
+        at.look()
+        assert told(at)[1].outcomes == [Outcome.DONE, Outcome.DONE]
+        at.forget([Run(PART, 1, index, 1) for index in (0, 1)])
+        assert not at.ledger.arrays() and not old.exists()
