@@ -7,6 +7,7 @@ up a place in one queue for none in another.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import inf
 from zlib import crc32
 
@@ -104,10 +105,12 @@ def _migrant(
     else:
         here = home.cost if home and not home.rejected else inf
     processors = draft.spec.resources.processors
+    own = _own_jobs(core, core.state.groups[told.group])
     quotes = []
     for one in asked:
         if one.site != export.site:
-            quotes.append(_quote(core, one, single.get(one.site), every.get(one.site), len(draft.indices), processors))
+            quote = _quote(core, one, single.get(one.site), every.get(one.site), len(draft.indices), processors)
+            quotes.append(quote._replace(own_jobs=own[one.site]))
     return Migrant(
         key=str(draft.group),
         jobs=len(draft.indices),
@@ -120,6 +123,22 @@ def _migrant(
         data_elsewhere=told.data_elsewhere,
         quotes=tuple(quotes),
     )
+
+
+def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
+    """Of the group, waiting at each site without a raise: exactly at home, elsewhere by what the site said last."""
+    found: Counter[SiteId] = Counter()
+    for subgroup in group.subgroups.values():
+        if subgroup.exported:
+            # It stands a level higher, where what moves would stand behind it.
+            continue
+        if subgroup.site == core.site:
+            entry = core.queues.entries.get((subgroup.part, subgroup.epoch))
+            found[subgroup.site] += entry.jobs if entry is not None else 0
+        else:
+            told = core.progress.get(subgroup.part)
+            found[subgroup.site] += max(0, subgroup.open_jobs() - (told.running + told.claimed if told else 0))
+    return found
 
 
 def _quote(

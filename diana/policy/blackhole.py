@@ -178,6 +178,11 @@ def begin(
     return Breaker(site=site, group_jobs=group_jobs, fast_s=settings.fast_s(expected_s), window=window, credit=credit)
 
 
+def credited(b: Breaker, jobs: int) -> Breaker:
+    """Jobs like these do well there, as was learned after it began: so many may be unproven, until one fails fast."""
+    return msgspec.structs.replace(b, credit=jobs, window=max(b.window, jobs))
+
+
 def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
     """How many more jobs of the group may start there now; None: no limit."""
     if b.stand is Stand.TRUSTED:

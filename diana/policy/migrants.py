@@ -51,6 +51,8 @@ class Quote(NamedTuple):
     """Why it cannot take any; then the rest means nothing."""
     starts_s: float = 0.0
     """When the first of it would start there."""
+    own_jobs: int = 0
+    """Of its own group, that wait there and that it would pass by its raise."""
 
 
 class Peer(NamedTuple):

@@ -3,7 +3,8 @@ IX).
 
 A class of equal jobs moves by count, so that a million cost what ten do. The paper's rule stands for each of them: the
 j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not higher. Beyond the paper
-it must gain a minimum of time, with the j - 1 before it gone from here and standing there.
+it must gain a minimum of time, with the j - 1 before it gone from here and standing there, and all of its own group
+that waits there through as well.
 """
 
 from __future__ import annotations
@@ -85,6 +86,14 @@ class _Option(NamedTuple):
     """Why none fits; empty when some do."""
 
 
+def _through_s(m: Migrant, quote: Quote) -> float:
+    """Until the first of it is through there, and all of its own group that waits there with it: whom it passes waits
+    longer by what it runs, and among its own that is no gain but an exchange. As a fluid, as the end at home is."""
+    if not quote.own_jobs or quote.processors_per_s <= 0:
+        return quote.ends_s
+    return max(quote.ends_s, quote.starts_s + (quote.own_jobs + 1) * m.processors / quote.processors_per_s)
+
+
 class _Round:
     def __init__(
         self,
@@ -160,7 +169,7 @@ class _Round:
         # The paper counts jobs ahead and nothing else.
         room = 0 if self.paper else peer.free_processors
         room -= self._sent.get(quote.site, 0)
-        gain_s = here.ends_s - quote.ends_s
+        gain_s = here.ends_s - (quote.ends_s if self.paper else _through_s(m, quote))
 
         def waiting(jobs: int) -> int:
             """Processors that must come free there before so many of these could all run."""
@@ -218,7 +227,8 @@ class _Round:
     def _too_little(self, quote: Quote, peer: Peer, gain_s: float) -> str:
         least = seconds(self.settings.minimum_gain_s)
         if not gain_s >= self.settings.minimum_gain_s:
-            return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
+            behind = f" behind {counted(quote.own_jobs, 'job')} of its group there" if quote.own_jobs else ""
+            return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}{behind}, less than {least}"
         if quote.starts_s > gain_s:
             return f"site {quote.site}: saves {seconds(gain_s)}, but would start it after {seconds(quote.starts_s)}"
         sent = self._sent.get(quote.site, 0)

@@ -7,12 +7,13 @@ import pytest
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine.guard import MOST_WELL, Guard
 from diana.model.facts import Outcome
-from diana.model.ids import SiteId
+from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import GroupView, Sites
 from tests.engine.bench import Grid
-from tests.engine.builders import OPERATOR, spec
+from tests.engine.builders import BOB, OPERATOR, spec
 from tests.engine.handing import receive
 from tests.engine.test_handover_faults import FAULTS, one_fault
 
@@ -162,6 +163,57 @@ def test_where_its_like_did_well_a_group_fills_every_slot_at_once() -> None:
     grid["alpha"].end()
     grid["alpha"].submit(spec(300), 300, 2)
     assert len(grid["alpha"].running) == 64
+
+
+def started_of(grid: Grid, group: str) -> int:
+    return len([run for run in grid["alpha"].running if run.subgroup.startswith(f"{group}/")])
+
+
+def test_where_a_users_program_did_well_its_next_group_fills_every_slot_however_long_it_is_to_run() -> None:
+    grid = Grid(alpha=64)
+    grid["alpha"].submit(spec(3), 3)
+    grid["alpha"].end()
+    grid["alpha"].submit(spec(50, work_s=LONG), 50, 2)
+    assert started_of(grid, "alpha-2") == 50
+
+
+def test_a_program_that_runs_for_long_enough_is_as_good_as_one_that_ended() -> None:
+    grid = Grid(alpha=200)
+    grid["alpha"].submit(spec(10, work_s=LONG), 10)
+    grid.pass_time(9.0)
+    grid["alpha"].submit(spec(60, work_s=LONG + 1), 60, 2)
+    assert started_of(grid, "alpha-2") == 10, "nothing is proven yet"
+    grid.pass_time(4.0)
+    assert started_of(grid, "alpha-2") == 60, "the other group is"
+    grid["alpha"].submit(spec(60, work_s=LONG + 2), 60, 3)
+    assert started_of(grid, "alpha-3") == 60
+
+
+def test_anothers_work_and_another_program_have_to_prove_themselves() -> None:
+    grid = Grid(alpha=200)
+    grid["alpha"].submit(spec(10, work_s=LONG), 10)
+    grid.pass_time(13.0)
+    grid["alpha"].submit(spec(50, work_s=LONG), 50, 2, who=BOB)
+    grid["alpha"].submit(spec(50, work_s=LONG, environment=(("SIDE", "b"),)), 50, 3)
+    assert [started_of(grid, "alpha-2"), started_of(grid, "alpha-3")] == [10, 10]
+
+
+def test_a_program_that_fails_fast_since_has_to_prove_itself_again() -> None:
+    grid = Grid(alpha=64)
+    grid["alpha"].submit(spec(3), 3)
+    grid["alpha"].end()
+    grid["alpha"].submit(spec(1, work_s=LONG), 1, 2)
+    grid["alpha"].end(outcome=Outcome.FAILED)
+    grid["alpha"].submit(spec(50, work_s=LONG + 1), 50, 3)
+    assert started_of(grid, "alpha-3") == 10
+
+
+def test_programs_that_do_well_are_forgotten_where_there_are_very_many() -> None:
+    known = Guard()
+    for n in range(MOST_WELL + 5):
+        known.programs[GroupId(f"a-{n}")] = f"p{n}"
+        known.noted(GroupId(f"a-{n}"), well=True)
+    assert len(known.well) == MOST_WELL and "p4" not in known.well and "p5" in known.well
 
 
 def test_after_a_group_was_stopped_here_the_next_begins_with_one_until_something_goes_well() -> None:

@@ -57,6 +57,16 @@ def test_what_waits_moves_to_a_site_that_has_it_through_earlier() -> None:
     claims_once(grid, 12)
 
 
+def test_a_group_that_ends_everywhere_at_once_exchanges_nothing() -> None:
+    """Each of its jobs would start sooner at the other site, before the group's others there, and none would be won."""
+    grid = Grid(alpha=0, beta=4, gamma=4)
+    grid["alpha"].submit(spec(200, work_s=LONG_S), 200)
+    before = placed(grid)
+    grid.pass_time(30.0)
+    assert len(before) == 2 and placed(grid) == before
+    assert not [one for one in grid["alpha"].records(r.JobsMoved) if isinstance(one, r.JobsMoved) and one.exported]
+
+
 def test_the_last_in_line_go_first() -> None:
     grid = late(jobs=40)
     grid.pass_time(10.0)

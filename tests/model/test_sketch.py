@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.history import LEAST_ERRORS, MOST_ERRORS, MOST_TEMPLATES, Errors, RunTimes, template_key
+from diana.model.history import LEAST_ERRORS, MOST_ERRORS, MOST_TEMPLATES, Errors, RunTimes, program_key, template_key
 from diana.model.sketch import Sketch, batch_of
 from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 
@@ -85,6 +85,27 @@ def test_a_template_is_what_runs_and_not_how_it_is_called() -> None:
         GroupSpec(argv=("sim", "{n}"), inputs=(InputFile(source="dataset:x", path="x"),)),
     ):
         assert template_key(base) != template_key(other)
+
+
+def test_a_program_is_the_same_whatever_it_reads_and_however_long_it_runs_but_not_on_other_software() -> None:
+    base = GroupSpec(argv=("sim", "{n}"))
+    alike = GroupSpec(
+        name="second",
+        argv=("sim", "{n}"),
+        inputs=(InputFile(source="dataset:x", path="x"),),
+        resources=Resources(work_s=500.0, memory_bytes=10**9),
+    )
+    assert program_key(base) == program_key(alike)
+    for other in (
+        GroupSpec(argv=("sim2", "{n}")),
+        GroupSpec(argv=("sim", "{n}"), script="#!/bin/sh"),
+        GroupSpec(argv=("sim", "{n}"), environment=(("SIDE", "b"),)),
+        GroupSpec(argv=("sim", "{n}"), container="root.sif"),
+        GroupSpec(argv=("sim", "{n}"), modules=("root",)),
+        GroupSpec(argv=("sim", "{n}"), resources=Resources(processors=2)),
+        GroupSpec(argv=("sim", "{n}"), resources=Resources(gpus=1)),
+    ):
+        assert program_key(base) != program_key(other)
 
 
 def test_past_errors_are_bounded_and_their_range_holds_the_prediction_itself() -> None:

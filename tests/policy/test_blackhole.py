@@ -19,6 +19,7 @@ from diana.policy.blackhole import (
     allowed,
     at_fault,
     begin,
+    credited,
     ended,
     given,
     next_s,
@@ -92,6 +93,12 @@ def test_where_the_like_did_well_before_all_slots_are_filled_until_one_fails() -
     assert allowed(b, 0.0, SET) == 4
     b = ended(b, Ends(fast=1), 0.1, SET)
     assert allowed(b, 0.1, SET) == 0 and b.stand is Stand.TRYING
+
+
+def test_what_is_learned_of_its_like_later_counts_until_one_fails() -> None:
+    b = credited(let(fresh(first=10**9), 20, 0.0), 64)
+    assert allowed(b, 0.0, SET) == 44
+    assert allowed(ended(b, Ends(fast=1), 0.1, SET), 0.1, SET) == 0
 
 
 def test_jobs_of_hours_are_proven_when_they_have_run_for_a_while() -> None:

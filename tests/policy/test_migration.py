@@ -119,6 +119,18 @@ def test_what_starts_at_once_at_one_site_is_not_scattered() -> None:
     assert [move.jobs for move in told.moves] == [90]
 
 
+def test_passing_its_own_group_is_no_gain() -> None:
+    """One a second is through there; whom it passes is its own, and ends so much later."""
+    there = quote("c", 0, 5.0, own_jobs=290)
+    told = decide(migrant("g/0", there), peers=[peer("c")])
+    why = "site c: saves 9.0 s behind 290 jobs of its group there, less than 10.0 s"
+    assert told == Plan((), (Kept("g/0", 50, (why,)),))
+    (move,) = decide(migrant("g/0", there._replace(own_jobs=270)), peers=[peer("c")]).moves
+    assert (move.gain_s, move.jobs) == (29.0, 20)
+    (move,) = decide(migrant("g/0", there, ahead=300), peers=[peer("c")], mode="paper").moves
+    assert move.jobs == 50
+
+
 def test_what_moved_before_makes_it_better_at_home_for_those_behind() -> None:
     """Both would go alone; 200 jobs that stood ahead are gone, and with them what the second would have gained."""
     first = migrant("g/0", quote("c", 0, 10.0), jobs=200, ahead=200, cost=200.0, data_elsewhere=True, priority=-0.6)
@@ -195,6 +207,7 @@ quotes = st.builds(
     st.floats(0, 300),
     st.floats(0, 5),
     st.integers(0, 40),
+    own_jobs=st.integers(0, 90),
 )
 migrants = st.builds(
     Migrant,
@@ -247,6 +260,8 @@ def test_every_plan_keeps_the_rules(some: list[Migrant], sites: tuple[Peer, ...]
         q = next(q for q in m.quotes if q.site == move.site)
         assert q.jobs_ahead < m.jobs_ahead and q.cost <= m.cost and move.jobs <= (q.max_jobs or m.jobs)
         assert SETTINGS.minimum_gain_s <= move.gain_s <= m.ends_s - q.ends_s
+        if q.own_jobs:
+            assert (m.ends_s - move.gain_s + 1e-6) * q.processors_per_s >= (q.own_jobs + 1) * m.processors
         rest = (free[q.site], q.processors_per_s, sent[q.site])
         assert startable(m.processors, move.gain_s + 1e-6, *rest, move.jobs) == move.jobs
         sent[q.site] += move.processors
