@@ -167,7 +167,7 @@ def room(core: Context, asked: QuoteRequest) -> int:
 def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
     """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
     settings = core.state.settings
-    widest, memory_bytes = core.workers.widest(), core.workers.memory_bytes()
+    widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
     if widest == 0:
         trouble = core.workers.trouble()
         return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
@@ -182,7 +182,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if asked.gpus > (gpus := core.workers.gpus()):
         had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
         found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
-    if memory_bytes and asked.memory_bytes > memory_bytes:
+    # What may lie on several machines is told below of those that have it.
+    if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
     lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""

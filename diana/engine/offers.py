@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from diana.engine.wants import Kind, Want, of_kind
 from diana.engine.worker import Worker
-from diana.model.software import lacking
+from diana.model.software import lacking, spreads
 
 MOST_NAMES = 1024
 """Of software asked for, of which it is kept who offers it: peers may ask for anything."""
@@ -78,8 +78,11 @@ class Offers:
         limit = self.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
-        widest = min(worker.widest or worker.lane.slots, worker.lane.slots)
-        if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < want.memory_bytes:
+        over_several = spreads(want.software, want.gpus)
+        widest = worker.widest_of(over_several)
+        # Of a job that may lie on several machines each process has its part of the memory.
+        asked = -(-want.memory_bytes // want.processors) if over_several and worker.widest else want.memory_bytes
+        if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < asked:
             return False
         return not want.software or self.of(worker) in self.having(want.software)
 
@@ -94,6 +97,14 @@ class Offers:
             some = (offer for offer, names in self._distinct.items() if not lacking(names, software))
             found = self._having[software] = frozenset(some)
         return found
+
+    def wholes(self, software: tuple[str, ...]) -> list[int]:
+        """Slots of those that have all of it and are here or soon will be, a cluster's machines together."""
+        return [worker.counted[0] for worker in self.those(software) if worker.counted[0]]
+
+    def those(self, software: tuple[str, ...]) -> list[Worker]:
+        having = self.having(software)
+        return [worker for worker in self._workers.values() if self.of(worker) in having]
 
     def crew(self, want: Want) -> Crew:
         key = (want.processors, want.gpus, want.memory_bytes, self.having(want.software))

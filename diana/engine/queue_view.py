@@ -225,7 +225,7 @@ def _blocked(core: Context, custody: Custody, one: Standing) -> str:
     settings = core.state.settings
     if not core.workers.there():
         return "the local resource manager does not answer"
-    widest = core.workers.widest()
+    widest = core.workers.widest(one.entry.needs.software, one.entry.needs.gpus)
     if one.entry.processors > widest:
         return f"needs {one.entry.processors} processors, the site has {widest}"
     if why := load.nobody_takes(core, wants.want(custody.spec)):

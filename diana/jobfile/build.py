@@ -82,6 +82,7 @@ def build_spec(
         environment=_environment(group.environment, extra_environment, names),
         container=software_name(group.container, "group.container"),
         modules=modules(group.modules),
+        mpi=group.mpi,
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",

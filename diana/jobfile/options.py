@@ -21,6 +21,7 @@ SHORT = {
     "class": "group.class",
     "container": "group.container",
     "modules": "group.modules",
+    "mpi": "group.mpi",
     "directory": "group.directory",
     "stdout": "group.stdout",
     "stderr": "group.stderr",

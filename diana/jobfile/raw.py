@@ -49,6 +49,10 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     modules: Annotated[
         list[str], Meta(description="What the site makes ready before each job, by names its operators gave.")
     ] = []
+    mpi: Annotated[
+        bool,
+        Meta(description="Each is an MPI job: the site's launcher starts it once per processor, as one parallel job."),
+    ] = False
     directory: Annotated[
         bool, Meta(description="Give each job a directory of its own even when it has neither inputs nor outputs.")
     ] = False

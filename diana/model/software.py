@@ -1,20 +1,29 @@
-"""What jobs need of a site besides its processors: a program that runs containers, and modules by name."""
+"""What jobs need of a site besides its processors: containers, modules by name, a launcher of MPI jobs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 
 from diana.model.spec import GroupSpec
 
 CONTAINERS = "containers"
 """That a site can run jobs in an image."""
+MPI = "mpi"
+"""That a site has a launcher of MPI jobs."""
+MPI_INSIDE = "mpi in containers"
+"""That it can have such jobs in an image: each of their processes is a process of its own machine's then."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """That a group may ask for."""
 MOST_TEXT = 200
 """Characters of a name."""
+_LACKS = {
+    CONTAINERS: "runs no containers",
+    MPI: "has no launcher of MPI jobs",
+    MPI_INSIDE: "has no launcher of MPI jobs in containers",
+}
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 
@@ -24,12 +33,19 @@ def module(name: str) -> str:
 
 def needed(spec: GroupSpec) -> tuple[str, ...]:
     """Names of all the group's jobs need."""
-    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules))
+    mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
+    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules), *(mpi if spec.mpi else ()))
+
+
+def spreads(software: Container[str], gpus: int) -> bool:
+    """Whether a job that needs so much may lie on several machines of a cluster. One of GPUs has one machine, since not
+    every batch system can be asked for GPUs of several."""
+    return MPI in software and not gpus
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
     """As much of what a peer asks as a group may ask for, in order and each once."""
-    return tuple(sorted(set(islice(names, MOST_MODULES + 1))))
+    return tuple(sorted(set(islice(names, MOST_MODULES + 3))))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
@@ -42,8 +58,8 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     """Why a site that offers so much is none for jobs that need the asked; empty: it has all."""
     names = frozenset(offered)
     lacks = next((one for one in asked if not had(names, (one,))), "")
-    if lacks == CONTAINERS:
-        return "runs no containers"
+    if lacks in _LACKS:
+        return _LACKS[lacks]
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
 
 

@@ -57,6 +57,7 @@ _STAGING = {
 _SOFTWARE = {
     "container": "The program that runs jobs in an image: apptainer, singularity, podman or docker; empty: none does.",
     "modules": 'What jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
+    "mpi": "What stands before the command of an MPI job and starts it {n} times: mpirun -n {n}; empty: it runs none.",
 }
 
 _WEB = {
@@ -136,6 +137,8 @@ _CLUSTER = {
     "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
     "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",
+    "mpi": "What starts an MPI job there on all its processors, before its command, such as srun; empty: it runs none.",
+    "mpi_environment": "Grid Engine's parallel environment for MPI jobs; with mpi alone.",
     "look_s": "Between two looks for ended jobs, seconds.",
     "ask_s": "Between two questions to the batch system, seconds.",
     "begin_s": "A job the batch system calls running and that has not begun for so long is submitted anew, seconds.",
@@ -170,7 +173,7 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
     parts.append("# Inputs and outputs by URL, with the node's own credentials.\n[staging]\n")
     parts += _lines(_STAGING, config.staging, default.staging, set())
-    parts.append("# What jobs may ask for by container and modules.\n[software]\n")
+    parts.append("# What jobs may ask for by container, modules and mpi.\n[software]\n")
     parts += _lines(_SOFTWARE, config.software, default.software, set())
     parts.append("# Certificates this site signs.\n[trust]\n")
     parts += _lines(_TRUST, config.trust, default.trust, set())

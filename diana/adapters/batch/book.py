@@ -178,6 +178,7 @@ class Book:
                 memory_bytes=order.memory_bytes,
                 time_limit_s=order.time_limit_s,
                 gpus=order.gpus,
+                mpi=order.mpi,
             )
             try:
                 job = self._system.submit(asked)

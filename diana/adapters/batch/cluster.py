@@ -51,6 +51,8 @@ _GATHER_S = 0.05
 
 _LATE_SHARE = 0.2
 
+Shape = tuple[int, int, int, int, tuple[str, ...] | None]
+"""Processors, memory in bytes and GPUs one job may have there, all GPUs; software, where that is not the site's."""
 T = TypeVar("T")
 
 
@@ -85,8 +87,8 @@ class ClusterLrm:
         self._clock = clock
         self._term = term
         nobody = Accounts({})
-        here = software if settings.software is None else settings.software
-        self._orders = Orders(Plans(data, here), Preparer(data, site, nobody), name)
+        self._offer = settings.offer(software)
+        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
@@ -95,7 +97,7 @@ class ClusterLrm:
         self._ready = False
         self._capacity: Capacity | None = None
         self._trouble = ""
-        self._greeted_as = (0, 0, 0, 0)
+        self._greeted_as: Shape = (0, 0, 0, 0, None)
         self._sized: tuple[int, int] = (0, 0)
         self._told_trouble = ""
         self._late_s = self._told_late_s = 0.0
@@ -143,8 +145,11 @@ class ClusterLrm:
 
     def use(self, software: Software) -> None:
         """For jobs that are ordered from now on."""
-        if self._settings.software is None:
-            self._orders.use(software)
+        self._offer = self._settings.offer(software)
+        self._orders.use(self._settings.offers(software))
+        # A job may have more or less there than was told.
+        self._asked_s = 0.0
+        self._wake.set()
 
     def start(self, order: Start) -> None:
         if order.session != self._session or order.term != self._term or not self._ready:
@@ -287,10 +292,10 @@ class ClusterLrm:
 
     # --- told to the engine ----------------------------------------------------------------------------
 
-    def _shape(self) -> tuple[int, int, int, int]:
-        """(processors, memory in bytes and GPUs one job may have there, all GPUs)."""
+    def _shape(self) -> Shape:
         has = self._capacity
-        return (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
+        known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
+        return (*known, self._offer)
 
     def _greet(self, book: Book) -> None:
         self._session += 1
@@ -299,7 +304,7 @@ class ClusterLrm:
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
         self._sized, self._told_late_s, self._told_trouble = self._size_now(), 0.0, self._trouble
-        widest, memory_bytes, gpus, all_gpus = self._greeted_as = self._shape()
+        widest, memory_bytes, gpus, all_gpus, software = self._greeted_as = self._shape()
         self._emit(
             LrmReady(
                 worker=self.name,
@@ -313,7 +318,7 @@ class ClusterLrm:
                 all_gpus=all_gpus,
                 identity=book.identity,
                 trouble=self._trouble,
-                software=has.offered() if (has := self._settings.software) is not None else None,
+                software=software,
             )
         )
         book.fresh()

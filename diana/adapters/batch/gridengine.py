@@ -68,7 +68,9 @@ class GridEngine:
         self._queue = ["-q", settings.partition] if settings.partition else []
         self._holding = 0
         self._version = self._config = ""
+        self._environments: list[str] = []
         self._parallel: list[str] = []
+        """Of these, what gives a job processors of one machine."""
         self._memory_is_used_up = False
         self._gpus_by = ""
         """What takes up the consumable of GPUs: YES (each slot), JOB or HOST."""
@@ -79,6 +81,7 @@ class GridEngine:
         if not self._config:
             self._version = self._run("qconf", "-help").partition("\n")[0].strip()
             self._parallel = self._parallel_environments()
+            self._check_mpi_environment()
             complexes = self._run("qconf", "-sc")
             self._memory_is_used_up = read.is_used_up(complexes, "mem_free")
             self._gpus_by = self._consumed(complexes)
@@ -108,11 +111,20 @@ class GridEngine:
 
     def _parallel_environments(self) -> list[str]:
         try:
-            names = self._run("qconf", "-spl").split()
+            names = self._environments = self._run("qconf", "-spl").split()
         except Refused:
             # It has none.
+            self._environments = []
             return []
         return read.one_machine_environments((name, self._run("qconf", "-sp", name)) for name in names)
+
+    def _check_mpi_environment(self) -> None:
+        """Refused: the operator named none that is there."""
+        name = self._settings.mpi_environment
+        if name and name not in self._environments:
+            raise Refused(
+                f"it has no parallel environment {name!r} (qconf -spl), which mpi_environment names", every=True
+            )
 
     def starts_in_s(self) -> float | None:
         return None
@@ -125,7 +137,9 @@ class GridEngine:
         argv += ["-N", f"{read.NAME_PREFIX}{array.token}"]
         argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
         argv += ["-t", f"{first}-{last}", *self._queue]
-        if array.processors > 1:
+        if array.spread:
+            argv += ["-pe", self._settings.mpi_environment, str(array.processors)]
+        elif array.processors > 1:
             if not self._parallel:
                 raise Refused(
                     "Grid Engine has no parallel environment with allocation_rule $pe_slots for jobs of several "
@@ -136,7 +150,7 @@ class GridEngine:
         argv += ["-w", "w" if array.memory_bytes else "e"]
         if array.memory_bytes:
             # What is used up is counted by the slot.
-            parts = array.processors if self._memory_is_used_up else 1
+            parts = array.processors if self._memory_is_used_up or array.spread else 1
             argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
         if array.gpus:
             argv += ["-l", f"{self._settings.gpu_resource}={self._each(array)}"]

@@ -72,10 +72,14 @@ class Orders:
         if has is None:
             return ""
         where = f"on cluster {self._cluster}"
-        if 0 < has.widest < wants.processors:
-            return f"{where} a job has at most {has.widest} processors, it wants {wants.processors}"
-        if 0 < has.memory_bytes < wants.memory_bytes:
-            return f"{where} a job has at most {has.memory_bytes >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+        over_several = start.spec.mpi and not wants.gpus
+        widest, parts = (has.slots, wants.processors) if over_several else (has.widest, 1)
+        if 0 < widest < wants.processors:
+            return f"{where} a job has at most {widest} processors, it wants {wants.processors}"
+        if 0 < has.memory_bytes * parts < wants.memory_bytes:
+            return (
+                f"{where} a job has at most {has.memory_bytes * parts >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+            )
         if has.gpus < wants.gpus:
             return f"{where} a job has at most {has.gpus} GPUs, it wants {wants.gpus}"
         if 0 < has.time_limit_s < wants.time_limit_s:

@@ -101,10 +101,13 @@ class Slurm:
     def submit(self, array: Array) -> str:
         argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
         argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
-        argv += [f"--array={array.tasks}", "--ntasks=1", "--nodes=1", f"--cpus-per-task={array.processors}"]
-        argv += [f"--chdir={Path(array.script).parent}", *self._partition]
+        argv += [f"--array={array.tasks}", f"--chdir={Path(array.script).parent}", *self._partition]
+        # Of an MPI job, wherever it lies, its launcher is told by Slurm how many processes it has.
+        each, tasks = (1, array.processors) if array.mpi else (array.processors, 1)
+        argv += [f"--ntasks={tasks}", f"--cpus-per-task={each}", *([] if array.spread else ["--nodes=1"])]
         if array.memory_bytes:
-            argv.append(f"--mem={-(-array.memory_bytes // 2**20)}M")
+            parts, per = (array.processors, "-per-cpu") if array.spread else (1, "")
+            argv.append(f"--mem{per}={-(-array.memory_bytes // (2**20 * parts))}M")
         if array.time_limit_s:
             argv.append(f"--time={read.clock(array.time_limit_s)}")
         if array.gpus:

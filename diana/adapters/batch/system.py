@@ -64,6 +64,13 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     time_limit_s: float = 0.0
     gpus: int = 0
+    mpi: bool = False
+    """Each task is an MPI job: a process on each of its processors."""
+
+    @property
+    def spread(self) -> bool:
+        """Its processors, and its memory with them, may be those of several machines."""
+        return self.mpi and not self.gpus
 
 
 class Stage(Enum):

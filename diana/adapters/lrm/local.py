@@ -267,7 +267,7 @@ class LocalLrm:
         try:
             if needed(order.spec) and not self._makes_ready:
                 raise ValueError(
-                    "it wants a container or modules, and the spawner of an older release still runs jobs here; "
+                    "it wants a container, modules or MPI, and the spawner of an older release still runs jobs here; "
                     "retry it when these are done and the node was started anew"
                 )
             return self._preparer.prepare(order, self._plans.renderer(order), indices)

@@ -130,4 +130,5 @@ class Renderer:
             lease=lease,
             before=list(self._before),
             contained=bool(self._before and spec.container),
+            mpi=spec.mpi,
         )
