@@ -12,7 +12,7 @@ from diana.engine.messages import QuoteRequest
 from diana.engine.offers import Sorted
 from diana.engine.state import Custody, CustodyKey
 from diana.engine.wants import Kind, Want
-from diana.model import software
+from diana.model import licences, software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
 from diana.policy import limits
@@ -88,6 +88,13 @@ def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
     runs = list(core.totals.runs.of(lane))
     expected = _expected(core, runs)
     return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
+
+
+def licensed(core: Context) -> list[tuple[float, dict[str, int]]]:
+    """(expected seconds still to run, licences) of each job that has any."""
+    runs = list(core.totals.runs.licensed.values())
+    expected = _expected(core, runs)
+    return [(max(0.0, run.given_s + expected[run.key] - core.now), dict(run.licences)) for run in runs]
 
 
 def queued_jobs(core: Context) -> int:
@@ -242,7 +249,7 @@ def named(want: Want) -> str:
     wanted = [counted(want.processors, "processor")]
     wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
     wanted += [counted(want.gpus, "GPU")] if want.gpus else []
-    return " and ".join([*wanted, *want.software])
+    return " and ".join([*wanted, *map(licences.shown, want.software)])
 
 
 def _gib(size_bytes: int) -> str:

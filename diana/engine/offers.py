@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from diana.engine.wants import Kind, Want, of_kind
 from diana.engine.worker import Worker
+from diana.model.licences import COUNTED_THERE, named
+from diana.model.settings import Settings
 from diana.model.software import lacking, spreads
 
 MOST_NAMES = 1024
@@ -42,12 +44,15 @@ class Sorted(NamedTuple):
 class Offers:
     """Whoever changes what a worker can run calls `changed`."""
 
-    def __init__(self, workers: Mapping[str, Worker], own: str, memory_bytes: int) -> None:
+    def __init__(self, workers: Mapping[str, Worker], own: str, settings: Settings) -> None:
         self._workers = workers
         self.default: Offer = ()
         """What jobs may ask for at machines that do not say it themselves."""
-        self.memory_bytes = memory_bytes
+        self.memory_bytes = settings.memory_bytes
         """Of machines that do not say it themselves, for one job; 0: no limit is known."""
+        self.licences = named(settings.licences.items())
+        """What all machines share but those that count their own."""
+        self._with_licences: dict[Offer, Offer] = {}
         self.own = own
         """The machine to which the site's own limit applies, whatever it says."""
         self.changes = 0
@@ -56,22 +61,40 @@ class Offers:
         self._crews: dict[tuple[int, int, int, frozenset[Offer]], Crew] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
         self._union: Offer | None = None
+        self._apart: tuple[Worker, ...] | None = None
         self._sorted: tuple[tuple[int, int], Sorted] | None = None
+
+    def has(self, settings: Settings) -> None:
+        """The site, by its settings."""
+        self.memory_bytes, self.licences = settings.memory_bytes, named(settings.licences.items())
+        self.changed()
 
     def changed(self) -> None:
         self.changes += 1
-        for kept in (self._distinct, self._having, self._crews, self._numbers):
+        for kept in (self._distinct, self._having, self._crews, self._numbers, self._with_licences):
             kept.clear()
-        self._union = None
+        self._union = self._apart = None
 
     def of(self, worker: Worker) -> Offer:
-        return self.default if worker.software is None else worker.software
+        said = self.default if worker.software is None else worker.software
+        if not self.licences or COUNTED_THERE in said:
+            return said
+        found = self._with_licences.get(said)
+        if found is None:
+            found = self._with_licences[said] = (*said, *self.licences)
+        return found
 
     def union(self) -> Offer:
         """Of the machines that are here or soon will be."""
         if self._union is None:
             self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted[0])
         return self._union
+
+    def apart(self) -> tuple[Worker, ...]:
+        """Those that count their licences themselves."""
+        if self._apart is None:
+            self._apart = tuple(worker for worker in self._workers.values() if COUNTED_THERE in self.of(worker))
+        return self._apart
 
     def suits(self, worker: Worker, want: Want) -> bool:
         """Whether such a job can run there at all."""

@@ -43,7 +43,7 @@ class Workers:
         self.own = MAIN_MACHINE
         self.closed: Mapping[str, str] = {}
         """Machines that are under maintenance, by name, and why."""
-        self.offers = Offers(self._workers, self.own, state.settings.memory_bytes)
+        self.offers = Offers(self._workers, self.own, state.settings)
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
         self.rests: tuple[int, ...] | None = None
@@ -73,8 +73,7 @@ class Workers:
     def configured(self) -> None:
         """The settings changed."""
         self.look_again()
-        self.offers.memory_bytes = self._state.settings.memory_bytes
-        self.offers.changed()
+        self.offers.has(self._state.settings)
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 

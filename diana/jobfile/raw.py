@@ -90,6 +90,9 @@ class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     memory: Annotated[Size, Meta(description='Memory per job: bytes, or text with a unit such as "500M" or "8G".')] = 0
     time: Annotated[Duration, Meta(description="Limit; a job that runs longer is ended.")] = 0
     gpus: Annotated[int, Meta(ge=0, description="GPUs per job, which it has for itself.")] = 0
+    licences: Annotated[
+        dict[str, Count], Meta(description="Licences per job, by the name its site's operators gave, and how many.")
+    ] = {}
     scratch: Annotated[Size, Meta(description="Room on the local disk.")] = 0
     work: Annotated[Duration, Meta(description="Estimated run time at a site of speed 1; helps the placement.")] = 0
 

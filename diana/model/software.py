@@ -1,4 +1,4 @@
-"""What jobs need of a site besides its processors: containers, modules by name, a launcher of MPI jobs."""
+"""What jobs need of a site besides its processors: containers, modules by name, a launcher of MPI jobs, licences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterable
 from itertools import islice
 
+from diana.model import licences
 from diana.model.spec import GroupSpec
 
 CONTAINERS = "containers"
@@ -17,6 +18,8 @@ MPI_INSIDE = "mpi in containers"
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """That a group may ask for."""
+MOST_NEEDED = MOST_MODULES + 3 + licences.MOST_LICENCES
+"""Names of what its jobs need."""
 MOST_TEXT = 200
 """Characters of a name."""
 _LACKS = {
@@ -33,6 +36,11 @@ def module(name: str) -> str:
 
 def needed(spec: GroupSpec) -> tuple[str, ...]:
     """Names of all the group's jobs need."""
+    return (*made_ready(spec), *licences.named(spec.resources.licences))
+
+
+def made_ready(spec: GroupSpec) -> tuple[str, ...]:
+    """Of these, what the machine makes ready where they start."""
     mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
     return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules), *(mpi if spec.mpi else ()))
 
@@ -45,19 +53,27 @@ def spreads(software: Container[str], gpus: int) -> bool:
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
     """As much of what a peer asks as a group may ask for, in order and each once."""
-    return tuple(sorted(set(islice(names, MOST_MODULES + 3))))
+    return tuple(sorted(set(islice(names, MOST_NEEDED))))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
     """What of the asked a site has that offers so much."""
     names = frozenset(offered)
-    return tuple(one for one in asked if one in names or (one.startswith("module ") and ANY_MODULE in names))
+    return tuple(one for one in asked if one in names or _had(names, one))
+
+
+def _had(names: frozenset[str], one: str) -> bool:
+    if licences.is_licence(one):
+        return not licences.lacking(names, one)
+    return one.startswith("module ") and ANY_MODULE in names
 
 
 def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     """Why a site that offers so much is none for jobs that need the asked; empty: it has all."""
     names = frozenset(offered)
     lacks = next((one for one in asked if not had(names, (one,))), "")
+    if licences.is_licence(lacks):
+        return licences.lacking(names, lacks)
     if lacks in _LACKS:
         return _LACKS[lacks]
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
@@ -68,7 +84,8 @@ def plain(spec: GroupSpec) -> bool:
     image = spec.container
     if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
         return False
-    return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))
+    few = len(spec.modules) <= MOST_MODULES and licences.plain(spec.resources.licences)
+    return few and all(map(is_module, spec.modules))
 
 
 def is_module(name: str) -> bool:

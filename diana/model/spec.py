@@ -25,6 +25,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_limit_s: float = 0.0
     gpus: int = 0
     scratch_bytes: int = 0
+    licences: tuple[tuple[str, int], ...] = ()
+    """(name, how many), by name (`model/licences.py`)."""
     work_s: float = 0.0
     """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
 

@@ -75,11 +75,12 @@ def test_a_site_offers_it_where_it_has_a_launcher_and_a_cluster_by_its_own_alone
     site = Software(container="podman", modules={"root": "true"}, mpi="mpirun -n {n}")
     assert site.offered() == ("containers", "module root", "mpi")
     assert Software(container="singularity", mpi="mpirun {n}").offered() == ("containers", "mpi", "mpi in containers")
-    assert ClusterSettings().offer(Software(modules={"root": "true"})) is None
-    assert ClusterSettings().offer(site) == ("containers", "module root")
-    assert ClusterSettings(mpi="srun").offer(Software()) == ("mpi",)
-    assert ClusterSettings(mpi="srun", software=Software(container="apptainer")).offer(site) == (
+    assert ClusterSettings().offer(Software(modules={"root": "true"}), ()) == ("module root", "licences")
+    assert ClusterSettings().offer(site, [("matlab", 2)])[2:] == ("licence matlab 2", "licences")
+    assert ClusterSettings(mpi="srun").offer(Software(), ()) == ("mpi", "licences")
+    assert ClusterSettings(mpi="srun", software=Software(container="apptainer")).offer(site, ()) == (
         "containers",
         "mpi",
         "mpi in containers",
+        "licences",
     )

@@ -74,6 +74,14 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
             '[software]\nmpi = "mpirun"',
             "site.toml:software.mpi = 'mpirun': want {n} where it is told how many processes to start",
         ),
+        (
+            '[clusters.a]\nkind = "htcondor"\nlicences = { a = "b" }',
+            "site.toml:clusters.a.licences.a: 'b' is out of range; want none, for htcondor is asked for none yet",
+        ),
+        (
+            '[clusters.a.licences]\nmatlab = "a,b"',
+            "site.toml:clusters.a.licences.matlab: 'a,b' is out of range; want names of letters, digits and . _ @ + -",
+        ),
         ("[clusters.a]\nsoftware = 4", "site.toml:clusters.a.software: 4 is not a table; write it under a [heading]"),
         (
             '[clusters.a.software]\ncontainer = "lxc"',

@@ -128,6 +128,7 @@ class GridEngineSite:
         self.run("qconf", "-Aq", self._file("queue", _QUEUE.format(slots=self._slots) + _no_limits()))
         _until(lambda: "lx-" in self.run("qstat", "-f", check=False), "its machine is there", 60.0)
         self.run("qconf", "-mattr", "exechost", "complex_values", "gpu=2", _HOST)
+        self.run("qconf", "-mattr", "exechost", "complex_values", "matlab=2", "global")
 
     def _configure(self) -> None:
         self.run("qconf", "-as", _HOST)
@@ -144,7 +145,7 @@ class GridEngineSite:
         for text in (one_machine, several):
             self.run("qconf", "-Ap", self._file("parallel", text))
         known = [line for line in self.run("qconf", "-sc").splitlines() if line and not line.startswith("#")]
-        every = "\n".join([*known, "gpu gpu INT <= YES JOB 0 0", ""])
+        every = "\n".join([*known, "gpu gpu INT <= YES JOB 0 0", "matlab matlab INT <= YES JOB 0 0", ""])
         self.run("qconf", "-Mc", self._file("complexes", every))
         pace = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self.run("qconf", "-Msconf", self._file("scheduler", _changed(self.run("qconf", "-ssconf"), pace)))

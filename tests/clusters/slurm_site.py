@@ -45,6 +45,7 @@ KillWait=5
 MaxArraySize={most_tasks}
 MaxJobCount=20000
 GresTypes=gpu
+Licenses=matlab:2,mdcs@flex:3
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,default_queue_depth=1000,bf_interval=1
 {machines}
@@ -66,7 +67,7 @@ class SlurmSite:
         self.root, self.name = root, name
         self.machines = [f"{name}-n{number + 1}" for number in range(machines)]
         self.config = root / "slurm.conf"
-        self._environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.config)}
+        self.environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.config)}
         for folder in ("state", "spool", "log", "run"):
             (root / folder).mkdir(parents=True)
         # Its daemon runs as another account, and wants every folder above its socket passable.
@@ -153,6 +154,6 @@ class SlurmSite:
                 os.kill(int((self.root / name).read_text()), 15)
 
     def run(self, *argv: str, check: bool = True) -> str:
-        done = subprocess.run(argv, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0 or not check, f"{argv[0]}: {done.stderr}"
         return done.stdout

@@ -178,6 +178,7 @@ class Book:
                 memory_bytes=order.memory_bytes,
                 time_limit_s=order.time_limit_s,
                 gpus=order.gpus,
+                licences=self._settings.licences_there(order.licences),
                 mpi=order.mpi,
             )
             try:

@@ -51,8 +51,8 @@ _GATHER_S = 0.05
 
 _LATE_SHARE = 0.2
 
-Shape = tuple[int, int, int, int, tuple[str, ...] | None]
-"""Processors, memory in bytes and GPUs one job may have there, all GPUs; software, where that is not the site's."""
+Shape = tuple[int, int, int, int, tuple[str, ...]]
+"""Processors, memory in bytes and GPUs one job may have there, all GPUs; software."""
 T = TypeVar("T")
 
 
@@ -87,7 +87,7 @@ class ClusterLrm:
         self._clock = clock
         self._term = term
         nobody = Accounts({})
-        self._offer = settings.offer(software)
+        self._software = software
         self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
@@ -97,7 +97,7 @@ class ClusterLrm:
         self._ready = False
         self._capacity: Capacity | None = None
         self._trouble = ""
-        self._greeted_as: Shape = (0, 0, 0, 0, None)
+        self._greeted_as: Shape = (0, 0, 0, 0, ())
         self._sized: tuple[int, int] = (0, 0)
         self._told_trouble = ""
         self._late_s = self._told_late_s = 0.0
@@ -145,7 +145,7 @@ class ClusterLrm:
 
     def use(self, software: Software) -> None:
         """For jobs that are ordered from now on."""
-        self._offer = self._settings.offer(software)
+        self._software = software
         self._orders.use(self._settings.offers(software))
         # A job may have more or less there than was told.
         self._asked_s = 0.0
@@ -295,7 +295,7 @@ class ClusterLrm:
     def _shape(self) -> Shape:
         has = self._capacity
         known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
-        return (*known, self._offer)
+        return (*known, self._settings.offer(self._software, has.licences if has is not None else ()))
 
     def _greet(self, book: Book) -> None:
         self._session += 1

@@ -82,6 +82,10 @@ class Orders:
             )
         if has.gpus < wants.gpus:
             return f"{where} a job has at most {has.gpus} GPUs, it wants {wants.gpus}"
+        there = dict(has.licences)
+        for name, count in wants.licences:
+            if there.get(name, 0) < count:
+                return f"{where} there are {there.get(name, 0)} licences of {name}, it wants {count}"
         if 0 < has.time_limit_s < wants.time_limit_s:
             return f"{where} a job has at most {has.time_limit_s:g} s, its time limit is {wants.time_limit_s:g} s"
         return ""

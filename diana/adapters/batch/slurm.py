@@ -6,6 +6,8 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
+
 from diana.adapters.batch import slurm_text as read
 from diana.adapters.batch import task_ranges
 from diana.adapters.batch.commands import Commands
@@ -75,9 +77,16 @@ class Slurm:
             self._run("sinfo", "-h", "-o", read.SINFO_FORMAT, *self._partition), self._config, self._holding
         )
         self._check_version(has.version)
+        has = msgspec.structs.replace(has, licences=self._licences())
         if self._settings.partition and not has.slots and not has.widest:
             self._run("scontrol", "show", "partition", self._settings.partition)
         return has
+
+    def _licences(self) -> tuple[tuple[str, int], ...]:
+        """Not asked for where it has none of its own and nobody named any."""
+        if not self._settings.licences and re.search(r"^Licenses\s*=\s*\(null\)", self._config, re.MULTILINE):
+            return ()
+        return read.licences(self._run("scontrol", "show", "licenses", "-o"), self._settings.licences)
 
     def _check_version(self, version: str) -> None:
         numbers = re.match(r"(\d+)\.(\d+)", version)
@@ -112,6 +121,8 @@ class Slurm:
             argv.append(f"--time={read.clock(array.time_limit_s)}")
         if array.gpus:
             argv.append(f"--gres=gpu:{array.gpus}")
+        if array.licences:
+            argv.append("--licenses=" + ",".join(f"{name}:{count}" for name, count in array.licences))
         try:
             said = self._run(*argv, *self._chosen(), array.script, transient=(*_TRANSIENT, *_FULL))
         except Refused as refusal:

@@ -50,6 +50,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks the account may have waiting and running at once; 0: no limit is known."""
     time_limit_s: float = 0.0
     """0: none."""
+    licences: tuple[tuple[str, int], ...] = ()
+    """(name by which jobs ask for it, how many there are), by name."""
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,8 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     time_limit_s: float = 0.0
     gpus: int = 0
+    licences: tuple[tuple[str, int], ...] = ()
+    """(the batch system's own name, how many each task wants)."""
     mpi: bool = False
     """Each task is an MPI job: a process on each of its processors."""
 

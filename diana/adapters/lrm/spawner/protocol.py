@@ -93,6 +93,8 @@ class Order(_Message):
     """Words before each argv, which make what it needs of software ready or say that they cannot (`UNREADY_EXIT`)."""
     contained: bool = False
     """Its processes are a container's."""
+    licences: list[tuple[str, int]] = []
+    """Of each; they are counted by who gives the order."""
     mpi: bool = False
     """Each run is so many processes as it has processors, started by what stands before it."""
 
