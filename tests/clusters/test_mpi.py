@@ -196,7 +196,7 @@ def parallel(script: str, processors: int = RANKS, **resources: float) -> GroupS
 @pytest.mark.usefixtures("patient")
 async def test_a_killed_or_late_job_ends_on_all_its_machines(cluster: Cluster) -> None:
     at = await cluster()
-    assert at.ready().widest == 2 and at.ready().software == ("mpi", "licences")
+    assert at.ready().widest == 2 and "mpi" in (at.ready().software or ())
     at.start(parallel("trap '' TERM; sleep 27182.8; true"), 0)
     await at.until(lambda: sleeping("27182.8") == RANKS)
     at.kill(0)
