@@ -65,6 +65,7 @@ test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs i
 	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
 	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
 	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
+	@$(call wanted,mpirun.mpich,mpich)
 	$(BIN)/python -m pytest -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
 
 test-web: setup ## the dashboard's pages in a real Chromium, over five sites (gets chromium from apt)

@@ -26,6 +26,7 @@ OPTIONS = (
     "not_sites",
     "container",
     "modules",
+    "mpi",
     "collect",
     "to",
     "on_crash",
@@ -54,6 +55,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--not-sites", metavar="A,B", help="not these sites")
     over.add_argument("--container", metavar="IMAGE", help="the image each job runs in")
     over.add_argument("--modules", metavar="A,B", help="what the sites make ready before each job")
+    over.add_argument(
+        "--mpi", action="store_const", const="true", help="start each job once per processor, as one MPI job"
+    )
     over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")

@@ -12,6 +12,7 @@ from diana.engine.events import SubmitGroup
 from diana.engine.messages import Authorisation
 from diana.engine.records import GroupSubmitted
 from diana.engine.state import Group
+from diana.model import software
 from diana.model.ids import GroupId, group_id
 from diana.model.spec import GroupSpec, encode_spec
 from diana.model.words import counted
@@ -93,7 +94,7 @@ def other_body(key: str, known: str) -> Refusal:
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """Some allowed site that is heard of has the processors: no need to ask before the answer."""
     processors = spec.resources.processors
-    asks_more = spec.resources.gpus or spec.resources.memory_bytes or spec.container or spec.modules
+    asks_more = spec.resources.gpus or spec.resources.memory_bytes or software.needed(spec)
     if asks_more:
         return False
     if allowed(spec, core.site) and core.workers.widest() >= processors:

@@ -14,6 +14,7 @@ import numpy as np
 from diana.engine.context import Context
 from diana.engine.draft import Draft, allowed
 from diana.model.ids import SiteId, group_id
+from diana.model.software import needed
 from diana.policy import baselines, lots
 from diana.policy.sites import SiteTable, in_order
 
@@ -67,7 +68,7 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
     home = bisect_left(range(len(table)), core.site, key=lambda place: table.sites[at[place]])
     sites, processors = len(table) + 1, draft.spec.resources.processors
     most = max(LEAST_ASKED, min(len(draft.indices), sites))
-    name = lot(core, draft)
+    name, widest = lot(core, draft), core.workers.widest(needed(draft.spec), draft.spec.resources.gpus)
     if core.state.settings.placement == "random":
         places = _drawn(name, sites, most)
     else:
@@ -77,7 +78,7 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
     out: list[SiteId] = []
     for place in places:
         if place == home:
-            fits, site = core.workers.widest() >= processors, core.site
+            fits, site = widest >= processors, core.site
         else:
             row = at[place - (place > home)]
             fits, site = bool(table.slots[row] >= processors), table.sites[row]

@@ -4,7 +4,7 @@ concept 4)."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -230,6 +230,18 @@ class ClassTable:
             return 0.0
         count, before = len(self._members), self._before(base, least, without)
         return max(0.0, float((self._work_s[:count] * self._gpus[:count])[before].sum()))
+
+    def weighed_ahead_s(
+        self, base: NDArray[np.float64], least: float, weights: Mapping[Kind, float], without: Collection[Kind] = ()
+    ) -> float:
+        """As `ahead`, each processor-second counted as often as its kind weighs."""
+        if not weights:
+            return 0.0
+        count, before = len(self._members), self._before(base, least, without)
+        weight = np.zeros(self._last_kind + 1)
+        for kind, each in weights.items():
+            weight[self._kinds[kind][0]] = each
+        return max(0.0, float((self._work_s[:count] * weight[self._kind[:count]])[before].sum()))
 
     def _before(self, base: NDArray[np.float64], least: float, without: Collection[Kind]) -> NDArray[np.bool_]:
         count = len(self._members)

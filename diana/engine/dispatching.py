@@ -7,16 +7,18 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from diana.engine import forecast, guard, load, machine_guard, maintenance, recovery, renewing, wants
+from diana.engine import forecast, guard, licences, load, machine_guard, maintenance, recovery, renewing, wants
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
+from diana.engine.licences import Pool
 from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
 from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
 from diana.engine.worker import MANY, Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
+from diana.model.licences import among
 from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
 from diana.policy.migration import RAISE
@@ -120,6 +122,8 @@ class _Round:
         """Kinds with needs of which no more comes."""
         self.missed: Counter[Kind] = Counter()
         """Entries of which not all could start, of kinds that some machine has room for."""
+        self.dry: set[str] = set()
+        """Licences of which those that are free are for what stands before."""
         self.looks = LOOK_PAST
         self.in_order = True
         self.started = 0
@@ -142,15 +146,23 @@ def _fill(core: Context, turn: _Round) -> None:
                 return
             continue
         quick = settings.claims_ahead(entry.run_s)
-        ahead = entry.processors == 1 and quick and turn.in_order
         memory_bytes, needs = custody.spec.resources.memory_bytes, entry.needs
+        licensed = among(needs.software)
+        # Behind a job that waits for a licence nothing would start.
+        ahead = entry.processors == 1 and quick and turn.in_order and not licensed
         want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
+        pools = None
+        if licensed:
+            pools = _licensed(core, turn, entry, min(most, jobs))
+            if not pools:
+                continue
+            most = min(most, sum(pool.jobs for pool in pools))
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        shares = _shares(core, custody, entry, want, jobs, behind, kept, partial(closing.caps, want, takes_s))
+        shares = _shares(core, custody, entry, want, jobs, behind, kept, partial(closing.caps, want, takes_s), pools)
         starting = _start(core, custody, shares)
         closing.gave(shares, want, takes_s)
         turn.started += starting
@@ -159,7 +171,8 @@ def _fill(core: Context, turn: _Round) -> None:
         short = jobs > starting
         wide = want.processors > 1 or want.gpus > 1
         if short and wide and entry.key not in core.merges:
-            _place(core, turn, want, needs, partial(closing.in_time, takes_s))
+            among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
+            _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
         elif short and not quick:
@@ -173,12 +186,33 @@ def _fill(core: Context, turn: _Round) -> None:
             return
 
 
-def _place(core: Context, turn: _Round, want: Want, needs: Needs, in_time: Callable[[str, float], bool]) -> None:
-    """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`."""
+def _licensed(core: Context, turn: _Round, entry: Entry, jobs: int) -> list[Pool]:
+    """Where there are licences for some of so many jobs of the entry; none: it is passed over, and so is all of its
+    kind. Those behind it do not take what it waits for, or one that wants several would wait for ever."""
+    kind = (entry.processors, entry.needs)
+    wanted = {name for name, _ in among(entry.needs.software)}
+    found = [] if wanted & turn.dry else [pool for pool in licences.pools(core, kind) if pool.jobs]
+    if sum(pool.jobs for pool in found) < jobs:
+        turn.dry |= wanted
+    if not found:
+        turn.closed.append(kind)
+    return found
+
+
+def _place(
+    core: Context,
+    turn: _Round,
+    want: Want,
+    needs: Needs,
+    in_time: Callable[[str, float], bool],
+    among_these: Container[str] | None,
+) -> None:
+    """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`.
+    `among_these`: on others it waits for more than processors."""
     crew = core.workers.crew(of_kind((1, needs)))
     if crew.number in turn.placed:
         return
-    found = _keep(core, want, turn.claimed)
+    found = _keep(core, want, turn.claimed, among_these)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):
         turn.kept[found.worker.name] = found
         # Others have a place of their own only where such jobs cannot run at all.
@@ -217,10 +251,12 @@ class _Kept(NamedTuple):
         return self.worker.lane.slots - self.worker.lane.load
 
 
-def _keep(core: Context, want: Want, claimed: Container[str]) -> _Kept | None:
+def _keep(core: Context, want: Want, claimed: Container[str], among_these: Container[str] | None) -> _Kept | None:
     """Where such a job can start first, of equals where most is left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
     for worker in core.workers.takers(want):
+        if among_these is not None and worker.name not in among_these:
+            continue
         lane, devices = worker.lane, core.workers.free_gpus(worker)
         # Where a batch system hands GPUs out, what wants several waits there as anything else does.
         if worker.name not in claimed and (want.processors > 1 or devices < MANY):
@@ -240,8 +276,10 @@ def _shares(
     behind: int,
     kept: Mapping[str, _Kept],
     closing: Callable[[Mapping[str, int]], Mapping[str, int]],
+    pools: list[Pool] | None,
 ) -> dict[str, int]:
-    """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given."""
+    """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: where there
+    are licences for so many."""
     if jobs <= 0:
         return {}
     workers = core.workers
@@ -252,13 +290,58 @@ def _shares(
         # Before all machines are gone through for the few that have it.
         return {}
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
+    if pools is None:
+        return _dealt(core, custody, want, jobs, behind, kept, caps)
+    shares: dict[str, int] = {}
+    for pool in pools:
+        others = _Others(pool.machines)
+        most = min(jobs - sum(shares.values()), pool.jobs)
+        shares |= _dealt(core, custody, want, most, 0, kept, caps, others)
+    return shares
+
+
+class _Others:
+    """All but these."""
+
+    def __init__(self, these: frozenset[str]) -> None:
+        self._these = these
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._these
+
+
+class _Either:
+    def __init__(self, *some: Container[str]) -> None:
+        self._some = some
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in names for names in self._some)
+
+
+def _dealt(
+    core: Context,
+    custody: Custody,
+    want: Want,
+    jobs: int,
+    behind: int,
+    kept: Mapping[str, _Kept],
+    caps: Mapping[str, int],
+    others: Container[str] | None = None,
+) -> dict[str, int]:
+    """To none of the others."""
+    workers = core.workers
     if not kept:
-        return workers.share_out(want, jobs, behind=behind, caps=caps)
-    shares = workers.share_out(want, jobs, spared=kept, caps=caps)
+        return workers.share_out(want, jobs, () if others is None else others, behind, caps)
+    shares = workers.share_out(want, jobs, spared=kept if others is None else _Either(kept, others), caps=caps)
     left = jobs - sum(shares.values())
     run_s = load.expected_s(core, custody) if left else 0.0
     for name, one in kept.items():
-        if not left or name in caps or not workers.offers.suits(one.worker, want):
+        if (
+            not left
+            or name in caps
+            or (others is not None and name in others)
+            or not workers.offers.suits(one.worker, want)
+        ):
             continue
         free, devices = max(0, one.free()), workers.free_gpus(one.worker)
         most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)

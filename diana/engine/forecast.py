@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine import load, maintenance
+from diana.engine import licences, load, maintenance
 from diana.engine.context import Context
 from diana.engine.entries import Entry
 from diana.engine.messages import QuoteRequest
 from diana.engine.queues import Standing
 from diana.engine.state import CustodyKey
+from diana.model.licences import among
 from diana.policy import forecast
 from diana.policy.migration import RAISE
 
@@ -52,6 +53,13 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
         work_s = asked.jobs * run_s * core.workers.all_gpus() / lanes
         first_s = max(first_s, gpus.starts_s(asked.gpus, before_s))
         end_s = max(end_s, first_s + run_s, gpus.starts_s(1, before_s + work_s))
+    for name, count in among(asked.software):
+        use, weights = licences.use(core, name), licences.weights(core, name)
+        whose = (asked.owner, asked.processors, asked.jobs)
+        before_s = core.queues.weighed_ahead_s(place, whose, weights, load.untaken(core))
+        first_s = max(first_s, use.slots.starts_s(count, before_s))
+        work_s = asked.jobs * run_s * use.total / lanes
+        end_s = max(end_s, first_s + run_s, use.slots.starts_s(1, before_s + work_s))
     end_s = maintenance.around(core, first_s, end_s, run_s, asked.time_limit_s or run_s)[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
@@ -66,6 +74,8 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
     gpus, gpus_ahead_s = gpus_of(core)
+    used: dict[str, tuple[forecast.Slots, float]] = {}
+    """Licence -> as they come free, and the work before them."""
     there = core.workers.there()
     untaken = load.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
@@ -75,6 +85,12 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
         if wanted := entry.needs.gpus:
             first_s = max(first_s, gpus.starts_s(wanted, gpus_ahead_s))
             gpus_ahead_s += 0.0 if nobody else one.jobs * wanted * entry.run_s
+        for name, count in among(entry.needs.software):
+            if name not in used:
+                used[name] = (licences.use(core, name).slots, 0.0)
+            licensed, before_s = used[name]
+            first_s = max(first_s, licensed.starts_s(count, before_s))
+            used[name] = (licensed, before_s + (0.0 if nobody else one.jobs * count * entry.run_s))
         wait_s = _open_s(core, entry, first_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
@@ -93,6 +109,9 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     untaken = load.untaken(core)
     if (entry.processors, entry.needs) in untaken:
         # When it starts nobody can say.
+        return
+    if among(entry.needs.software):
+        # It says little of how well others are foreseen.
         return
     slots, given_s = slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
 from diana.engine.state import CustodyKey
 from diana.model.ids import MAIN_MACHINE
+from diana.model.licences import Counts
 
 _Name = tuple[CustodyKey, int]
 """(custody, index)."""
@@ -20,13 +21,14 @@ class Run(NamedTuple):
     """Site time at which it was given; unknown after a restart of the node: the restart."""
     processors: int
     gpus: int = 0
+    licences: Counts = ()
 
 
 class Lane:
     """One worker's: it starts jobs in the order it is given them, so that on its slots are as many of the first as
     fit."""
 
-    __slots__ = ("ahead", "away", "delay_s", "gpus", "load", "name", "on", "slots", "used")
+    __slots__ = ("ahead", "away", "delay_s", "gpus", "licences", "load", "name", "on", "slots", "used")
 
     def __init__(self, name: str, slots: int) -> None:
         self.name = name
@@ -36,6 +38,8 @@ class Lane:
         """Processors of all it holds, as far as it has told."""
         self.gpus = 0
         """GPUs of all it holds."""
+        self.licences: Counter[str] = Counter()
+        """The same of licences, by name."""
         self.on: OrderedDict[_Name, Run] = OrderedDict()
         self.ahead: OrderedDict[_Name, Run] = OrderedDict()
         self.away = False
@@ -55,6 +59,10 @@ class GivenRuns:
         self.lanes: dict[str, Lane] = {MAIN_MACHINE: self.main}
         self.touched: dict[str, None] = {MAIN_MACHINE: None}
         """Workers whose load or slots changed since somebody looked."""
+        self.licences: Counter[str] = Counter()
+        """Of all that the workers hold, by name."""
+        self.licensed: dict[_Name, Run] = {}
+        """Of these, what has any."""
         self._elsewhere: dict[_Name, Lane] = {}
         """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
         self.recalling: dict[str, Lane] = {}
@@ -110,11 +118,15 @@ class GivenRuns:
         now: float,
         worker: str = MAIN_MACHINE,
         gpus: int = 0,
+        licences: Counts = (),
     ) -> None:
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         self.changes += 1
         for index in indices:
-            lane.ahead[(key, index)] = Run(key, now, processors, gpus)
+            run = lane.ahead[(key, index)] = Run(key, now, processors, gpus, licences)
+            if licences:
+                self.licensed[(key, index)] = run
+                self._hold(lane, run, 1)
             lane.load += processors
             lane.gpus += gpus
             if lane is not self.main:
@@ -193,8 +205,16 @@ class GivenRuns:
                 return False
         lane.load -= run.processors
         lane.gpus -= run.gpus
+        if run.licences:
+            del self.licensed[name]
+            self._hold(lane, run, -1)
         lanes[lane.name] = lane
         return True
+
+    def _hold(self, lane: Lane, run: Run, sign: int) -> None:
+        for name, count in run.licences:
+            self.licences[name] += sign * count
+            lane.licences[name] += sign * count
 
     def _advance(self, lane: Lane) -> None:
         self.touched[lane.name] = None

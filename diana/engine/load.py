@@ -12,7 +12,7 @@ from diana.engine.messages import QuoteRequest
 from diana.engine.offers import Sorted
 from diana.engine.state import Custody, CustodyKey
 from diana.engine.wants import Kind, Want
-from diana.model import software
+from diana.model import licences, software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
 from diana.policy import limits
@@ -88,6 +88,13 @@ def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
     runs = list(core.totals.runs.of(lane))
     expected = _expected(core, runs)
     return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
+
+
+def licensed(core: Context) -> list[tuple[float, dict[str, int]]]:
+    """(expected seconds still to run, licences) of each job that has any."""
+    runs = list(core.totals.runs.licensed.values())
+    expected = _expected(core, runs)
+    return [(max(0.0, run.given_s + expected[run.key] - core.now), dict(run.licences)) for run in runs]
 
 
 def queued_jobs(core: Context) -> int:
@@ -167,7 +174,7 @@ def room(core: Context, asked: QuoteRequest) -> int:
 def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
     """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
     settings = core.state.settings
-    widest, memory_bytes = core.workers.widest(), core.workers.memory_bytes()
+    widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
     if widest == 0:
         trouble = core.workers.trouble()
         return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
@@ -182,7 +189,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if asked.gpus > (gpus := core.workers.gpus()):
         had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
         found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
-    if memory_bytes and asked.memory_bytes > memory_bytes:
+    # What may lie on several machines is told below of those that have it.
+    if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
     lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
@@ -241,7 +249,7 @@ def named(want: Want) -> str:
     wanted = [counted(want.processors, "processor")]
     wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
     wanted += [counted(want.gpus, "GPU")] if want.gpus else []
-    return " and ".join([*wanted, *want.software])
+    return " and ".join([*wanted, *map(licences.shown, want.software)])
 
 
 def _gib(size_bytes: int) -> str:

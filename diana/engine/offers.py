@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from diana.engine.wants import Kind, Want, of_kind
 from diana.engine.worker import Worker
-from diana.model.software import lacking
+from diana.model.licences import COUNTED_THERE, named
+from diana.model.settings import Settings
+from diana.model.software import lacking, spreads
 
 MOST_NAMES = 1024
 """Of software asked for, of which it is kept who offers it: peers may ask for anything."""
@@ -42,12 +44,15 @@ class Sorted(NamedTuple):
 class Offers:
     """Whoever changes what a worker can run calls `changed`."""
 
-    def __init__(self, workers: Mapping[str, Worker], own: str, memory_bytes: int) -> None:
+    def __init__(self, workers: Mapping[str, Worker], own: str, settings: Settings) -> None:
         self._workers = workers
         self.default: Offer = ()
         """What jobs may ask for at machines that do not say it themselves."""
-        self.memory_bytes = memory_bytes
+        self.memory_bytes = settings.memory_bytes
         """Of machines that do not say it themselves, for one job; 0: no limit is known."""
+        self.licences = named(settings.licences.items())
+        """What all machines share but those that count their own."""
+        self._with_licences: dict[Offer, Offer] = {}
         self.own = own
         """The machine to which the site's own limit applies, whatever it says."""
         self.changes = 0
@@ -56,16 +61,28 @@ class Offers:
         self._crews: dict[tuple[int, int, int, frozenset[Offer]], Crew] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
         self._union: Offer | None = None
+        self._apart: tuple[Worker, ...] | None = None
         self._sorted: tuple[tuple[int, int], Sorted] | None = None
+
+    def has(self, settings: Settings) -> None:
+        """The site, by its settings."""
+        self.memory_bytes, self.licences = settings.memory_bytes, named(settings.licences.items())
+        self.changed()
 
     def changed(self) -> None:
         self.changes += 1
-        for kept in (self._distinct, self._having, self._crews, self._numbers):
+        for kept in (self._distinct, self._having, self._crews, self._numbers, self._with_licences):
             kept.clear()
-        self._union = None
+        self._union = self._apart = None
 
     def of(self, worker: Worker) -> Offer:
-        return self.default if worker.software is None else worker.software
+        said = self.default if worker.software is None else worker.software
+        if not self.licences or COUNTED_THERE in said:
+            return said
+        found = self._with_licences.get(said)
+        if found is None:
+            found = self._with_licences[said] = (*said, *self.licences)
+        return found
 
     def union(self) -> Offer:
         """Of the machines that are here or soon will be."""
@@ -73,13 +90,22 @@ class Offers:
             self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted[0])
         return self._union
 
+    def apart(self) -> tuple[Worker, ...]:
+        """Those that count their licences themselves."""
+        if self._apart is None:
+            self._apart = tuple(worker for worker in self._workers.values() if COUNTED_THERE in self.of(worker))
+        return self._apart
+
     def suits(self, worker: Worker, want: Want) -> bool:
         """Whether such a job can run there at all."""
         limit = self.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
-        widest = min(worker.widest or worker.lane.slots, worker.lane.slots)
-        if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < want.memory_bytes:
+        over_several = spreads(want.software, want.gpus)
+        widest = worker.widest_of(over_several)
+        # Of a job that may lie on several machines each process has its part of the memory.
+        asked = -(-want.memory_bytes // want.processors) if over_several and worker.widest else want.memory_bytes
+        if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < asked:
             return False
         return not want.software or self.of(worker) in self.having(want.software)
 
@@ -94,6 +120,14 @@ class Offers:
             some = (offer for offer, names in self._distinct.items() if not lacking(names, software))
             found = self._having[software] = frozenset(some)
         return found
+
+    def wholes(self, software: tuple[str, ...]) -> list[int]:
+        """Slots of those that have all of it and are here or soon will be, a cluster's machines together."""
+        return [worker.counted[0] for worker in self.those(software) if worker.counted[0]]
+
+    def those(self, software: tuple[str, ...]) -> list[Worker]:
+        having = self.having(software)
+        return [worker for worker in self._workers.values() if self.of(worker) in having]
 
     def crew(self, want: Want) -> Crew:
         key = (want.processors, want.gpus, want.memory_bytes, self.having(want.software))

@@ -7,7 +7,7 @@ from math import floor, inf
 
 import msgspec
 
-from diana.engine import forecast, load, machines, recovery, wants
+from diana.engine import forecast, licences, load, machines, recovery, wants
 from diana.engine.classes import ClassKey
 from diana.engine.context import Context
 from diana.engine.littles import check
@@ -225,10 +225,12 @@ def _blocked(core: Context, custody: Custody, one: Standing) -> str:
     settings = core.state.settings
     if not core.workers.there():
         return "the local resource manager does not answer"
-    widest = core.workers.widest()
+    widest = core.workers.widest(one.entry.needs.software, one.entry.needs.gpus)
     if one.entry.processors > widest:
         return f"needs {one.entry.processors} processors, the site has {widest}"
     if why := load.nobody_takes(core, wants.want(custody.spec)):
+        return why
+    if why := licences.short(core, (one.entry.processors, one.entry.needs)):
         return why
     if not _ready(one):
         return "its inputs are on their way"

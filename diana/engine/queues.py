@@ -9,7 +9,7 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from diana.engine.ageing import Ageing
@@ -151,6 +151,14 @@ class Queues:
         least = mine - _ROUNDING
         gpus_s = self.classes.gpus_ahead_s(base, least, without)
         return Prospect(mine, *self.classes.ahead(base, least, without), gpus_s)
+
+    def weighed_ahead_s(
+        self, place: Prospect, asked: tuple[str, int, int], weights: Mapping[Kind, float], without: Collection[Kind]
+    ) -> float:
+        """Of what is before a prospect: processor-seconds, each as often as its kind weighs. `asked`: user, processors
+        and jobs of the prospect."""
+        base, _ = self.classes.sizes.if_arrived(self._settings, self._service, *asked)
+        return self.classes.weighed_ahead_s(base, place.priority - _ROUNDING, weights, without)
 
     def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
         """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine import forecast, load
+from diana.engine import forecast, licences, load
 from diana.engine.context import Context
 from diana.engine.events import LookedUp
 from diana.engine.messages import LinkEstimate, Quote, QuoteRequest
 from diana.model import software
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
+from diana.model.licences import among
 from diana.model.sketch import Quantiles
 
 MOST_HOLDERS = 128
@@ -39,6 +40,8 @@ def quote(
     run = learned(core, asked)
     sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
     lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
+    if lanes and among(asked.software):
+        lanes = min(lanes, licences.at_once(core, asked.software))
     wait = (
         forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked), lanes)
         if lanes

@@ -53,7 +53,7 @@ class Totals:
             custody = state.custodies[key]
             need = custody.spec.resources
             for machine, indices in custody.by_machine(sorted(custody.running)).items():
-                self.runs.give(key, indices, need.processors, now, machine, need.gpus)
+                self.runs.give(key, indices, need.processors, now, machine, need.gpus, need.licences)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -70,7 +70,8 @@ class Totals:
             case r.RunsStarted():
                 key = (record.subgroup, record.epoch)
                 need = self._state.custodies[key].spec.resources
-                self.runs.give(key, record.indices, need.processors, now, record.worker, need.gpus)
+                what = (need.gpus, need.licences)
+                self.runs.give(key, record.indices, need.processors, now, record.worker, *what)
             case r.RunsEnded():
                 self.runs.forget((record.subgroup, record.epoch), record.ended)
             case r.MachineKnown():

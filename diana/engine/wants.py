@@ -44,7 +44,7 @@ def of_kind(kind: Kind) -> Want:
 
 
 def needs(spec: GroupSpec) -> Needs:
-    if not (spec.resources.gpus or spec.container or spec.modules):
+    if not (spec.resources.gpus or spec.container or spec.modules or spec.mpi or spec.resources.licences):
         return PLAIN
     names = tuple(sorted(set(software.needed(spec))))
     return Needs(spec.resources.gpus, names, about(spec.resources.memory_bytes))

@@ -73,6 +73,10 @@ class Worker:
         self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
         self.software = machine.software
 
+    def widest_of(self, over_several: bool) -> int:
+        """The most processors one job can have there. `over_several`: of all its machines together."""
+        return self.lane.slots if over_several else min(self.widest or self.lane.slots, self.lane.slots)
+
     def pieces(self, slots: int) -> Counter[int]:
         """Of so many slots: how many machines of which size they are, as if all were as large as the largest."""
         if not 0 < self.widest < slots:

@@ -17,6 +17,7 @@ from diana.engine.state import SiteState
 from diana.engine.wants import Kind, Want
 from diana.engine.worker import MANY, Key, Worker, fitting, lanes_of
 from diana.model.ids import MAIN_MACHINE
+from diana.model.software import MPI, spreads
 
 NO_CAPS: Mapping[str, int] = {}
 
@@ -42,7 +43,7 @@ class Workers:
         self.own = MAIN_MACHINE
         self.closed: Mapping[str, str] = {}
         """Machines that are under maintenance, by name, and why."""
-        self.offers = Offers(self._workers, self.own, state.settings.memory_bytes)
+        self.offers = Offers(self._workers, self.own, state.settings)
         self.next_waits = False
         """What is next in the queue takes the next free slot, and nothing is given before there is one."""
         self.rests: tuple[int, ...] | None = None
@@ -72,8 +73,7 @@ class Workers:
     def configured(self) -> None:
         """The settings changed."""
         self.look_again()
-        self.offers.memory_bytes = self._state.settings.memory_bytes
-        self.offers.changed()
+        self.offers.has(self._state.settings)
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
@@ -175,18 +175,20 @@ class Workers:
         """Processors of the jobs all machines hold, as far as they have told."""
         return sum(lane.load for lane in self._runs.lanes.values())
 
-    def widest(self) -> int:
-        """The most processors one job can have."""
+    def widest(self, software: tuple[str, ...] = (), gpus: int = 0) -> int:
+        """The most processors one job can have. Of an MPI job: of all machines of a cluster."""
         self._settle()
-        return max(self._sizes, default=0)
+        wholes = self.offers.wholes((MPI,)) if spreads(software, gpus) else []
+        return max(wholes or self._sizes, default=0)
 
     def lanes(self, processors: int, gpus: int = 0, software: tuple[str, ...] = ()) -> int:
         """How many jobs of this width, of so many GPUs and with this software run at once, if there is nothing else."""
         self._settle()
         if not (gpus or software):
             return lanes_of(self._sizes, processors)
-        having = self.offers.having(software)
-        some = [w for w in self._workers.values() if w.gpus[0] >= gpus and self.offers.of(w) in having]
+        if spreads(software, gpus):
+            return sum(slots // processors for slots in self.offers.wholes(software))
+        some = [worker for worker in self.offers.those(software) if worker.gpus[0] >= gpus]
         return sum(min(lanes_of(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
 
     def memory_bytes(self) -> int:

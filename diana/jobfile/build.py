@@ -16,6 +16,7 @@ from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
+from diana.model.licences import check as check_licences
 from diana.model.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
 from diana.model.sweep import Parameters
 from diana.model.template import GIVEN, Template, compile_template, is_name, unknown_name
@@ -82,6 +83,7 @@ def build_spec(
         environment=_environment(group.environment, extra_environment, names),
         container=software_name(group.container, "group.container"),
         modules=modules(group.modules),
+        mpi=group.mpi,
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",
@@ -206,6 +208,7 @@ def _resources(raw: RawResources) -> Resources:
         time_limit_s=_unit(duration_s, raw.time, "resources.time"),
         gpus=raw.gpus,
         scratch_bytes=_unit(size_bytes, raw.scratch, "resources.scratch"),
+        licences=check_licences(raw.licences, "resources.licences"),
         work_s=_unit(duration_s, raw.work, "resources.work"),
     )
 

@@ -21,6 +21,7 @@ SHORT = {
     "class": "group.class",
     "container": "group.container",
     "modules": "group.modules",
+    "mpi": "group.mpi",
     "directory": "group.directory",
     "stdout": "group.stdout",
     "stderr": "group.stderr",
@@ -56,6 +57,9 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
         if key.startswith("environment."):
             table = dict(_table(out, section))
             table["environment"] = {**_table(table, "environment"), key.partition(".")[2]: text}
+        elif key.startswith("licences."):
+            table = dict(_table(out, section))
+            table["licences"] = {**_table(table, "licences"), key.partition(".")[2]: _value(text, kind)}
         else:
             table = {**_table(out, section), key: _value(text, kind)}
         out[section] = table
@@ -88,6 +92,8 @@ def _kind_of(path: str) -> inspect.Type | None:
     section, _, key = path.partition(".")
     if section == "sweep" and key:
         return inspect.StrType()
+    if section == "resources" and key.startswith("licences.") and key != "licences.":
+        return inspect.IntType()
     if section == "group" and key.startswith("environment.") and key != "environment.":
         return inspect.StrType()
     kind = _fields(_fields(MODEL).get(section, inspect.NoneType())).get(key)

@@ -49,6 +49,10 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     modules: Annotated[
         list[str], Meta(description="What the site makes ready before each job, by names its operators gave.")
     ] = []
+    mpi: Annotated[
+        bool,
+        Meta(description="Each is an MPI job: the site's launcher starts it once per processor, as one parallel job."),
+    ] = False
     directory: Annotated[
         bool, Meta(description="Give each job a directory of its own even when it has neither inputs nor outputs.")
     ] = False
@@ -86,6 +90,9 @@ class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     memory: Annotated[Size, Meta(description='Memory per job: bytes, or text with a unit such as "500M" or "8G".')] = 0
     time: Annotated[Duration, Meta(description="Limit; a job that runs longer is ended.")] = 0
     gpus: Annotated[int, Meta(ge=0, description="GPUs per job, which it has for itself.")] = 0
+    licences: Annotated[
+        dict[str, Count], Meta(description="Licences per job, by the name its site's operators gave, and how many.")
+    ] = {}
     scratch: Annotated[Size, Meta(description="Room on the local disk.")] = 0
     work: Annotated[Duration, Meta(description="Estimated run time at a site of speed 1; helps the placement.")] = 0
 

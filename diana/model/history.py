@@ -36,6 +36,7 @@ def template_key(spec: GroupSpec) -> str:
         tuple((i.path, "" if i.source.startswith("blob:") else i.source) for i in spec.inputs),
         (need.processors, need.memory_bytes, need.gpus, need.work_s),
         *((spec.container, spec.modules) if spec.container or spec.modules else ()),
+        *(("mpi",) if spec.mpi else ()),
     )
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from diana.model import licences
+
 COST_WEIGHTS = (
     "wait", "stage_in", "run", "stage_out", "network_s",
     "queue", "all_queues", "load", "network", "computation", "transfer",
@@ -38,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs one user may have waiting here, held ones included; 0: no limit."""
     user_max_running: int = 0
     """Jobs one user may have running here; 0: no limit."""
+    licences: dict[str, int] = {}
+    """Name -> how many of it the jobs on this site's machines may have at once, a cluster's left out."""
     default_work_s: float = 1.0
     """Assumed run time of a job whose spec does not say."""
     default_bytes_per_s: float = 12.5e6
@@ -191,6 +195,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             least = 1e-9 if name in COST_WEIGHTS[:5] else 0.0
             if not least <= weight < 1e9:
                 raise ValueError(f"cost_weights.{name} = {weight}: want {least:g} to 1e+09")
+        licences.check(self.licences, "licences", least=0)
         for user, quota in self.quotas.items():
             if not 1e-6 <= quota <= 1e12:
                 raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")

@@ -1,20 +1,32 @@
-"""What jobs need of a site besides its processors: a program that runs containers, and modules by name."""
+"""What jobs need of a site besides its processors: containers, modules by name, a launcher of MPI jobs, licences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 
+from diana.model import licences
 from diana.model.spec import GroupSpec
 
 CONTAINERS = "containers"
 """That a site can run jobs in an image."""
+MPI = "mpi"
+"""That a site has a launcher of MPI jobs."""
+MPI_INSIDE = "mpi in containers"
+"""That it can have such jobs in an image: each of their processes is a process of its own machine's then."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """That a group may ask for."""
+MOST_NEEDED = MOST_MODULES + 3 + licences.MOST_LICENCES
+"""Names of what its jobs need."""
 MOST_TEXT = 200
 """Characters of a name."""
+_LACKS = {
+    CONTAINERS: "runs no containers",
+    MPI: "has no launcher of MPI jobs",
+    MPI_INSIDE: "has no launcher of MPI jobs in containers",
+}
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 
@@ -24,26 +36,46 @@ def module(name: str) -> str:
 
 def needed(spec: GroupSpec) -> tuple[str, ...]:
     """Names of all the group's jobs need."""
-    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules))
+    return (*made_ready(spec), *licences.named(spec.resources.licences))
+
+
+def made_ready(spec: GroupSpec) -> tuple[str, ...]:
+    """Of these, what the machine makes ready where they start."""
+    mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
+    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules), *(mpi if spec.mpi else ()))
+
+
+def spreads(software: Container[str], gpus: int) -> bool:
+    """Whether a job that needs so much may lie on several machines of a cluster. One of GPUs has one machine, since not
+    every batch system can be asked for GPUs of several."""
+    return MPI in software and not gpus
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
     """As much of what a peer asks as a group may ask for, in order and each once."""
-    return tuple(sorted(set(islice(names, MOST_MODULES + 1))))
+    return tuple(sorted(set(islice(names, MOST_NEEDED))))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
     """What of the asked a site has that offers so much."""
     names = frozenset(offered)
-    return tuple(one for one in asked if one in names or (one.startswith("module ") and ANY_MODULE in names))
+    return tuple(one for one in asked if one in names or _had(names, one))
+
+
+def _had(names: frozenset[str], one: str) -> bool:
+    if licences.is_licence(one):
+        return not licences.lacking(names, one)
+    return one.startswith("module ") and ANY_MODULE in names
 
 
 def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     """Why a site that offers so much is none for jobs that need the asked; empty: it has all."""
     names = frozenset(offered)
     lacks = next((one for one in asked if not had(names, (one,))), "")
-    if lacks == CONTAINERS:
-        return "runs no containers"
+    if licences.is_licence(lacks):
+        return licences.lacking(names, lacks)
+    if lacks in _LACKS:
+        return _LACKS[lacks]
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
 
 
@@ -52,7 +84,8 @@ def plain(spec: GroupSpec) -> bool:
     image = spec.container
     if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
         return False
-    return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))
+    few = len(spec.modules) <= MOST_MODULES and licences.plain(spec.resources.licences)
+    return few and all(map(is_module, spec.modules))
 
 
 def is_module(name: str) -> bool:

@@ -25,6 +25,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_limit_s: float = 0.0
     gpus: int = 0
     scratch_bytes: int = 0
+    licences: tuple[tuple[str, int], ...] = ()
+    """(name, how many), by name (`model/licences.py`)."""
     work_s: float = 0.0
     """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
 
@@ -108,6 +110,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The image each job runs in, as the site's program for containers names it; empty: none."""
     modules: tuple[str, ...] = ()
     """What the site makes ready before each job, in this order, by names its operator gave."""
+    mpi: bool = False
+    """The site's launcher starts each job as many times as it has processors, as one parallel job."""
     own_directory: bool = False
     """Ask for a directory of its own even without inputs or outputs."""
     stdout: str = ""
@@ -134,7 +138,9 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Log bytes kept per job."""
 
     def needs_directory(self) -> bool:
-        return bool(self.own_directory or self.inputs or self.outputs.collect or self.stdout or self.stderr)
+        """An MPI job has one, for its processes on other machines begin where the first one does."""
+        own = self.own_directory or self.mpi
+        return bool(own or self.inputs or self.outputs.collect or self.stdout or self.stderr)
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -57,6 +57,7 @@ _STAGING = {
 _SOFTWARE = {
     "container": "The program that runs jobs in an image: apptainer, singularity, podman or docker; empty: none does.",
     "modules": 'What jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
+    "mpi": "What stands before the command of an MPI job and starts it {n} times: mpirun -n {n}; empty: it runs none.",
 }
 
 _WEB = {
@@ -74,6 +75,7 @@ _SETTINGS = {
     "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
     "max_queued_jobs": "Jobs held here before more are refused.",
     "user_max_queued": "Jobs one user may have waiting here, held ones included; 0: no limit.",
+    "licences": "Licences that jobs on this site's machines share: { matlab = 4 } at once; clusters have their own.",
     "user_max_running": "Jobs one user may have running here; 0: no limit.",
     "priority_mode": "paper: queued shares alone; default: the same until service was given, then shares by quota.",
     "quotas": 'Weights of users against each other: { "NAME@VO" = 2.0 }.',
@@ -137,6 +139,9 @@ _CLUSTER = {
     "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
     "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",
+    "licences": "Names jobs ask for licences by, and the batch system's own for each: { matlab = 'mdcs' }.",
+    "mpi": "What starts an MPI job there on all its processors, before its command, such as srun; empty: it runs none.",
+    "mpi_environment": "Grid Engine's parallel environment for MPI jobs; with mpi alone.",
     "look_s": "Between two looks for ended jobs, seconds.",
     "ask_s": "Between two questions to the batch system, seconds.",
     "begin_s": "A job the batch system calls running and that has not begun for so long is submitted anew, seconds.",
@@ -171,7 +176,7 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_SETTINGS, config.settings, Settings(), {"slots"})
     parts.append("# Inputs and outputs by URL, with the node's own credentials.\n[staging]\n")
     parts += _lines(_STAGING, config.staging, default.staging, set())
-    parts.append("# What jobs may ask for by container and modules.\n[software]\n")
+    parts.append("# What jobs may ask for by container, modules and mpi.\n[software]\n")
     parts += _lines(_SOFTWARE, config.software, default.software, set())
     parts.append("# Certificates this site signs.\n[trust]\n")
     parts += _lines(_TRUST, config.trust, default.trust, set())

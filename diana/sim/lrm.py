@@ -16,7 +16,7 @@ from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
-from diana.model.software import lacking, needed
+from diana.model.software import lacking, made_ready
 from diana.model.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.clock import Clock
@@ -196,7 +196,7 @@ class SimLrm:
                 continue
             claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
             self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
-            if lacking(self.software, needed(order.spec)) or claim.gpus > self.gpus:
+            if lacking(self.software, made_ready(order.spec)) or claim.gpus > self.gpus:
                 self._end(claim, Outcome.NOT_STARTED, 0)
             else:
                 self._enqueue(claim)

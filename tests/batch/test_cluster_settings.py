@@ -48,6 +48,45 @@ HEAD = 'site = "alpha"\nvo = "lab"\n'
             "site.toml:clusters.a.gpu_resource: 'gpu,x' is out of range; "
             "want the name of a consumable, as qconf -sc shows it",
         ),
+        (
+            '[clusters.a]\nkind = "pbs"\nmpi = "mpirun"',
+            "site.toml:clusters.a.mpi: 'mpirun' is out of range; want none, for pbs is asked for no MPI jobs yet",
+        ),
+        (
+            '[clusters.a]\nmpi = "srun \'x"',
+            'site.toml:clusters.a.mpi: "srun \'x" is out of range; want words of a shell (No closing quotation)',
+        ),
+        (
+            '[clusters.a]\nmpi = "A=1 srun"',
+            "site.toml:clusters.a.mpi: 'A=1 srun' is out of range; "
+            "want one line that begins with a program, such as mpirun -n {n}",
+        ),
+        (
+            '[clusters.a]\nkind = "gridengine"\nmpi = "mpirun"',
+            "site.toml:clusters.a.mpi_environment: '' is out of range; "
+            "want the parallel environment of MPI jobs (qconf -spl)",
+        ),
+        (
+            '[clusters.a]\nmpi = "srun"\nmpi_environment = "x"',
+            "site.toml:clusters.a.mpi_environment: 'x' is out of range; want none without gridengine and mpi",
+        ),
+        (
+            '[clusters.a.software]\nmpi = "mpirun -n {n}"',
+            "site.toml:clusters.a.software.mpi: 'mpirun -n {n}' is out of range; "
+            "want it as mpi of the cluster's own table",
+        ),
+        (
+            '[software]\nmpi = "mpirun"',
+            "site.toml:software.mpi = 'mpirun': want {n} where it is told how many processes to start",
+        ),
+        (
+            '[clusters.a]\nkind = "htcondor"\nlicences = { a = "b" }',
+            "site.toml:clusters.a.licences.a: 'b' is out of range; want none, for htcondor is asked for none yet",
+        ),
+        (
+            '[clusters.a.licences]\nmatlab = "a,b"',
+            "site.toml:clusters.a.licences.matlab: 'a,b' is out of range; want names of letters, digits and . _ @ + -",
+        ),
         ("[clusters.a]\nsoftware = 4", "site.toml:clusters.a.software: 4 is not a table; write it under a [heading]"),
         (
             '[clusters.a.software]\ncontainer = "lxc"',

@@ -160,7 +160,7 @@ def test_gpus_are_asked_for_by_the_job_or_by_the_slot() -> None:
     assert "-l gpu=" not in by_job.options()
     assert "-l gpu=2" in by_job.options(gpus=2) and "-l gpu=2" in by_job.options(gpus=2, processors=4)
     assert "-l gpu=2" in by_slot.options(gpus=2) and "-l gpu=2" in by_slot.options(gpus=8, processors=4)
-    with pytest.raises(Refused, match="counted by the slot: 2 GPUs for 4 processors"):
+    with pytest.raises(Refused, match="gpu is counted by the slot: 2 for 4 processors"):
         by_slot.options(gpus=2, processors=4)
 
 

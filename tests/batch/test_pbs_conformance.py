@@ -101,9 +101,10 @@ async def test_a_cluster_offers_what_its_own_table_says_and_else_what_the_site_d
     await at.up()
     try:
         ready = next(event for event in at.events if isinstance(event, LrmReady))
-        assert ready.software == (("module greeter",) if own else None)
+        assert ready.software == (("module greeter", "licences") if own else ("licences",))
         # What the site offers from now on does not concern a cluster with a table of its own.
         at.lrm.use(Software(modules={} if own else greeter.modules))
+        await at.until(lambda: at.ready().software == ("module greeter", "licences"))
         at.start(GroupSpec(argv=("/bin/sh", "-c", "echo $GREETING"), modules=("greeter",)), 0)
         (end,) = await at.ended(1)
         assert (end.outcome, at.log(end)) == (Outcome.DONE, "hello\n")

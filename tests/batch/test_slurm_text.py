@@ -119,3 +119,10 @@ def test_a_listing_that_is_none_is_no_answer(line: str) -> None:
         read.listing(line)
     with pytest.raises(Unreachable):
         read.capacity(line, CONFIG, 0)
+
+
+def test_licences_go_by_the_names_jobs_use_and_others_by_their_own() -> None:
+    text = "LicenseName=matlab Total=4 Used=1 Free=3 Reserved=0 Remote=no\nLicenseName=mdcs@flex Total=3 Used=0\nx\n"
+    assert read.licences(text, {}) == (("matlab", 4), ("mdcs@flex", 3))
+    assert read.licences(text, {"toolbox": "mdcs@flex", "none": "no@such"}) == (("matlab", 4), ("toolbox", 3))
+    assert read.licences("No licenses configured in Slurm.\n", {}) == ()

@@ -38,11 +38,11 @@ def folder(name: str) -> Path:
     return made
 
 
-def _up(name: str) -> Iterator[SlurmSite]:
+def _up(name: str, cpus: int = 8, **more: int) -> Iterator[SlurmSite]:
     assert not missing(slurm_site.PROGRAMS), (
         f"install slurm-wlm, slurm-client and munge: no {missing(slurm_site.PROGRAMS)[0]} here"
     )
-    made = SlurmSite(folder(f"slurm-{name}"), name, cpus=8)
+    made = SlurmSite(folder(f"slurm-{name}"), name, cpus=cpus, **more)
     try:
         made.up()
         yield made
@@ -59,6 +59,12 @@ def slurm() -> Iterator[SlurmSite]:
 @pytest.fixture(scope="session")
 def other_slurm() -> Iterator[SlurmSite]:
     yield from _up("b")
+
+
+@pytest.fixture(scope="session")
+def two_machines() -> Iterator[SlurmSite]:
+    """A Slurm of two processors and 1,000 MiB on each of its machines."""
+    yield from _up("w", cpus=2, machines=2, memory_mib=1000)
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ min_cpu_interval 00:05:00
 processors UNDEFINED
 qtype BATCH INTERACTIVE
 ckpt_list NONE
-pe_list smp
+pe_list smp mpi
 rerun FALSE
 slots {slots}
 tmpdir /tmp
@@ -60,15 +60,15 @@ initial_state default
 """
 _LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 _PARALLEL = """\
-pe_name smp
+pe_name {name}
 slots 999
 user_lists NONE
 xuser_lists NONE
 start_proc_args NONE
 stop_proc_args NONE
-allocation_rule $pe_slots
-control_slaves FALSE
-job_is_first_task TRUE
+allocation_rule {rule}
+control_slaves {many}
+job_is_first_task {one}
 urgency_slots min
 accounting_summary FALSE
 qsort_args NONE
@@ -128,6 +128,7 @@ class GridEngineSite:
         self.run("qconf", "-Aq", self._file("queue", _QUEUE.format(slots=self._slots) + _no_limits()))
         _until(lambda: "lx-" in self.run("qstat", "-f", check=False), "its machine is there", 60.0)
         self.run("qconf", "-mattr", "exechost", "complex_values", "gpu=2", _HOST)
+        self.run("qconf", "-mattr", "exechost", "complex_values", "matlab=2", "global")
 
     def _configure(self) -> None:
         self.run("qconf", "-as", _HOST)
@@ -139,9 +140,12 @@ class GridEngineSite:
         }
         self.run("qconf", "-Mconf", self._file("global", _changed(self.run("qconf", "-sconf"), settings)))
         self.run("qconf", "-Ahgrp", self._file("hosts-group", f"group_name @allhosts\nhostlist {_HOST}\n"))
-        self.run("qconf", "-Ap", self._file("parallel", _PARALLEL))
+        one_machine = _PARALLEL.format(name="smp", rule="$pe_slots", many="FALSE", one="TRUE")
+        several = _PARALLEL.format(name="mpi", rule="$fill_up", many="TRUE", one="FALSE")
+        for text in (one_machine, several):
+            self.run("qconf", "-Ap", self._file("parallel", text))
         known = [line for line in self.run("qconf", "-sc").splitlines() if line and not line.startswith("#")]
-        every = "\n".join([*known, "gpu gpu INT <= YES JOB 0 0", ""])
+        every = "\n".join([*known, "gpu gpu INT <= YES JOB 0 0", "matlab matlab INT <= YES JOB 0 0", ""])
         self.run("qconf", "-Mc", self._file("complexes", every))
         pace = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self.run("qconf", "-Msconf", self._file("scheduler", _changed(self.run("qconf", "-ssconf"), pace)))

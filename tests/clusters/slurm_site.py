@@ -20,18 +20,17 @@ _CONF = """\
 ClusterName={name}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-SlurmdPort={node_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CryptoType=crypto/munge
 AuthInfo=socket={root}/run/munge.socket
 StateSaveLocation={root}/state
-SlurmdSpoolDir={root}/spool
+SlurmdSpoolDir={root}/spool/%n
 SlurmctldPidFile={root}/slurmctld.pid
-SlurmdPidFile={root}/slurmd.pid
+SlurmdPidFile={root}/run/slurmd-%n.pid
 SlurmctldLogFile={root}/log/slurmctld.log
-SlurmdLogFile={root}/log/slurmd.log
+SlurmdLogFile={root}/log/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -46,21 +45,29 @@ KillWait=5
 MaxArraySize={most_tasks}
 MaxJobCount=20000
 GresTypes=gpu
+Licenses=matlab:2,mdcs@flex:3
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,default_queue_depth=1000,bf_interval=1
-NodeName={name}-n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_port} CPUs={cpus} Gres=gpu:2 State=UNKNOWN
+{machines}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=short Nodes=ALL MaxTime=00:02:00 State=UP
 """
+_MACHINE = (
+    "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} {memory}Gres=gpu:2 State=UNKNOWN"
+)
 
 
 class SlurmSite:
     kind = "slurm"
 
-    def __init__(self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001) -> None:
+    def __init__(
+        self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001, machines: int = 1, memory_mib: int = 0
+    ) -> None:
+        """`cpus`: of each of its machines, which are daemons on this one."""
         self.root, self.name = root, name
+        self.machines = [f"{name}-n{number + 1}" for number in range(machines)]
         self.config = root / "slurm.conf"
-        self._environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.config)}
+        self.environment = {**os.environ, "PATH": search_path(), "SLURM_CONF": str(self.config)}
         for folder in ("state", "spool", "log", "run"):
             (root / folder).mkdir(parents=True)
         # Its daemon runs as another account, and wants every folder above its socket passable.
@@ -73,6 +80,7 @@ class SlurmSite:
         (root / "run").chmod(0o755)
         for path in (key, root / "run"):
             shutil.chown(path, "munge", "munge")
+        memory = f"RealMemory={memory_mib} " if memory_mib else ""
         host = subprocess.run(["hostname", "-s"], capture_output=True, text=True, check=True).stdout.strip()
         self.config.write_text(
             _CONF.format(
@@ -80,8 +88,10 @@ class SlurmSite:
                 host=host,
                 root=root,
                 port=free_port(),
-                node_port=free_port(),
-                cpus=cpus,
+                machines="\n".join(
+                    _MACHINE.format(name=each, host=host, port=free_port(), cpus=cpus, memory=memory)
+                    for each in self.machines
+                ),
                 most_tasks=most_tasks,
             )
         )
@@ -101,7 +111,9 @@ class SlurmSite:
             *(f"--{kind}-file={run / f'munged.{kind}'}" for kind in ("pid", "log", "seed")),
         )
         self.start_controller()
-        self.run("slurmd", "-f", str(self.config), "-N", f"{self.name}-n1")
+        for machine in self.machines:
+            (self.root / "spool" / machine).mkdir(exist_ok=True)
+            self.run("slurmd", "-f", str(self.config), "-N", machine)
         self.until_idle()
 
     def start_controller(self) -> None:
@@ -128,7 +140,7 @@ class SlurmSite:
         by_s = time.monotonic() + within_s
         while True:
             state = self.run("sinfo", "-h", "-o", "%T", "-p", "main", check=False).strip()
-            if state in ("idle", "mixed", "allocated"):
+            if state and set(state.split()) <= {"idle", "mixed", "allocated"}:
                 return
             assert time.monotonic() < by_s, f"Slurm {self.name} is not up: {state}"
             time.sleep(0.1)
@@ -136,11 +148,12 @@ class SlurmSite:
     def down(self) -> None:
         self.run("scancel", "-u", "root", check=False)
         time.sleep(0.2)
-        for name in ("slurmd.pid", "slurmctld.pid", "run/munged.pid"):
+        daemons = (f"run/slurmd-{machine}.pid" for machine in self.machines)
+        for name in (*daemons, "slurmctld.pid", "run/munged.pid"):
             with suppress(OSError, ValueError):
                 os.kill(int((self.root / name).read_text()), 15)
 
     def run(self, *argv: str, check: bool = True) -> str:
-        done = subprocess.run(argv, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0 or not check, f"{argv[0]}: {done.stderr}"
         return done.stdout

@@ -22,7 +22,7 @@ from diana.engine.surplus import LOOK_S, MOST_PARTS
 from diana.engine.wants import PLAIN, Needs, about
 from diana.engine.worker import EXPECTED_BACK_S
 from diana.model.ids import GroupId, SiteId
-from diana.model.software import MOST_MODULES
+from diana.model.software import MOST_NEEDED
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
@@ -280,4 +280,4 @@ def test_what_a_peer_asks_for_is_cut_and_put_in_order_once() -> None:
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner="a", software=names * 2)
     effects = alpha.engine.handle(ev.Received(SiteId("beta"), asked), grid.now)
     (quote,) = [one.message for one in effects if isinstance(one, fx.Send) and isinstance(one.message, ms.Quote)]
-    assert quote.software == tuple(sorted(names[: MOST_MODULES + 1])) and not quote.rejected
+    assert quote.software == tuple(sorted(names[:MOST_NEEDED])) and not quote.rejected

@@ -62,6 +62,8 @@ class Book:
         with closing_on_fault(self.ledger):
             self.rows = open_rows(data, settings, self.ledger, self._around, before)
         self.identity = self.rows.identity
+        if self.rows.taken_over:
+            _log.info("cluster %s: took over %d arrays", name, self.rows.taken_over)
         self._arrays: dict[int, LiveArray] = {}
         self._told: dict[int, tuple[SubgroupId, int, Facts, set[Run]]] = {}
         """Ends by number, and those of their runs that are not forgotten."""
@@ -221,6 +223,8 @@ class Book:
                 time_limit_s=order.time_limit_s,
                 gpus=order.gpus,
                 at_once=at_once,
+                licences=self._settings.licences_there(order.licences),
+                mpi=order.mpi,
             )
             try:
                 job = self._system.submit(asked)

@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from diana.adapters.batch import allotment
 from diana.adapters.batch.book import Book, Told
-from diana.adapters.batch.ending import Ending
+from diana.adapters.batch.ending import Ending, ran_for
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.rows import Elsewhere
@@ -36,7 +36,6 @@ from diana.adapters.tasks import end, keep_up
 from diana.engine.effects import Kill, Lease, Recall, Start
 from diana.engine.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
 from diana.errors import DianaError, StoreFailed
-from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir
 from diana.ports import Emit
@@ -53,6 +52,8 @@ _GATHER_S = 0.05
 
 _LATE_SHARE = 0.2
 
+Shape = tuple[int, int, int, int, tuple[str, ...]]
+"""Processors, memory in bytes and GPUs one job may have there, all GPUs; software."""
 T = TypeVar("T")
 
 
@@ -90,8 +91,8 @@ class ClusterLrm:
         self._term = term
         self._before = before
         nobody = Accounts({})
-        here = software if settings.software is None else settings.software
-        self._orders = Orders(Plans(data, here), Preparer(data, site, nobody), name)
+        self._software = software
+        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
@@ -100,7 +101,7 @@ class ClusterLrm:
         self._ready = False
         self._capacity: Capacity | None = None
         self._trouble = ""
-        self._greeted_as = (0, 0, 0, 0)
+        self._greeted_as: Shape = (0, 0, 0, 0, ())
         self._sized: tuple[int, int] = (0, 0)
         self._told_trouble = ""
         self._late_s = self._told_late_s = 0.0
@@ -149,8 +150,11 @@ class ClusterLrm:
 
     def use(self, software: Software) -> None:
         """For jobs that are ordered from now on."""
-        if self._settings.software is None:
-            self._orders.use(software)
+        self._software = software
+        self._orders.use(self._settings.offers(software))
+        # A job may have more or less there than was told.
+        self._asked_s = 0.0
+        self._wake.set()
 
     def start(self, order: Start) -> None:
         if order.session != self._session or order.term != self._term or not self._ready:
@@ -306,10 +310,10 @@ class ClusterLrm:
 
     # --- told to the engine ----------------------------------------------------------------------------
 
-    def _shape(self) -> tuple[int, int, int, int]:
-        """(processors, memory in bytes and GPUs one job may have there, all GPUs)."""
+    def _shape(self) -> Shape:
         has = self._capacity
-        return (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
+        known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
+        return (*known, self._settings.offer(self._software, has.licences if has is not None else ()))
 
     def _greet(self, book: Book) -> None:
         self._session += 1
@@ -318,7 +322,7 @@ class ClusterLrm:
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
         self._sized, self._told_late_s, self._told_trouble = self._size_now(), 0.0, self._trouble
-        widest, memory_bytes, gpus, all_gpus = self._greeted_as = self._shape()
+        widest, memory_bytes, gpus, all_gpus, software = self._greeted_as = self._shape()
         self._emit(
             LrmReady(
                 worker=self.name,
@@ -333,7 +337,7 @@ class ClusterLrm:
                 identity=book.identity,
                 trouble=self._trouble,
                 recalls=True,
-                software=has.offered() if (has := self._settings.software) is not None else None,
+                software=software,
             )
         )
         book.fresh()
@@ -353,12 +357,7 @@ class ClusterLrm:
         """How long each of them ran, seconds."""
         told = book.fresh()
         self._tell(told)
-        return [
-            end_s - start_s
-            for *_, facts in told
-            for start_s, end_s, how in zip(facts.started_s, facts.ended_s, facts.outcomes, strict=True)
-            if how != Outcome.UNBEGUN
-        ]
+        return [ran_s for *_, facts in told for ran_s in ran_for(facts)]
 
     def _tell(self, told: Iterable[Told]) -> None:
         for subgroup, epoch, facts in told:
@@ -433,10 +432,7 @@ class ClusterLrm:
     # --- inside ----------------------------------------------------------------------------------------
 
     def _open_book(self, before: str) -> Book:
-        book = Book(self._data, self._site, self.name, self._settings, self._system, self._ending, before)
-        if book.rows.taken_over:
-            _log.info("cluster %s: took over %d arrays", self.name, book.rows.taken_over)
-        return book
+        return Book(self._data, self._site, self.name, self._settings, self._system, self._ending, before)
 
     def _close_book(self) -> None:
         if self._book is not None:

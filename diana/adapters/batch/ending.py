@@ -91,6 +91,12 @@ class Ending:
         return facts_of(self._site, batch, kept, self._clock() - wall_s())
 
 
+def ran_for(facts: Facts) -> list[float]:
+    """Seconds, of those that began."""
+    rows = zip(facts.started_s, facts.ended_s, facts.outcomes, strict=True)
+    return [end_s - start_s for start_s, end_s, how in rows if how != Outcome.UNBEGUN]
+
+
 def _empty(order: Order) -> Batch:
     columns: dict[str, list[object]] = {field.name: [] for field in fields(Batch) if get_origin(field.type) is list}
     head = {"subgroup": order.subgroup, "epoch": order.epoch, "own_directory": order.own_directory}

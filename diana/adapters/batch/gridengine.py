@@ -68,10 +68,14 @@ class GridEngine:
         self._queue = ["-q", settings.partition] if settings.partition else []
         self._holding = 0
         self._version = self._config = ""
+        self._environments: list[str] = []
         self._parallel: list[str] = []
+        """Of these, what gives a job processors of one machine."""
         self._memory_is_used_up = False
         self._gpus_by = ""
         """What takes up the consumable of GPUs: YES (each slot), JOB or HOST."""
+        self._licences_by: dict[str, str] = {}
+        """The same of each consumable that is a licence."""
         self._gpus_at: dict[str, int] = {}
         """Machine -> how many there are in all, as it declares them."""
 
@@ -79,9 +83,14 @@ class GridEngine:
         if not self._config:
             self._version = self._run("qconf", "-help").partition("\n")[0].strip()
             self._parallel = self._parallel_environments()
+            self._check_mpi_environment()
             complexes = self._run("qconf", "-sc")
             self._memory_is_used_up = read.is_used_up(complexes, "mem_free")
-            self._gpus_by = self._consumed(complexes)
+            gpus = self._settings.gpu_resource
+            self._gpus_by = self._consumed(complexes, gpus, "gpu_resource") if gpus else ""
+            self._licences_by = {
+                name: self._consumed(complexes, name, "licences") for name in self._settings.licences.values()
+            }
             self._config = self._run("qconf", "-sconf")
         # The jobs of nobody: those of all are no part of the question.
         gpus = self._settings.gpu_resource
@@ -89,15 +98,22 @@ class GridEngine:
         queues = self._run("qstat", "-f", "-F", wanted, "-xml", "-u", "nobody", *self._queue)
         has = read.capacity(queues, self._config, self._version, self._holding, parallel=bool(self._parallel))
         found = self._devices(read.devices(queues, gpus)) if gpus else []
-        return msgspec.structs.replace(has, gpus=max(found, default=0), all_gpus=sum(found))
+        every = {"gpus": max(found, default=0), "all_gpus": sum(found), "licences": self._licences()}
+        return msgspec.structs.replace(has, **every)
 
-    def _consumed(self, complexes: str) -> str:
-        """Refused, where the operator's consumable is none."""
-        name = self._settings.gpu_resource
-        found = read.consumed(complexes, name) if name else ""
-        if name and not found:
-            raise Refused(f"it has no consumable {name!r} (qconf -sc), which gpu_resource names", every=True)
+    @staticmethod
+    def _consumed(complexes: str, name: str, key: str) -> str:
+        """What takes up the consumable of this name, which a key of the settings names. Refused, where it is none."""
+        found = read.consumed(complexes, name)
+        if not found:
+            raise Refused(f"it has no consumable {name!r} (qconf -sc), which {key} names", every=True)
         return found
+
+    def _licences(self) -> tuple[tuple[str, int], ...]:
+        """Those the cluster has as a whole."""
+        names = self._settings.licences
+        host = self._run("qconf", "-se", "global") if names else ""
+        return tuple(sorted((name, read.declared(host, there)) for name, there in names.items()))
 
     def _devices(self, free: dict[str, int]) -> list[int]:
         """What each of these machines has in all. `qstat` tells what is free alone: each machine is asked once."""
@@ -108,11 +124,20 @@ class GridEngine:
 
     def _parallel_environments(self) -> list[str]:
         try:
-            names = self._run("qconf", "-spl").split()
+            names = self._environments = self._run("qconf", "-spl").split()
         except Refused:
             # It has none.
+            self._environments = []
             return []
         return read.one_machine_environments((name, self._run("qconf", "-sp", name)) for name in names)
+
+    def _check_mpi_environment(self) -> None:
+        """Refused: the operator named none that is there."""
+        name = self._settings.mpi_environment
+        if name and name not in self._environments:
+            raise Refused(
+                f"it has no parallel environment {name!r} (qconf -spl), which mpi_environment names", every=True
+            )
 
     def starts_in_s(self) -> float | None:
         return None
@@ -127,7 +152,9 @@ class GridEngine:
         argv += ["-t", f"{first}-{last}", *self._queue]
         if array.at_once:
             argv += ["-tc", str(array.at_once)]
-        if array.processors > 1:
+        if array.spread:
+            argv += ["-pe", self._settings.mpi_environment, str(array.processors)]
+        elif array.processors > 1:
             if not self._parallel:
                 raise Refused(
                     "Grid Engine has no parallel environment with allocation_rule $pe_slots for jobs of several "
@@ -138,10 +165,16 @@ class GridEngine:
         argv += ["-w", "w" if array.memory_bytes else "e"]
         if array.memory_bytes:
             # What is used up is counted by the slot.
-            parts = array.processors if self._memory_is_used_up else 1
+            parts = array.processors if self._memory_is_used_up or array.spread else 1
             argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
         if array.gpus:
-            argv += ["-l", f"{self._settings.gpu_resource}={self._each(array)}"]
+            if not (name := self._settings.gpu_resource):
+                raise Refused(
+                    "nobody said which consumable of Grid Engine is its GPUs; have the operator set gpu_resource"
+                )
+            argv += ["-l", f"{name}={_each(array, name, self._gpus_by, array.gpus)}"]
+        for name, count in array.licences:
+            argv += ["-l", f"{name}={_each(array, name, self._licences_by.get(name, ''), count)}"]
         if array.time_limit_s:
             # Never shorter than the script's own, and some time for what happens around the command.
             argv += ["-l", f"h_rt={int(array.time_limit_s) + 60}"]
@@ -155,18 +188,6 @@ class GridEngine:
         if job is None:
             raise Unreachable(f"qsub says {said.strip()!r}")
         return job[1]
-
-    def _each(self, array: Array) -> int:
-        """GPUs as `qsub` is asked for them. Refused."""
-        if not self._settings.gpu_resource:
-            raise Refused("nobody said which consumable of Grid Engine is its GPUs; have the operator set gpu_resource")
-        parts = array.processors if self._gpus_by == "YES" else 1
-        if array.gpus % parts:
-            raise Refused(
-                f"its consumable {self._settings.gpu_resource} is counted by the slot: {array.gpus} GPUs for "
-                f"{array.processors} processors cannot be asked for; have the operator make it JOB (qconf -mc)"
-            )
-        return array.gpus // parts
 
     def listing(self) -> list[Seen]:
         found, self._holding = read.listing(self._run("qstat", "-xml", "-u", self._user, *self._queue))
@@ -193,6 +214,17 @@ class GridEngine:
 
     def _run(self, *argv: str, transient: tuple[str, ...] = _TRANSIENT) -> str:
         return self.commands.run(argv, transient)
+
+
+def _each(array: Array, name: str, taken_by: str, count: int) -> int:
+    """So much of a consumable as `qsub` is asked for it. Refused."""
+    parts = array.processors if taken_by == "YES" else 1
+    if count % parts:
+        raise Refused(
+            f"its consumable {name} is counted by the slot: {count} for {array.processors} processors cannot be asked "
+            "for; have the operator make it JOB (qconf -mc)"
+        )
+    return count // parts
 
 
 def _environment(cell: str) -> dict[str, str]:

@@ -72,12 +72,20 @@ class Orders:
         if has is None:
             return ""
         where = f"on cluster {self._cluster}"
-        if 0 < has.widest < wants.processors:
-            return f"{where} a job has at most {has.widest} processors, it wants {wants.processors}"
-        if 0 < has.memory_bytes < wants.memory_bytes:
-            return f"{where} a job has at most {has.memory_bytes >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+        over_several = start.spec.mpi and not wants.gpus
+        widest, parts = (has.slots, wants.processors) if over_several else (has.widest, 1)
+        if 0 < widest < wants.processors:
+            return f"{where} a job has at most {widest} processors, it wants {wants.processors}"
+        if 0 < has.memory_bytes * parts < wants.memory_bytes:
+            return (
+                f"{where} a job has at most {has.memory_bytes * parts >> 20} MiB, it wants {wants.memory_bytes >> 20}"
+            )
         if has.gpus < wants.gpus:
             return f"{where} a job has at most {has.gpus} GPUs, it wants {wants.gpus}"
+        there = dict(has.licences)
+        for name, count in wants.licences:
+            if there.get(name, 0) < count:
+                return f"{where} there are {there.get(name, 0)} licences of {name}, it wants {count}"
         if 0 < has.time_limit_s < wants.time_limit_s:
             return f"{where} a job has at most {has.time_limit_s:g} s, its time limit is {wants.time_limit_s:g} s"
         return ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
-from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.software import Software, check_launcher
+from diana.model.licences import COUNTED_THERE, NAMES, is_name, named
 
 _KNOW_GPUS = ("slurm", "pbs", "htcondor")
+_KNOW_MPI = _KNOW_LICENCES = ("slurm", "gridengine")
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +49,15 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a cluster's machine wrote is seen by the node within so long, seconds."""
     gpu_resource: str = ""
     """Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none."""
+    licences: dict[str, str] = {}
+    """Name by which jobs ask for a licence -> the batch system's own name of it: Slurm's licence, or a consumable of
+    Grid Engine that counts it for the whole cluster. Slurm's others go by their own names."""
+    mpi: str = ""
+    """Shell words before the command of an MPI job there, which start it on all its processors; empty: it runs none."""
+    mpi_environment: str = ""
+    """Grid Engine's parallel environment for such jobs."""
     software: Software | None = None
-    """What jobs may ask for there; None: what the site offers."""
+    """What jobs may ask for there besides; None: what the site offers."""
 
     def __post_init__(self) -> None:
         for key, least, most in (("slots", 0, 10_000_000), ("leave_free", 0, 10_000_000)):
@@ -70,6 +80,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"gpu_resource = {self.gpu_resource!r}: want the name of a consumable, as qconf -sc shows it"
             )
+        self._check_mpi()
+        self._check_licences()
         for key in ("options", "setup", "partition", "account", "qos", "config", "folder"):
             value = getattr(self, key)
             for line in value if isinstance(value, tuple) else (value,):
@@ -77,3 +89,37 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
                     raise ValueError(f"{key} = {line!r}: want one line")
         if self.folder and not self.folder.startswith("/"):
             raise ValueError(f"folder = {self.folder!r}: want an absolute path")
+
+    def _check_mpi(self) -> None:
+        if self.software is not None and self.software.mpi:
+            raise ValueError(f"software.mpi = {self.software.mpi!r}: want it as mpi of the cluster's own table")
+        if self.mpi and self.kind not in _KNOW_MPI:
+            raise ValueError(f"mpi = {self.mpi!r}: want none, for {self.kind} is asked for no MPI jobs yet")
+        if self.mpi:
+            check_launcher(self.mpi)
+        wanted = self.kind == "gridengine" and bool(self.mpi)
+        if wanted and not re.fullmatch(r"[A-Za-z_][\w.-]*", self.mpi_environment, re.ASCII):
+            raise ValueError(
+                f"mpi_environment = {self.mpi_environment!r}: want the parallel environment of MPI jobs (qconf -spl)"
+            )
+        if self.mpi_environment and not wanted:
+            raise ValueError(f"mpi_environment = {self.mpi_environment!r}: want none without gridengine and mpi")
+
+    def _check_licences(self) -> None:
+        for name, there in self.licences.items():
+            if self.kind not in _KNOW_LICENCES:
+                raise ValueError(f"licences.{name} = {there!r}: want none, for {self.kind} is asked for none yet")
+            if not is_name(name) or not is_name(there):
+                raise ValueError(f"licences.{name} = {there!r}: want names of {NAMES}")
+
+    def licences_there(self, wanted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+        """As the batch system calls them."""
+        return tuple((self.licences.get(name, name), count) for name, count in wanted)
+
+    def offers(self, site: Software) -> Software:
+        """What jobs may ask for there at a site that offers so much: a launcher is the machine's own."""
+        return msgspec.structs.replace(site if self.software is None else self.software, mpi=self.mpi)
+
+    def offer(self, site: Software, licences: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+        """As other sites are told. `licences`: those there are."""
+        return (*self.offers(site).offered(), *named(licences), COUNTED_THERE)

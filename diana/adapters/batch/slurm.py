@@ -6,6 +6,8 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
+
 from diana.adapters.batch import slurm_text as read
 from diana.adapters.batch import task_ranges
 from diana.adapters.batch.commands import Commands
@@ -75,9 +77,16 @@ class Slurm:
             self._run("sinfo", "-h", "-o", read.SINFO_FORMAT, *self._partition), self._config, self._holding
         )
         self._check_version(has.version)
+        has = msgspec.structs.replace(has, licences=self._licences())
         if self._settings.partition and not has.slots and not has.widest:
             self._run("scontrol", "show", "partition", self._settings.partition)
         return has
+
+    def _licences(self) -> tuple[tuple[str, int], ...]:
+        """Not asked for where it has none of its own and nobody named any."""
+        if not self._settings.licences and re.search(r"^Licenses\s*=\s*\(null\)", self._config, re.MULTILINE):
+            return ()
+        return read.licences(self._run("scontrol", "show", "licenses", "-o"), self._settings.licences)
 
     def _check_version(self, version: str) -> None:
         numbers = re.match(r"(\d+)\.(\d+)", version)
@@ -102,14 +111,19 @@ class Slurm:
         argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
         argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
         at_once = f"%{array.at_once}" if array.at_once else ""
-        argv += [f"--array={array.tasks}{at_once}", "--ntasks=1", "--nodes=1", f"--cpus-per-task={array.processors}"]
-        argv += [f"--chdir={Path(array.script).parent}", *self._partition]
+        argv += [f"--array={array.tasks}{at_once}", f"--chdir={Path(array.script).parent}", *self._partition]
+        # Of an MPI job, wherever it lies, its launcher is told by Slurm how many processes it has.
+        each, tasks = (1, array.processors) if array.mpi else (array.processors, 1)
+        argv += [f"--ntasks={tasks}", f"--cpus-per-task={each}", *([] if array.spread else ["--nodes=1"])]
         if array.memory_bytes:
-            argv.append(f"--mem={-(-array.memory_bytes // 2**20)}M")
+            parts, per = (array.processors, "-per-cpu") if array.spread else (1, "")
+            argv.append(f"--mem{per}={-(-array.memory_bytes // (2**20 * parts))}M")
         if array.time_limit_s:
             argv.append(f"--time={read.clock(array.time_limit_s)}")
         if array.gpus:
             argv.append(f"--gres=gpu:{array.gpus}")
+        if array.licences:
+            argv.append("--licenses=" + ",".join(f"{name}:{count}" for name, count in array.licences))
         try:
             said = self._run(*argv, *self._chosen(), array.script, transient=(*_TRANSIENT, *_FULL))
         except Refused as refusal:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from diana.adapters.batch import task_ranges
 from diana.adapters.batch.system import Capacity, Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
+from diana.model.licences import is_name
 
 NAME_PREFIX = "diana."
 """Before the token, as the name of a job."""
@@ -64,6 +65,19 @@ def fate_of(state: str) -> Fate | None:
 def _word(state: str) -> str:
     """Of `CANCELLED by 0`, `OUT_OF_ME+`."""
     return state.split()[0].rstrip("+") if state.split() else ""
+
+
+def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """Of `scontrol show licenses -o`: what there is in all, by the name jobs ask for it. `names`: those of jobs for
+    Slurm's own, where they differ."""
+    there = {}
+    for line in text.splitlines():
+        said = dict(re.findall(r"(\w+)=(\S+)", line))
+        name, total = said.get("LicenseName", ""), said.get("Total", "")
+        if is_name(name) and total.isdecimal():
+            there[name] = int(total)
+    own = {name: total for name, total in there.items() if name not in names.values()}
+    return tuple(sorted({**own, **{name: there[known] for name, known in names.items() if known in there}}.items()))
 
 
 def capacity(sinfo: str, config: str, ours: int) -> Capacity:

@@ -52,6 +52,8 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """It heeds `Array.at_once`."""
     time_limit_s: float = 0.0
     """0: none."""
+    licences: tuple[tuple[str, int], ...] = ()
+    """(name by which jobs ask for it, how many there are), by name."""
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +70,15 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 0
     at_once: int = 0
     """So many of its tasks may run together, the others wait for these; 0: all."""
+    licences: tuple[tuple[str, int], ...] = ()
+    """(the batch system's own name, how many each task wants)."""
+    mpi: bool = False
+    """Each task is an MPI job: a process on each of its processors."""
+
+    @property
+    def spread(self) -> bool:
+        """Its processors, and its memory with them, may be those of several machines."""
+        return self.mpi and not self.gpus
 
 
 class Stage(Enum):

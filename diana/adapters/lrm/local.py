@@ -42,7 +42,7 @@ from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.layout import DataDir
-from diana.model.software import needed
+from diana.model.software import made_ready
 from diana.ports import Emit
 
 _log = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ class LocalLrm:
         if not fresh:
             return
         self._known.update((*name, index, attempts.get(index, 1)) for index in fresh)
-        old = not self._makes_ready and needed(order.spec)
+        old = not self._makes_ready and made_ready(order.spec)
         if self._waiting or self._accounts.any or self._plans.needs_disk(order) or old:
             self._enqueue_start(order, fresh)
             return
@@ -268,9 +268,9 @@ class LocalLrm:
 
     def _prepare(self, order: Start, indices: list[int]) -> Prepared:
         try:
-            if needed(order.spec) and not self._makes_ready:
+            if made_ready(order.spec) and not self._makes_ready:
                 raise ValueError(
-                    "it wants a container or modules, and the spawner of an older release still runs jobs here; "
+                    "it wants a container, modules or MPI, and the spawner of an older release still runs jobs here; "
                     "retry it when these are done and the node was started anew"
                 )
             return self._preparer.prepare(order, self._plans.renderer(order), indices)

@@ -130,4 +130,6 @@ class Renderer:
             lease=lease,
             before=list(self._before),
             contained=bool(self._before and spec.container),
+            licences=list(spec.resources.licences),
+            mpi=spec.mpi,
         )

@@ -16,13 +16,17 @@ from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir
-from diana.model.software import CONTAINERS, is_module, module, plain
+from diana.model.software import CONTAINERS, MPI, MPI_INSIDE, is_module, module, plain
 from diana.model.spec import GroupSpec
 
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
 """Where what a job's own PATH does not have is looked for."""
 _NOT_INSIDE = "PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|LD_.*|CONTAINERS_.*|DOCKER_.*|diana_.*"
 """Variables of the machine that mean something else in an image."""
+COUNT = "{n}"
+"""Of a launcher's words: how many processes the job has."""
+_OF_THE_JOB = ("apptainer", "singularity")
+"""Programs that become what they run: each process of an MPI job is one of its launcher's then."""
 _RUN = MARKER.decode().rstrip("=")
 _GUARD = f"""\
 diana_at=$PWD diana_told=${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
@@ -44,14 +48,18 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     """The program that runs containers, found by PATH; empty: jobs that want one do not run here."""
     modules: dict[str, str] = {}
     """Name jobs ask for -> shell line that makes it ready; "*": any other, which is in $module."""
+    mpi: str = ""
+    """Shell words before the command of an MPI job, which start it {n} times; empty: such jobs do not run here."""
 
     def offered(self) -> tuple[str, ...]:
         """As other sites are told (`model/software.py`)."""
-        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules))
+        inside = (MPI_INSIDE,) if self.container in _OF_THE_JOB else ()
+        mpi = (MPI, *inside) if self.mpi else ()
+        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi)
 
     def before(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> list[str]:
         """What stands before the command of the group's jobs; empty: nothing. ValueError: not to be had here."""
-        if not (spec.container or spec.modules):
+        if not (spec.container or spec.modules or spec.mpi):
             return []
         if not plain(spec):
             raise ValueError("its jobs want software by a name that cannot be one")
@@ -59,10 +67,13 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if any(name == "PATH" for name, _ in spec.environment):
             lines.append(f"PATH=$PATH:{_TOOLS}")
         lines += map(self._module, spec.modules)
+        launcher = self._launcher(spec) if spec.mpi else ""
+        if launcher:
+            lines += [f"diana_what='its MPI launcher could not be made ready'\n{_PLAIN}", _found(launcher)]
         if spec.container:
-            lines += self._container(spec, subgroup, data)
+            lines += self._container(spec, subgroup, data, launcher)
         else:
-            lines += [_PLAIN, _BEGIN, 'exec "$@"']
+            lines += [_PLAIN, _BEGIN, f'exec {launcher}"$@"']
         return ["/bin/sh", "-c", "\n".join(lines), "diana"]
 
     def _module(self, name: str) -> str:
@@ -74,7 +85,16 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         begin = f"diana_what={what} module={shlex.quote(name)}"
         return f"{begin}\ndiana_line() {{\n{line}\n}}\ndiana_line || exit\nunset -v module"
 
-    def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> Iterator[str]:
+    def _launcher(self, spec: GroupSpec) -> str:
+        if not self.mpi:
+            raise ValueError("it is an MPI job, and its operator has named no launcher of such jobs (mpi) in site.toml")
+        if spec.container and self.container not in _OF_THE_JOB:
+            raise ValueError(
+                f"it is an MPI job in a container, whose processes no launcher can start in {self.container}"
+            )
+        return self.mpi.replace(COUNT, str(spec.resources.processors)) + " "
+
+    def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir, launcher: str) -> Iterator[str]:
         """The words of the program's command are put before the job's one after the other, the last ones first."""
         program = self.container
         if not program:
@@ -106,7 +126,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
             yield f'[ ! -d {folder} ] || set -- {bind} {folder}:{folder}:ro "$@"'
         # It hands TERM on, and has to be there for that.
         yield f"{_BEGIN}\ntrap : TERM"
-        yield f'{command} "$@"'
+        yield f'{launcher}{command} "$@"'
         yield "exit $?"
 
 
@@ -146,6 +166,14 @@ $({found} | grep -v {apart})
 LINKED"""
 
 
+def _found(launcher: str) -> str:
+    """The job's own PATH, or a module, may bring it."""
+    program = shlex.quote(shlex.split(launcher)[0])
+    words = "which starts MPI jobs, is not on this machine${DIANA_SITE:+ of site $DIANA_SITE}"
+    mend = "have its operator install it there, or name another in its site.toml (mpi)"
+    return f'command -v {program} >/dev/null || lost {program}", {words}; {mend}"'
+
+
 def _literally(text: str) -> str:
     """For `grep`."""
     return "".join(f"\\{c}" if c in "\\.[]*^$" else c for c in text)
@@ -153,8 +181,22 @@ def _literally(text: str) -> str:
 
 def check(software: Software) -> None:
     """ValueError: names that cannot stand."""
+    if software.mpi:
+        check_launcher(software.mpi)
+        if COUNT not in software.mpi:
+            raise ValueError(f"mpi = {software.mpi!r}: want {COUNT} where it is told how many processes to start")
     for name, line in software.modules.items():
         if name != "*" and not is_module(name):
             raise ValueError(f'modules."{name}": no job can ask for that; want letters, digits and . _ / + @ : = , -')
         if not line.strip():
             raise ValueError(f'modules."{name}": empty; write the shell line that makes it ready')
+
+
+def check_launcher(words: str) -> None:
+    """ValueError: no words of a shell."""
+    try:
+        first = shlex.split(words)[:1]
+    except ValueError as fault:
+        raise ValueError(f"mpi = {words!r}: want words of a shell ({fault})") from None
+    if not first or "=" in first[0] or not words.isprintable():
+        raise ValueError(f"mpi = {words!r}: want one line that begins with a program, such as mpirun -n {COUNT}")

@@ -22,7 +22,7 @@ from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.software import lacking, needed
+from diana.model.software import lacking, made_ready
 from diana.model.spec import GroupSpec, encode_spec
 from diana.ports import Emit
 
@@ -90,7 +90,7 @@ class MemberLink:
             self.end()
             return
         indices = list(order.indices)
-        if lacks := lacking(self.software, needed(order.spec)):
+        if lacks := lacking(self.software, made_ready(order.spec)):
             self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
             return
         if (wanted := order.spec.resources.gpus) > self.gpus:

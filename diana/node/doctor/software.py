@@ -26,7 +26,13 @@ def checks(software: Software, where: str) -> list[Check]:
         out.append(blocking("containers", work, f"{software.container} hangs on this machine"))
     for name in sorted(software.modules.keys() - {"*"}):
         hangs = f'its line in {where}:software.modules."{name}" hangs'
-        out.append(blocking(f"module {name}", partial(_module, name, software, where), hangs))
+        mend = f'mend its line in {where}:software.modules."{name}"'
+        spec = GroupSpec(argv=("true",), modules=(name,))
+        out.append(blocking(f"module {name}", partial(_trial, f"module {name}", spec, software, mend), hangs))
+    if software.mpi:
+        mend = f"install it, or mend its words in {where}:software.mpi"
+        trial = partial(_trial, "mpi", GroupSpec(argv=("true",), mpi=True), software, mend)
+        out.append(blocking("mpi", trial, f"the launcher in {where}:software.mpi hangs"))
     return out
 
 
@@ -43,13 +49,11 @@ def _container(program: str, where: str) -> Results:
     return [ok("containers", _last(done.stdout))]
 
 
-def _module(name: str, software: Software, where: str) -> Results:
+def _trial(what: str, spec: GroupSpec, software: Software, mend: str) -> Results:
     """As a job of it would begin."""
     with tempfile.TemporaryDirectory(prefix="diana-doctor-") as folder:
-        spec = GroupSpec(argv=("true",), modules=(name,))
         before = software.before(spec, SubgroupId("doctor-1/0"), DataDir(Path(folder)))
         known = {key: os.environ[key] for key in ("PATH", "HOME", "USER", "LANG") if key in os.environ}
-        mend = f'mend its line in {where}:software.modules."{name}"'
         try:
             done = subprocess.run(
                 [*before, "true"],
@@ -62,11 +66,11 @@ def _module(name: str, software: Software, where: str) -> Results:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return [warn(f"module {name}", f"not ready within {LIMIT_S:g} s", mend)]
+            return [warn(what, f"not ready within {LIMIT_S:g} s", mend)]
     if done.returncode:
         words = [line for line in done.stderr.splitlines() if not line.startswith("diana: ")]
-        return [fail(f"module {name}", _last("\n".join(words)) or _last(done.stderr), mend)]
-    return [ok(f"module {name}", "can be made ready on this machine")]
+        return [fail(what, _last("\n".join(words)) or _last(done.stderr), mend)]
+    return [ok(what, "can be made ready on this machine")]
 
 
 def _last(text: str) -> str:

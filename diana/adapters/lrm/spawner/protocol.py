@@ -53,7 +53,7 @@ UNREADY_EXIT = 125
 """Of what stands before a command and could not make ready what that needs."""
 UNREADY_FILE = ".diana-unready"
 """While this is in TMPDIR, with job and attempt behind its name, the command was not executed, whatever the code."""
-UNREADY = "a module or the container it needs could not be made ready; its log says why"
+UNREADY = "a module, the container or the MPI launcher it needs could not be made ready; its log says why"
 
 
 class Order(_Message):
@@ -90,9 +90,13 @@ class Order(_Message):
     gpus: int = 0
     """Of each."""
     before: list[str] = []
-    """Words before each argv, which make modules or a container ready or say that they cannot (`UNREADY_EXIT`)."""
+    """Words before each argv, which make what it needs of software ready or say that they cannot (`UNREADY_EXIT`)."""
     contained: bool = False
     """Its processes are a container's."""
+    licences: list[tuple[str, int]] = []
+    """Of each; they are counted by who gives the order."""
+    mpi: bool = False
+    """Each run is so many processes as it has processors, started by what stands before it."""
 
 
 class Lease(_Message):

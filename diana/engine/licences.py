@@ -1,0 +1,106 @@
+"""How many more jobs that want licences may start (SPEC U7), and when one would.
+
+All machines of a site share the licences its operator says it has; a cluster counts its own and tells how many there
+are. What was given and has not ended holds its licences, whatever became of its machine or of this node meanwhile:
+that is known from the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from diana.engine import load
+from diana.engine.context import Context
+from diana.engine.wants import Kind, of_kind
+from diana.engine.worker import Worker
+from diana.model.licences import COUNTED_THERE, Counts, among
+from diana.policy.forecast import Slots
+
+
+class Pool(NamedTuple):
+    """Machines that share licences."""
+
+    machines: frozenset[str]
+    """Those in touch that can run such jobs."""
+    jobs: int
+    """That may start there now, by the licences alone."""
+    lacks: str
+    """The licence of which there is too little for one; empty: there is enough."""
+
+
+def pools(core: Context, kind: Kind) -> list[Pool]:
+    """For jobs of a kind that wants licences; that of the site's own machines first, then by name."""
+    counts = among(kind[1].software)
+    shared, apart = set[str](), list[Worker]()
+    for worker in core.workers.crew(of_kind(kind)).here:
+        if _counts_its_own(core, worker):
+            apart.append(worker)
+        else:
+            shared.add(worker.name)
+    found = [_pool(frozenset(shared), counts, _of_the_site(core), _held_by_the_site(core, counts))] if shared else []
+    return found + [_pool(frozenset((w.name,)), counts, _of(core, w), w.lane.licences) for w in apart]
+
+
+def _pool(machines: frozenset[str], counts: Counts, there: Mapping[str, int], held: Mapping[str, int]) -> Pool:
+    free = {name: there.get(name, 0) - held.get(name, 0) for name, _ in counts}
+    jobs = min(free[name] // count for name, count in counts)
+    return Pool(machines, max(0, jobs), next((name for name, count in counts if free[name] < count), ""))
+
+
+def _counts_its_own(core: Context, worker: Worker) -> bool:
+    return COUNTED_THERE in core.workers.offers.of(worker)
+
+
+def _of(core: Context, worker: Worker) -> dict[str, int]:
+    return dict(among(core.workers.offers.of(worker)))
+
+
+def _of_the_site(core: Context) -> Mapping[str, int]:
+    return core.state.settings.licences
+
+
+def _held_by_the_site(core: Context, counts: Counts) -> dict[str, int]:
+    """Also by machines that are away."""
+    runs, apart = core.totals.runs, core.workers.offers.apart()
+    return {name: runs.licences[name] - sum(worker.lane.licences[name] for worker in apart) for name, _ in counts}
+
+
+def short(core: Context, kind: Kind) -> str:
+    """Why no job of the kind can start just now, by the licences; empty: one can, or wants none."""
+    if not among(kind[1].software):
+        return ""
+    found = pools(core, kind)
+    if not found or any(pool.jobs for pool in found):
+        return ""
+    name = found[0].lacks
+    return f"waits for a licence: too few of {name} are free at {core.site}"
+
+
+def at_once(core: Context, software: tuple[str, ...]) -> int:
+    """How many such jobs may run at once, by the licences there are."""
+    counts, some = among(software), core.workers.offers.those(software)
+    there = [_of(core, worker) for worker in some if _counts_its_own(core, worker)]
+    there += [dict(_of_the_site(core))] if len(there) < len(some) else []
+    return sum(min(total.get(name, 0) // count for name, count in counts) for total in there)
+
+
+class Use(NamedTuple):
+    """Of one licence, over all pools of the site."""
+
+    slots: Slots
+    """As they come free."""
+    total: int
+
+
+def use(core: Context, name: str) -> Use:
+    apart = core.workers.offers.apart()
+    total = _of_the_site(core).get(name, 0) + sum(_of(core, worker).get(name, 0) for worker in apart)
+    ends = [(left_s, had[name]) for left_s, had in load.licensed(core) if name in had]
+    return Use(Slots(max(0, total - sum(count for _, count in ends)), ends), total)
+
+
+def weights(core: Context, name: str) -> dict[Kind, float]:
+    """Kinds of what is queued that want it -> how many for each processor."""
+    wanted = ((kind, dict(among(kind[1].software)).get(name, 0)) for kind in core.queues.classes.special())
+    return {kind: count / kind[0] for kind, count in wanted if count}
