@@ -115,6 +115,8 @@ class _Round:
         self.kept: dict[str, _Kept] = {}
         self.placed: set[int] = set()
         """Crews whose best job that fits nowhere was seen."""
+        self.settled: set[Needs] = set()
+        """Needs of which that is known."""
         self.claimed: set[str] = set()
         self.closed: list[Kind] = []
         """Kinds with needs of which no more comes."""
@@ -175,8 +177,11 @@ def _fill(core: Context, turn: _Round) -> None:
 
 def _place(core: Context, turn: _Round, want: Want, needs: Needs, in_time: Callable[[str, float], bool]) -> None:
     """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`."""
+    if needs in turn.settled:
+        return
     crew = core.workers.crew(of_kind((1, needs)))
     if crew.number in turn.placed:
+        turn.settled.add(needs)
         return
     found = _keep(core, want, turn.claimed)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):
@@ -254,13 +259,13 @@ def _shares(
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     if not kept:
         return workers.share_out(want, jobs, behind=behind, caps=caps)
-    shares = workers.share_out(want, jobs, spared=kept, caps=caps)
+    shares = {} if workers.fits_nowhere(want) else workers.share_out(want, jobs, spared=kept, caps=caps)
     left = jobs - sum(shares.values())
-    run_s = load.expected_s(core, custody) if left else 0.0
     for name, one in kept.items():
-        if not left or name in caps or not workers.offers.suits(one.worker, want):
+        free = one.free() if left else 0
+        if free < want.processors or name in caps or not workers.offers.suits(one.worker, want):
             continue
-        free, devices = max(0, one.free()), workers.free_gpus(one.worker)
+        run_s, devices = load.expected_s(core, custody), workers.free_gpus(one.worker)
         most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
         passing = min(left, most)
         if passing:
