@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from diana.engine.entries import Entry
@@ -46,9 +46,12 @@ class Ageing:
         del self._entries[entry.key]
         self._forget(entry)
 
-    def lifted(self, now: float) -> Iterator[Entry]:
-        """Entries whose steps rose since."""
+    def lifted(self, now: float) -> Sequence[Entry]:
+        """Entries whose steps rose since. Asked at every event, when mostly nothing is due."""
         self.now = now
+        return list(self._risen(now)) if self._due and self._due[0][0] <= now else ()
+
+    def _risen(self, now: float) -> Iterator[Entry]:
         while self._due and self._due[0][0] <= now:
             due_s, key = heappop(self._due)
             entry = self._entries.get(key)

@@ -106,6 +106,8 @@ def expirable(core: Context, keep_s: float) -> list[GroupId]:
     and none goes that an open group is to come after."""
     groups = core.state.groups
     over = {name for name, group in groups.items() if group.state and core.now - group.closed_s > keep_s}
+    if not over:
+        return []
     for name in sorted(groups):
         group = groups[name]
         if not group.state:

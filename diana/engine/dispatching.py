@@ -117,6 +117,8 @@ class _Round:
         self.kept: dict[str, _Kept] = {}
         self.placed: set[int] = set()
         """Crews whose best job that fits nowhere was seen."""
+        self.settled: set[Needs] = set()
+        """Needs of which that is known."""
         self.claimed: set[str] = set()
         self.closed: list[Kind] = []
         """Kinds with needs of which no more comes."""
@@ -209,8 +211,11 @@ def _place(
 ) -> None:
     """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`.
     `among_these`: on others it waits for more than processors."""
+    if needs in turn.settled:
+        return
     crew = core.workers.crew(of_kind((1, needs)))
     if crew.number in turn.placed:
+        turn.settled.add(needs)
         return
     found = _keep(core, want, turn.claimed, among_these)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):
@@ -332,18 +337,16 @@ def _dealt(
     workers = core.workers
     if not kept:
         return workers.share_out(want, jobs, () if others is None else others, behind, caps)
-    shares = workers.share_out(want, jobs, spared=kept if others is None else _Either(kept, others), caps=caps)
+    spared: Container[str] = kept if others is None else _Either(kept, others)
+    shares = {} if workers.fits_nowhere(want) else workers.share_out(want, jobs, spared=spared, caps=caps)
     left = jobs - sum(shares.values())
-    run_s = load.expected_s(core, custody) if left else 0.0
     for name, one in kept.items():
-        if (
-            not left
-            or name in caps
-            or (others is not None and name in others)
-            or not workers.offers.suits(one.worker, want)
-        ):
+        free = one.free() if left else 0
+        if free < want.processors or name in caps or (others is not None and name in others):
             continue
-        free, devices = max(0, one.free()), workers.free_gpus(one.worker)
+        if not workers.offers.suits(one.worker, want):
+            continue
+        run_s, devices = load.expected_s(core, custody), workers.free_gpus(one.worker)
         most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
         passing = min(left, most)
         if passing:

@@ -72,6 +72,7 @@ def _distrust(core: Context, site: SiteId, reason: str) -> None:
         # Counted by generations that are no longer its own.
         core.view.peers[site].summary = None
         core.members.standing.pop(site, None)
+        suspicion.renew(core, core.view.peers[site])
     for group, subgroup in core.parties.handed_to(site):
         if subgroup.unreachable:
             continue

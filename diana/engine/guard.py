@@ -208,7 +208,10 @@ def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Brea
     """With what is under way of the custody: counted, so that no road by which a job comes or goes can be forgotten.
     `over`: so many ended since it was counted last."""
     counts = core.guard.keys.setdefault(group_of(custody.subgroup), {})
-    was_out, was_running = counts.get(custody.key, (0, 0))
+    was_out, was_running = counts.setdefault(custody.key, (0, 0))
+    if not (custody.running or was_out or was_running):
+        # Nothing of it was given and nothing is: most of what waits.
+        return b
     told = len(core.ended[custody.key].indices) if custody.key in core.ended else 0
     out, running = len(custody.running) - told, core.totals.runs.running_of(custody.key) - told
     counts[custody.key] = (out, running)

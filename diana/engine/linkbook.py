@@ -58,7 +58,7 @@ class Series:
 class Link:
     """This site's link to another: round trip, throughput towards here, pings and what became of them."""
 
-    __slots__ = ("_history", "_last_rtt_s", "_lost", "_sent", "jitter_s", "rate", "rtt", "site")
+    __slots__ = ("_history", "_last_rtt_s", "_loss", "_lost", "_sent", "jitter_s", "rate", "rtt", "site")
 
     def __init__(self, site: SiteId, history: LinkHistory | None) -> None:
         self.site = site
@@ -68,6 +68,7 @@ class Link:
         self.jitter_s = history.jitter_s if history else -1.0
         self._last_rtt_s = -1.0
         self._sent = self._lost = 0
+        self._loss: float | None = None
 
     def measured(self, now: float, rtt_s: float | None, bytes_per_s: float | None, sent: int, lost: int) -> None:
         if rtt_s is not None and 0 <= rtt_s < inf:
@@ -82,14 +83,17 @@ class Link:
         if 0 <= lost <= sent:
             self._sent += sent
             self._lost += lost
+            self._loss = None
 
     def loss(self) -> float:
         """Share of the pings of the records kept and since; negative: none was sent."""
-        sent, lost = self._sent, self._lost
-        for one_sent, one_lost in self._history.pings if self._history else ():
-            sent += one_sent
-            lost += one_lost
-        return lost / sent if sent else -1.0
+        if self._loss is None:
+            sent, lost = self._sent, self._lost
+            for one_sent, one_lost in self._history.pings if self._history else ():
+                sent += one_sent
+                lost += one_lost
+            self._loss = lost / sent if sent else -1.0
+        return self._loss
 
     def take(self) -> LinkSamples | None:
         """What a record has to say since the last one; None: nothing."""
@@ -101,11 +105,13 @@ class Link:
         taken = LinkSamples(self.site, told, tuple(rates), self.jitter_s, self._sent, self._lost)
         self.rtt.waiting, self.rate.waiting = [], []
         self._sent = self._lost = 0
+        self._loss = None
         return taken
 
     def attach(self, history: LinkHistory | None) -> None:
         """The journal's part after a record."""
         self._history = history
+        self._loss = None
 
 
 class LinkBook:

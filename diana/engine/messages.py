@@ -94,7 +94,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """When it is to take no work, one line."""
 
 
-class Rumour(msgspec.Struct, frozen=True, array_like=True):
+class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How a site stands at this version of its summary, by the word of others."""
 
     site: SiteId
@@ -159,7 +159,7 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Of one of them; 0: none."""
 
 
-class LinkEstimate(msgspec.Struct, frozen=True, array_like=True):
+class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The answering site's forecast of fetching from `site`. Negative: not measured."""
 
     site: SiteId

@@ -28,6 +28,7 @@ class Predictions:
         self._given: dict[CustodyKey, tuple[int, float, float]] = {}
         """The same, of index: with the LRM, its start not known yet."""
         self._errors: deque[float] = deque(maxlen=MOST_PAST)
+        self._spread: forecast.Spread | None = None
         self._next_sample_s = -inf
 
     def predicted(self, key: CustodyKey, wait_s: float, now: float) -> None:
@@ -46,6 +47,7 @@ class Predictions:
         made = self._given.get(key)
         if made is not None and made[0] in indices:
             _, at_s, wait_s = self._given.pop(key)
+            self._spread = None
             self._errors.append(forecast.error(wait_s, max(0.0, started_s[indices.index(made[0])] - at_s)))
 
     def forget(self, key: CustodyKey) -> None:
@@ -54,7 +56,9 @@ class Predictions:
         self._given.pop(key, None)
 
     def spread(self) -> forecast.Spread:
-        return forecast.spread(self._errors)
+        if self._spread is None:
+            self._spread = forecast.spread(self._errors)
+        return self._spread
 
     def sample_due(self, key: CustodyKey, now: float) -> bool:
         if now < self._next_sample_s or key in self._open:

@@ -11,6 +11,10 @@ from diana.model.ids import SiteId
 from diana.model.link import LinkHistory
 from diana.policy.membership import State
 
+Version = tuple[int, int]
+"""(generation, counter) of a summary; the higher one is newer."""
+UNHEARD: Version = (0, -1)
+
 
 class Told(NamedTuple):
     """A peer's own links, as it last told them."""
@@ -24,6 +28,7 @@ class PeerView:
 
     __slots__ = (
         "_book",
+        "apart",
         "doubted",
         "held_s",
         "hello",
@@ -37,17 +42,22 @@ class PeerView:
         "summary_s",
         "told",
         "up",
+        "version",
     )
 
     def __init__(self, site: SiteId, book: LinkBook) -> None:
         self.site = site
         self._book = book
+        self.apart = -1
+        """From here, on the ring of `membership/neighbourhood.py`; negative: not asked yet."""
         self.hello: Hello | None = None
         """None: never met."""
         self.up = False
         """A stream to it stands."""
         self.state = State.ALIVE
         """By what is told of it."""
+        self.version = UNHEARD
+        """The newest one heard of, first-hand or not (`suspicion.renew`)."""
         self.doubted = False
         """Its stream fell, or never came, and nobody has heard of it since."""
         self.loose = False

@@ -305,6 +305,12 @@ class Workers:
         self._runs.touched |= self._served
         self._served, self._unfed = {}, {}
 
+    def fits_nowhere(self, want: Want) -> bool:
+        """No machine that is given jobs has so many processors free, and such a job may wait at none."""
+        self._settle()
+        freest = self._peek()
+        return not (want.ahead or self._deep) and (freest is None or -freest[0] < want.processors)
+
     def share_out(
         self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
     ) -> dict[str, int]:
@@ -391,17 +397,12 @@ class Workers:
         return worker
 
     def _pop(self) -> Key | None:
-        while self._heap:
-            key = heappop(self._heap)
-            if self._workers[key[2]].key == key:
-                return key
-        return None
+        return heappop(self._heap) if self._peek() else None
 
     def _peek(self) -> Key | None:
-        key = self._pop()
-        if key is not None:
-            heappush(self._heap, key)
-        return key
+        while self._heap and self._workers[self._heap[0][2]].key != self._heap[0]:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else None
 
     def _settle(self) -> None:
         if not self._runs.touched:

@@ -161,6 +161,8 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
 
     def proven(self, now: float) -> int:
         """Of those under way, they ran for so long that they cannot fail fast any more."""
+        if not self.running:
+            return 0
         recent = sum(jobs for began_s, jobs in self.starts if began_s + self._reach_s() > now)
         return max(0, self.running - recent)
 

@@ -19,7 +19,7 @@ FADE = 0.98
 memory chooses worse on steady, wandering, spiky, periodic and stepping series alike."""
 
 
-class Forecast(msgspec.Struct, frozen=True):
+class Forecast(msgspec.Struct, frozen=True, gc=False):
     """Of the next value, in the unit of the samples."""
 
     value: float
@@ -82,31 +82,41 @@ _FAMILY: Members = (
     ("mean-8", _mean(8)),
     ("mean-32", _mean(LONGEST)),
 )
+_NO_ERRORS = array("d", [0.0] * len(_FAMILY))
+"""Never changed: each sample that is judged makes new ones."""
 PREDICTORS = tuple(name for name, _ in _FAMILY)
 """In the order in which ties are decided."""
 
 
 class Forecaster:
-    """One series. `add` each sample in order of time; finite values of at least 0."""
+    """One series. `add` each sample in order of time; finite values of at least 0.
 
-    __slots__ = ("_errors", "_seen", "_weight", "samples")
+    Nothing is judged before the second sample: of many links a site knows one alone, and is to pay for no more.
+    """
+
+    __slots__ = ("_errors", "_first", "_seen", "_weight", "samples")
 
     def __init__(self, samples: Iterable[float] = ()) -> None:
-        self._seen = _Seen()
-        self._errors = array("d", [0.0] * len(_FAMILY))
+        self._first = 0.0
+        self._seen: _Seen | None = None
+        self._errors = _NO_ERRORS
         self._weight = 0.0
         self.samples = 0
         for value in samples:
             self.add(value)
 
     def add(self, value: float) -> None:
-        if self.samples:
-            # Judged by what each said before it saw this sample.
-            self._weight = self._weight * FADE + 1.0
-            for n, (_, predict) in enumerate(_FAMILY):
-                self._errors[n] = self._errors[n] * FADE + abs(value - predict(self._seen))
-        self._seen.add(value)
         self.samples += 1
+        if self.samples == 1:
+            self._first = value
+            return
+        seen = self._looked_at()
+        # Judged by what each said before it saw this sample.
+        self._weight = self._weight * FADE + 1.0
+        judged = zip(self._errors, _FAMILY, strict=True)
+        self._errors = array("d", [old * FADE + abs(value - predict(seen)) for old, (_, predict) in judged])
+        seen.add(value)
+        self._seen = seen
 
     def forecast(self) -> Forecast | None:
         """None: nothing was measured yet."""
@@ -115,13 +125,21 @@ class Forecaster:
         best = min(range(len(_FAMILY)), key=lambda n: (self._errors[n], n))
         error = self._errors[best] / self._weight if self._weight else -1.0
         name, predict = _FAMILY[best]
-        return Forecast(predict(self._seen), error, name, self.samples)
+        return Forecast(predict(self._looked_at()), error, name, self.samples)
 
     def opinions(self) -> dict[str, tuple[float, float]]:
         """Predictor -> (its forecast, its error so far; negative: not known). For explanations and tests."""
         if not self.samples:
             return {}
+        seen = self._looked_at()
         return {
-            name: (predict(self._seen), error / self._weight if self._weight else -1.0)
+            name: (predict(seen), error / self._weight if self._weight else -1.0)
             for (name, predict), error in zip(_FAMILY, self._errors, strict=True)
         }
+
+    def _looked_at(self) -> _Seen:
+        if self._seen is not None:
+            return self._seen
+        seen = _Seen()
+        seen.add(self._first)
+        return seen

@@ -275,7 +275,8 @@ _WAITING = frozenset({"wait_s", "work_ahead_s", "slots", "speed"})
 
 
 def _wider(cells: Floats) -> Floats:
-    out = np.zeros((cells.shape[0], 2 * cells.shape[1]))
+    """By half: a simulation holds thousands of tables."""
+    out = np.zeros((cells.shape[0], cells.shape[1] + max(1, cells.shape[1] // 2)))
     out[:, : cells.shape[1]] = cells
     return out
 

@@ -21,6 +21,13 @@ STORY_LINES = 80
 _LINE = 300
 
 
+class _Sent(msgspec.Struct):
+    """As `fx.Send`, with the message written already."""
+
+    to: SiteId
+    message: msgspec.Raw
+
+
 class Trace:
     """`digest()` is SHA-256 over (site, time, effects) of every handled event, in order.
 
@@ -43,13 +50,28 @@ class Trace:
         if self.watch is not None:
             self.watch(site, event, effects)
         if effects:
-            named = [(type(e).__name__, type(e.message).__name__ if type(e) is fx.Send else "", e) for e in effects]
-            self._hash.update(self._encode((site, now_s, named)))
+            self._hash.update(self._encode((site, now_s, self._named(effects))))
         if self._mentions is not None and now_s <= self._until_s:
             for arrow, what in (("<-", event), *(("->", e) for e in effects)):
                 text = repr(what)
                 if self._mentions.search(text):
                     self._add(site, now_s, arrow, text)
+
+    def _named(self, effects: list[fx.Effect]) -> list[tuple[str, str, object]]:
+        """With their types. A message to several sites is written once: that is most of what a digest costs."""
+        written: dict[int, msgspec.Raw] = {}
+        named: list[tuple[str, str, object]] = []
+        for effect in effects:
+            kind, said = type(effect).__name__, ""
+            shown: object = effect
+            if type(effect) is fx.Send:
+                message = effect.message
+                raw = written.get(id(message))
+                if raw is None:
+                    raw = written[id(message)] = msgspec.Raw(self._encode(message))
+                said, shown = type(message).__name__, _Sent(effect.to, raw)
+            named.append((kind, said, shown))
+        return named
 
     def note(self, site: SiteId, now_s: float, text: str) -> None:
         """Something the driver did to a site."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
-from diana.engine.membership import learning, suspicion
+from diana.engine.membership import learning
 from diana.engine.membership.sizes import message_bytes
 from diana.engine.membership.table import MOST_LEAP
 from diana.model.ids import SiteId
@@ -42,8 +42,7 @@ def test_whatever_the_order_loss_and_repetition_the_newest_word_stands(
         rng.shuffle(some)
         for word in some:
             node.hears("beta", word)
-        at = suspicion.version(node.engine.core, node.peer("far"))
-        stands.add((at, node.state("far")))
+        stands.add((node.peer("far").version, node.state("far")))
     assert len(stands) == 1, stands
     assert next(iter(stands))[0] == max([*versions, (1, 0)])
 

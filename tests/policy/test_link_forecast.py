@@ -115,5 +115,5 @@ def test_what_is_remembered_does_not_grow_with_the_samples() -> None:
     rng = random.Random(1)
     for _ in range(5000):
         forecaster.add(rng.random())
-    assert len(forecaster._seen.latest) == LONGEST
+    assert forecaster._seen is not None and len(forecaster._seen.latest) == LONGEST
     assert forecaster.samples == 5000

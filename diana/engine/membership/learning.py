@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from diana.engine.effects import Contact
 from diana.engine.membership import active, neighbourhood, suspicion, twins
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
-from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served, Version
+from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served
 from diana.engine.messages import Gossip, Rumour, Summary
 from diana.engine.records import ContactsLearned
+from diana.engine.view import UNHEARD, Version
 from diana.model.contact import KnownAt
 from diana.model.ids import SiteId
 from diana.policy.membership import State
@@ -56,18 +57,19 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
     newer: dict[SiteId, None] = {}
     refuted: dict[SiteId, None] = {}
     wanted: dict[SiteId, None] = {}
-    standing, home = core.members.standing, core.site
+    alive = State.ALIVE
     for entry, age_s in zip(message.entries[:MOST_TOLD], message.ages_s, strict=False):
         site = entry.site
-        known = peers[site].summary if site in peers and site not in standing else None
-        if known is not None and known.generation == entry.generation and site != home:
+        peer = peers.get(site)
+        if peer is not None and peer.state is alive:
             # Most entries by far say what is known, or less.
-            if entry.counter < known.counter:
+            at, known = (entry.generation, entry.counter), peer.version
+            if at < known:
                 newer[site] = None
                 continue
-            if entry.counter == known.counter and not (known.unnamed and not entry.unnamed):
+            if at == known and not (peer.summary and peer.summary.unnamed and not entry.unnamed):
                 continue
-        if site == home:
+        if site == core.site:
             if entry.generation >= core.members.incarnation:
                 # This run never named another address.
                 twins.heard(core, core.site, core.members.address, entry.address[:MOST_TEXT])
@@ -79,17 +81,15 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
         if _rumour(core, rumour):
             refuted[rumour.site] = None
     for row in message.digest[:MOST_TOLD]:
-        site = row.site
-        if row.state is State.ALIVE and site in peers and site not in standing and site != home:
-            peer = peers[site]
-            known = peer.summary
-            if known is not None and peer.state is State.ALIVE and known.generation == row.generation:
-                if row.counter < known.counter:
-                    newer[site] = None
-                elif row.counter > known.counter:
-                    wanted[site] = None
-                continue
-        _compare(core, row, newer if row.state is State.ALIVE else refuted, wanted)
+        peer = peers.get(row.site)
+        if peer is not None and peer.state is alive and row.state == alive:
+            at, known = (row.generation, row.counter), peer.version
+            if at < known:
+                newer[row.site] = None
+            elif at > known:
+                wanted[row.site] = None
+        else:
+            _compare(core, row, newer if row.state == alive else refuted, wanted)
     newer.update((site, None) for site in message.asks[:MOST_TOLD] if site in peers)
     answer(core, sender, list(refuted), [site for site in newer if site not in refuted], list(wanted))
     serving = core.members.serving
@@ -144,12 +144,11 @@ def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
     if not sane(told):
         core.warn(f"{peer.site} sent a summary that makes no sense")
         return False
-    if now <= suspicion.version(core, peer):
+    if now <= peer.version:
         held = members.standing.get(peer.site)
         if held is None and peer.summary is not None and now == (peer.summary.generation, peer.summary.counter):
             return False
-        at = suspicion.version(core, peer)
-        core.send(peer.site, Gossip(rumours=(Rumour(peer.site, *at, State.SUSPECT, core.site),)))
+        core.send(peer.site, Gossip(rumours=(Rumour(peer.site, *peer.version, State.SUSPECT, core.site),)))
         return False
     if told.left:
         _keep(core, peer, told, core.now)
@@ -171,7 +170,7 @@ def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None])
             core.count("entries_refused")
             return True
     else:
-        known = suspicion.version(core, peer)
+        known = peer.version
         if now <= known:
             again = now == known and peer.summary is not None and peer.summary.unnamed and not told.unnamed
             if again:
@@ -197,8 +196,8 @@ def learn(core: Context, told: Summary, heard_s: float) -> None:
 
 
 def leaps(known: Version, told: Version) -> bool:
-    """A version that far away is not believed from others; nothing is known yet: (0, -1)."""
-    if known == (0, -1):
+    """A version that far away is not believed from others; before anything is known any is."""
+    if known == UNHEARD:
         return False
     ahead = told[1] - known[1] if told[0] == known[0] else told[1]
     return ahead > MOST_LEAP or told[0] - known[0] > MOST_LEAP
@@ -222,18 +221,9 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
         told = replace(told, datasets=old.datasets, unnamed=old.unnamed)
     elif told.unnamed and old is not None:
         told = replace(told, datasets=old.datasets)
-    if told.links or told.known or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA:
-        told = replace(
-            told,
-            links=(),
-            known=0,
-            members=0,
-            complete=False,
-            loose=False,
-            datasets=told.datasets[:MAX_NAMED_DATASETS],
-            via=told.via[:MOST_VIA],
-        )
+    told = _cut(told)
     peer.summary, peer.summary_s, peer.last_heard_s = told, heard_s, heard_s
+    suspicion.renew(core, peer)
     members.fresh.setdefault(peer.site)
     members.lively = members.lively or _tells_more(old, told)
     core.roster.touch(peer.site)
@@ -243,6 +233,26 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
         if old is None or old.address != told.address:
             active.consider(core, peer.site)
             learn_contact(core, peer.site)
+
+
+def _cut(told: Summary) -> Summary:
+    """Without what is first-hand alone, and no longer than is passed on. Made once: in a simulation many sites are told
+    by one object, and keep one."""
+    if not (told.links or told.known or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA):
+        return told
+    kept: Summary | None = told.__dict__.get("cut")
+    if kept is None:
+        kept = told.__dict__["cut"] = replace(
+            told,
+            links=(),
+            known=0,
+            members=0,
+            complete=False,
+            loose=False,
+            datasets=told.datasets[:MAX_NAMED_DATASETS],
+            via=told.via[:MOST_VIA],
+        )
+    return kept
 
 
 def _tells_more(old: Summary | None, told: Summary) -> bool:
@@ -287,7 +297,7 @@ def _rumour(core: Context, told: Rumour) -> bool:
     peer = core.view.peers.get(told.site)
     if peer is None or not State.SUSPECT <= told.state <= State.LEFT:
         return False
-    known = suspicion.version(core, peer)
+    known = peer.version
     if at < known:
         return told.state is not State.LEFT or peer.state is State.ALIVE
     if leaps(known, at):
@@ -312,7 +322,7 @@ def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict
         if row.state < State.LOST and neighbourhood.admits(core, row.site):
             wanted[row.site] = None
         return
-    known, state = suspicion.version(core, peer), peer.state
+    known, state = peer.version, peer.state
     if (known, state) > (at, row.state):
         newer[row.site] = None
     elif row.state > State.ALIVE:

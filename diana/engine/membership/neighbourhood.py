@@ -17,6 +17,7 @@ from diana.policy.membership import State, ring_distance
 
 if TYPE_CHECKING:
     from diana.engine.context import Context
+    from diana.engine.view import PeerView
 
 SLACK = 8
 """A table grows by one part in so many before it is cut back: a cut looks at all of it."""
@@ -38,7 +39,7 @@ def look(core: Context) -> None:
     if living <= wanted + slack and len(core.view.peers) <= 2 * (wanted + slack):
         return
     peers = core.view.peers
-    found = [(ring_distance(core.site, site), site) for site in peers]
+    found = [(_apart(core, peer), site) for site, peer in peers.items()]
     near = nsmallest(wanted, [one for one in found if peers[one[1]].state < State.LOST])
     lost = nsmallest(wanted, [one for one in found if peers[one[1]].state >= State.LOST])
     if len(near) == wanted:
@@ -50,6 +51,12 @@ def look(core: Context) -> None:
             forget(core, site)
     members.order = [site for site in members.order if site in peers]
     members.at = members.digest_at = 0
+
+
+def _apart(core: Context, peer: PeerView) -> int:
+    if peer.apart < 0:
+        peer.apart = ring_distance(core.site, peer.site)
+    return peer.apart
 
 
 def forget(core: Context, site: SiteId) -> None:

@@ -223,7 +223,7 @@ def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
     for _ in range(min(rows, last)):
         at = (at + 1) % last
         peer = peers[order[at]]
-        generation, counter = suspicion.version(core, peer)
+        generation, counter = peer.version
         if counter >= 0:
             out.append(Rumour(peer.site, generation, counter, peer.state, home))
     members.digest_at = at

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diana.engine.membership.table import Suspicion, Version
+from diana.engine.membership.table import Suspicion
 from diana.engine.messages import Gossip, Rumour
+from diana.engine.view import UNHEARD, Version
 from diana.model.ids import SiteId
 from diana.policy.membership import CONFIRMATIONS, MOST_HEALTH, PACES, State, suspicion_s
 
@@ -41,14 +42,10 @@ def hurry(core: Context) -> None:
         core.after(("news",), NEWS_TURNS * core.state.settings.summary_every_s)
 
 
-def version(core: Context, peer: PeerView) -> Version:
-    """The newest one heard of, first-hand or not; (0, -1): none."""
-    told = core.members.standing.get(peer.site)
-    if told is not None:
-        return told.generation, told.counter
-    if peer.summary is not None:
-        return peer.summary.generation, peer.summary.counter
-    return 0, -1
+def renew(core: Context, peer: PeerView) -> None:
+    """What is told of it, by itself or by others, changed: so may the version it is known by."""
+    told = core.members.standing.get(peer.site) or peer.summary
+    peer.version = (told.generation, told.counter) if told is not None else UNHEARD
 
 
 def look(core: Context) -> None:
@@ -109,7 +106,7 @@ def _miss(core: Context, site: SiteId) -> None:
     peer = core.view.peers[site]
     if peer.state is State.ALIVE and not core.members.streamless():
         core.count("suspicions_raised")
-        stand(core, peer, version(core, peer), State.SUSPECT, core.site)
+        stand(core, peer, peer.version, State.SUSPECT, core.site)
 
 
 def fell(core: Context, site: SiteId) -> None:
@@ -156,6 +153,7 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
         suspicion.by = {by}
     else:
         members.suspicions.pop(site, None)
+    renew(core, peer)
     if state >= State.LOST > peer.state:
         members.count(site, -1)
         members.fresh.pop(site, None)
@@ -182,6 +180,7 @@ def alive_again(core: Context, peer: PeerView) -> None:
             spread(core, site)
         members.suspicions.pop(site, None)
         members.standing.pop(site, None)
+        renew(core, peer)
         peer.doubted, peer.state = False, State.ALIVE
         members.replan = True
         core.roster.touch(site)

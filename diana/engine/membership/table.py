@@ -9,9 +9,6 @@ from diana.engine.messages import Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import mark, repeats
 
-Version = tuple[int, int]
-"""(generation, counter) of a summary; the higher one is newer."""
-
 MOST_KNOWN = 20_000
 """Sites learned from others; those met count beyond it."""
 MOST_VALUE = 1 << 40
