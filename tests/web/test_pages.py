@@ -56,8 +56,13 @@ def test_the_pages_show_what_the_node_says_while_it_happens(five: Grid, window: 
             cells = window.cells("main", name)
             assert (cells[0], cells[1], _number(cells[2])) == (name, site.state, site.slots)
         expect(page.locator("svg.map g circle.body")).to_have_count(5)
-        lines = {frozenset((link.source, link.target)) for link in client.links().links}
-        until(lambda: page.locator("svg.map line.link").count() >= len(lines) > 0, "the links are drawn", 10)
+        until(lambda: client.links().links, "a link is measured", 30)
+
+        def drawn() -> bool:
+            lines = {frozenset((link.source, link.target)) for link in client.links().links}
+            return page.locator("svg.map line.link").count() >= len(lines) > 0
+
+        until(drawn, "the links are drawn", 10, 0.2)
 
         # A group that is submitted while a page is open appears by itself and moves on.
         _turn(page, "groups")
