@@ -118,3 +118,11 @@ def test_the_example_of_the_reference_is_in_order() -> None:
     assert parse_config(_HEAD + text).users == {"ann": "a.archer@lab", "1004": ""}
     text = REFERENCE.read_text(encoding="utf-8").partition("## [[maintenance]]")[2].partition("```toml\n")[2]
     assert len(parse_config(_HEAD + text.partition("```")[0]).maintenance) == 2
+
+
+def test_the_tutorial_on_slurm_shows_the_table_of_a_cluster_as_it_is_written() -> None:
+    page = (REFERENCE.parent / "tutorials" / "slurm.md").read_text(encoding="utf-8")
+    shown = re.search(r"\$ grep -A (\d+) '\^\.clusters\.slurm\.' .*\n((?:.*\n)*?)```", page)
+    assert shown is not None
+    written = config_text(WITH_CLUSTER).partition("[clusters.slurm]\n")[2].splitlines()
+    assert shown[2].splitlines() == ["[clusters.slurm]", *written[: int(shown[1])]]
