@@ -125,6 +125,7 @@ class Book:
         """Durable on return; to be submitted."""
         token = self.rows.new_token()
         number = self.ledger.give(token, order)
+        self.rows.taken()
         array = self._arrays[number] = LiveArray(number, token, order)
         array.to_submit = set(array.open)
         self._unmade.append(number)
@@ -391,6 +392,8 @@ class Book:
     def _cancel(self, array: LiveArray) -> None:
         """Told again at each listing until it shows them no more."""
         array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
+        # Withdrawn before it was known to wait there, or by a process that died since.
+        array.to_cancel |= array.ended.intersection(array.waiting)
         if array.to_cancel:
             self._asking.call_off(array.parts, IndexSet.of(array.to_cancel))
 
@@ -402,9 +405,11 @@ class Book:
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
         """Logs and outputs are kept, and the gates of what never began; then the ends written down. The files stay
-        until the site knows them, for who may have to take over."""
+        until the site knows them, for who may have to take over. Elsewhere: somebody has."""
         if not rows:
             return
+        # Who took over collects what they left: of what two move, each may miss a part.
+        self.rows.check()
         folder = self._folder(array)
         if any(row.end is None for row in rows):
             # Whoever hears that it never began gives it to others: no power failure may open its gate.
