@@ -191,6 +191,26 @@ def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away
             assert [each.name for each in told(new)[0].outputs] == ["out-0.txt", "more-0.txt"]
 
 
+def test_what_only_a_leader_that_was_taken_over_from_knows_to_be_over_is_told_all_the_same(
+    tmp_path: Path, shared: Path
+) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(order([0]))
+        list(old.submit())
+        runs_and_ends(old, main, 0, old.ledger.arrays()[0].token)
+        old.look()
+        old.lease("beta", 100.0)
+        with book(spare, shared, old.identity) as new:
+            with pytest.raises(Elsewhere):
+                old.forget([Run(PART, 1, 0, 1)])
+            with pytest.raises(Elsewhere):
+                old.lease("beta", 50.0)
+            new.look()
+            assert told(new)[0].outcomes == [Outcome.DONE]
+            assert (old.rows.row() / "lease.beta").read_text() == "100\n"
+
+
 def test_what_the_site_knows_to_be_over_is_not_told_again(tmp_path: Path, shared: Path) -> None:
     main, spare = tmp_path / "main", tmp_path / "spare"
     with book(main, shared) as old:

@@ -160,10 +160,13 @@ class Book:
 
     def lease(self, origin: str, until_s: float) -> None:
         """`until_s`: by this machine's clock, seconds since 1970."""
+        self.rows.check()
         for row in {self.rows.row(), *(self._folder(array).root.parent for array in self._arrays.values())}:
             replace_durably(row / f"lease.{origin}", b"%d\n" % until_s)
 
     def forget(self, runs: Iterable[Run]) -> None:
+        """Elsewhere: who took over may not know their ends yet, and has them from here."""
+        self.rows.check()
         known: dict[LiveArray, list[int]] = {}
         for run in runs:
             number = self._of_run.pop(run, None)
