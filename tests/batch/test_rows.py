@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import time
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 
 from diana.adapters.batch.book import Book
+from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.live import Part
 from diana.adapters.batch.rows import Elsewhere
@@ -21,9 +23,11 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.events import Run
+from diana.engine.effects import Lease
+from diana.engine.events import LrmLost, LrmReady, Run
 from diana.errors import StoreFailed
 from diana.model.facts import Facts, Outcome
+from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from tests.batch.test_book_searched import ALPHA, PART, Rough, order
@@ -142,6 +146,24 @@ def test_who_was_sealed_gives_nothing_and_begins_another_row_when_it_leads_again
     with book(main, shared, new.identity) as again:
         assert {run.index for run in again.known()} == {0, 1, 3}
         assert again.identity not in (old.identity, new.identity)
+
+
+async def test_a_cluster_that_another_machine_took_over_is_lost_once_and_never_ready_again(
+    tmp_path: Path, shared: Path
+) -> None:
+    told: list[object] = []
+    system, settings = Rough(random.Random(SEED), {}), ClusterSettings(kind="rough", folder=str(shared), look_s=0.05)
+    data = DataDir(tmp_path / "main")
+    lrm = ClusterLrm(data, ALPHA, "c", settings, system, told.append, time.monotonic)  # type: ignore[arg-type]
+    await lrm.connect()
+    (ready,) = told
+    assert isinstance(ready, LrmReady)
+    with book(tmp_path / "spare", shared, ready.identity):
+        for _ in range(5):
+            lrm.lease(Lease(origin=SiteId("beta"), until_s=1.0))
+            await asyncio.sleep(0.2)
+    await lrm.close()
+    assert [type(event) for event in told] == [LrmReady, LrmLost]
 
 
 def test_outputs_that_the_dead_machine_had_collected_and_not_told_are_collected_anew(
