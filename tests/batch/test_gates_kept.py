@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.folder import GIVEN_UP
 from diana.adapters.batch.portions import Limit
-from diana.adapters.batch.system import Stage
+from diana.adapters.batch.system import Refused, Stage
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -140,4 +141,28 @@ def test_what_was_given_up_for_another_reason_is_not_told_to_wait_again(tmp_path
     book._folder(array).close_gate(0, GIVEN_UP)
     book.recall(PART, 1, IndexSet.of(JOBS))
     assert outcomes(book) == {**UNBEGUN, 3: Outcome.NOT_STARTED}
+    book.close()
+
+
+@pytest.mark.parametrize("what", ["recalled, then restarted", "killed before it was seen to wait"])
+def test_what_waits_in_the_batch_system_for_nothing_is_called_off_there(
+    tmp_path: Path, system: Rough, what: str
+) -> None:
+    book = given(tmp_path, system)
+    list(book.submit())
+    if what.startswith("recalled"):
+        book.recall(PART, 1, IndexSet.of(JOBS))
+    book.close()
+    if what.startswith("killed"):
+        # As who takes over finds it.
+        for path in (tmp_path / "clusters" / "c").glob("ledger.db*"):
+            path.unlink()
+    book = opened(DataDir(tmp_path), system)
+    if what.startswith("killed"):
+        book.kill(PART, 1, IndexSet.of(JOBS))
+    assert len(system.tasks) == len(JOBS)
+    for _ in range(3):
+        with suppress(Refused):
+            book.ask()
+    assert not system.tasks
     book.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from diana.adapters.batch import gridengine_text as read
@@ -207,3 +209,19 @@ def test_an_environment_counts_when_all_its_slots_are_on_one_machine() -> None:
 def test_a_listing_that_is_none_is_no_answer(xml: str) -> None:
     with pytest.raises(Unreachable):
         read.listing(xml)
+
+
+@pytest.mark.parametrize(("tasks", "at_once"), [("0-4", []), ("0,9", ["-tc", "2"])])
+def test_tasks_between_that_are_not_asked_for_run_no_more_at_once(
+    tasks: str, at_once: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may wait in another array, of which only so many may run together."""
+    system, said = GridEngine(ClusterSettings(kind="gridengine")), list[str]()
+
+    def run(argv: Sequence[str], *_: object) -> str:
+        said.extend(argv)
+        return "17\n"
+
+    monkeypatch.setattr(system.commands, "run", run)
+    system.submit(Array(token="a.1", script="/x/1/script", tasks=IndexSet.parse(tasks), processors=1))
+    assert said[said.index("-tc") :][:2] == at_once if at_once else "-tc" not in said

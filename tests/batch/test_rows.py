@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from diana.adapters.batch.book import Book
+from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.live import Part
 from diana.adapters.batch.rows import Elsewhere
@@ -19,8 +23,11 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.events import Run
+from diana.engine.effects import Lease
+from diana.engine.events import LrmLost, LrmReady, Run
+from diana.errors import StoreFailed
 from diana.model.facts import Facts, Outcome
+from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from tests.batch.test_book_searched import ALPHA, PART, Rough, order
@@ -81,6 +88,42 @@ def test_numbers_of_a_row_only_rise_whatever_was_dropped(tmp_path: Path) -> None
     assert [path.name for path in at.rows.row().iterdir() if path.name.isdecimal()] == ["3"]
 
 
+def test_who_was_sealed_gives_nothing_though_its_ledger_had_refused_an_array_before(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise StoreFailed("no space left on device")
+
+    with book(tmp_path / "main", shared) as old:
+        with monkeypatch.context() as patch:
+            patch.setattr(old.ledger, "give", full)
+            with pytest.raises(StoreFailed):
+                old.give(order([0]))
+        with book(tmp_path / "spare", shared, old.identity) as new:
+            new.give(order([0]))
+            with pytest.raises(Elsewhere):
+                old.give(order([0]))
+
+
+def test_what_is_published_is_on_the_disk_with_what_is_particular_to_each_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made once: who finds it after a power failure takes it as it is."""
+    on_disk, fsync = set[str](), os.fsync
+
+    def seen(fd: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        if path.stat().st_size:
+            on_disk.add(path.name)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    with book(tmp_path) as at:
+        at.give(msgspec.structs.replace(order([0, 1]), argvs=[["a"], ["b"]]))
+        assert {path.name for path in (at.rows.row() / "1").iterdir() if path.is_file()} == {"cases", "order", "script"}
+    assert {"cases", "script"} <= on_disk
+
+
 def test_arrays_whose_ledger_was_lost_are_found_in_the_row(tmp_path: Path) -> None:
     with book(tmp_path) as at:
         at.give(order([4, 5]))
@@ -105,6 +148,24 @@ def test_who_was_sealed_gives_nothing_and_begins_another_row_when_it_leads_again
         assert again.identity not in (old.identity, new.identity)
 
 
+async def test_a_cluster_that_another_machine_took_over_is_lost_once_and_never_ready_again(
+    tmp_path: Path, shared: Path
+) -> None:
+    told: list[object] = []
+    system, settings = Rough(random.Random(SEED), {}), ClusterSettings(kind="rough", folder=str(shared), look_s=0.05)
+    data = DataDir(tmp_path / "main")
+    lrm = ClusterLrm(data, ALPHA, "c", settings, system, told.append, time.monotonic)  # type: ignore[arg-type]
+    await lrm.connect()
+    (ready,) = told
+    assert isinstance(ready, LrmReady)
+    with book(tmp_path / "spare", shared, ready.identity):
+        for _ in range(5):
+            lrm.lease(Lease(origin=SiteId("beta"), until_s=1.0))
+            await asyncio.sleep(0.2)
+    await lrm.close()
+    assert [type(event) for event in told] == [LrmReady, LrmLost]
+
+
 def test_outputs_that_the_dead_machine_had_collected_and_not_told_are_collected_anew(
     tmp_path: Path, shared: Path
 ) -> None:
@@ -124,6 +185,52 @@ def test_outputs_that_the_dead_machine_had_collected_and_not_told_are_collected_
         assert [(one.name, one.size_bytes) for one in facts.outputs] == [("out-0.txt", 2), ("out-1.txt", 2)]
         at = DataDir(spare).collected(PART, 1)
         assert [(at / f"out-{index}.txt").read_text() for index in (0, 1)] == ["0\n", "1\n"]
+
+
+def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    wanted, keep = [[("out.txt", "out-0.txt", False), ("more.txt", "more-0.txt", False)]], Collector._keep
+    with book(main, shared) as old:
+        old.give(msgspec.structs.replace(order([0]), own_directory=True, collects=wanted))
+        list(old.submit())
+        runs_and_ends(old, main, 0, old.ledger.arrays()[0].token)
+        DataDir(main).job(PART, 1, 0).joinpath("more.txt").write_text("more\n")
+        with book(spare, shared, old.identity) as new:
+            woken = []
+
+            def interrupted(*call: Any) -> None:
+                keep(*call)
+                if not woken:
+                    woken.append(old)
+                    with pytest.raises(Elsewhere):
+                        old.look()
+
+            monkeypatch.setattr(Collector, "_keep", interrupted)
+            new.look()
+            assert woken and told(new)[0].outcomes == [Outcome.DONE]
+            assert [each.name for each in told(new)[0].outputs] == ["out-0.txt", "more-0.txt"]
+
+
+def test_what_only_a_leader_that_was_taken_over_from_knows_to_be_over_is_told_all_the_same(
+    tmp_path: Path, shared: Path
+) -> None:
+    main, spare = tmp_path / "main", tmp_path / "spare"
+    with book(main, shared) as old:
+        old.give(order([0]))
+        list(old.submit())
+        runs_and_ends(old, main, 0, old.ledger.arrays()[0].token)
+        old.look()
+        old.lease("beta", 100.0)
+        with book(spare, shared, old.identity) as new:
+            with pytest.raises(Elsewhere):
+                old.forget([Run(PART, 1, 0, 1)])
+            with pytest.raises(Elsewhere):
+                old.lease("beta", 50.0)
+            new.look()
+            assert told(new)[0].outcomes == [Outcome.DONE]
+            assert (old.rows.row() / "lease.beta").read_text() == "100\n"
 
 
 def test_what_the_site_knows_to_be_over_is_not_told_again(tmp_path: Path, shared: Path) -> None:

@@ -125,6 +125,7 @@ class Book:
         """Durable on return; to be submitted."""
         token = self.rows.new_token()
         number = self.ledger.give(token, order)
+        self.rows.taken()
         array = self._arrays[number] = LiveArray(number, token, order)
         array.to_submit = set(array.open)
         self._unmade.append(number)
@@ -159,10 +160,13 @@ class Book:
 
     def lease(self, origin: str, until_s: float) -> None:
         """`until_s`: by this machine's clock, seconds since 1970."""
+        self.rows.check()
         for row in {self.rows.row(), *(self._folder(array).root.parent for array in self._arrays.values())}:
             replace_durably(row / f"lease.{origin}", b"%d\n" % until_s)
 
     def forget(self, runs: Iterable[Run]) -> None:
+        """Elsewhere: who took over may not know their ends yet, and has them from here."""
+        self.rows.check()
         known: dict[LiveArray, list[int]] = {}
         for run in runs:
             number = self._of_run.pop(run, None)
@@ -391,6 +395,8 @@ class Book:
     def _cancel(self, array: LiveArray) -> None:
         """Told again at each listing until it shows them no more."""
         array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
+        # Withdrawn before it was known to wait there, or by a process that died since.
+        array.to_cancel |= array.ended.intersection(array.waiting)
         if array.to_cancel:
             self._asking.call_off(array.parts, IndexSet.of(array.to_cancel))
 
@@ -402,9 +408,11 @@ class Book:
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
         """Logs and outputs are kept, and the gates of what never began; then the ends written down. The files stay
-        until the site knows them, for who may have to take over."""
+        until the site knows them, for who may have to take over. Elsewhere: somebody has."""
         if not rows:
             return
+        # Who took over collects what they left: of what two move, each may miss a part.
+        self.rows.check()
         folder = self._folder(array)
         if any(row.end is None for row in rows):
             # Whoever hears that it never began gives it to others: no power failure may open its gate.

@@ -220,6 +220,7 @@ class ClusterLrm:
     async def _turn(self, book: Book) -> None:
         now_s = boot_s()
         if not self._ready and now_s >= self._refused_until_s:
+            await self._in_thread(book.rows.check)
             self._capacity = await self._in_thread(self._system.capacity)
             self._trouble, self._silent_since_s = "", 0.0
             self._greet(book)

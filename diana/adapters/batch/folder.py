@@ -55,13 +55,16 @@ class ArrayFolder:
         self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
 
     def make(self, script: str, cases: str) -> None:
-        """What is there already is of the same order and stays."""
+        """Both texts are durable on return: they are never made anew. What is there already is of the same order and
+        stays."""
         for folder in (self._runs, self._ends, self._logs, self._over):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if cases:
             (self.root / "cases").write_text(cases)
+            sync(self.root / "cases")
         self.script.write_text(script)
         self.script.chmod(0o700)
+        sync(self.script)
 
     def made_s(self) -> float:
         """When, by the file system's clock: before any of its tasks was submitted. 0: it is not there."""

@@ -150,8 +150,10 @@ class GridEngine:
         argv += ["-N", f"{read.NAME_PREFIX}{array.token}"]
         argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
         argv += ["-t", f"{first}-{last}", *self._queue]
-        if array.at_once:
-            argv += ["-tc", str(array.at_once)]
+        # Those between had their turn counted where they were asked for.
+        at_once = array.at_once or (len(array.tasks) if last - first >= len(array.tasks) else 0)
+        if at_once:
+            argv += ["-tc", str(at_once)]
         if array.spread:
             argv += ["-pe", self._settings.mpi_environment, str(array.processors)]
         elif array.processors > 1:

@@ -116,10 +116,13 @@ class Rows:
         return (first, *(data for data in others if data.root != first.root))
 
     def new_token(self) -> str:
-        """No other array has it, whatever becomes of the ledger. To be published in this order, without gaps: what is
+        """No other array has it; the same until it is `taken`. To be published in this order, without gaps: what is
         beyond a seal is published never."""
-        number, self._next = self._next, self._next + 1
-        return f"{self.identity}.{number}"
+        return f"{self.identity}.{self._next}"
+
+    def taken(self) -> None:
+        """The ledger has an array by the last token. One it refused is given again, or a seal would lie in the gap."""
+        self._next += 1
 
     def folder(self, token: str) -> ArrayFolder:
         # As older releases named them.
@@ -142,7 +145,6 @@ class Rows:
         made = ArrayFolder(beside)
         jobs = self._data.job(SubgroupId(order.subgroup), order.epoch, 0).parent
         made.make(script(order, str(to), str(jobs), self._around), cases(order) if varies(order) else "")
-        sync(made.script)
         replace_durably(beside / _ORDER, _encode(_Given(version=VERSION, order=order)))
         try:
             # A name that is taken, by a seal or an array, is not replaced.
@@ -160,8 +162,7 @@ class Rows:
 
     def drop(self, token: str) -> None:
         """Its tasks are over, or never will begin. Elsewhere: another machine took over, and may yet look there."""
-        if _sealed(self._row):
-            raise Elsewhere(_TAKEN)
+        self.check()
         root = self.folder(token).root
         # First what says that it is one: half an array would be taken over as one that never began.
         (root / _ORDER).unlink(missing_ok=True)
@@ -169,6 +170,11 @@ class Rows:
             ArrayFolder(root).empty()
         else:
             ArrayFolder(root).remove()
+
+    def check(self) -> None:
+        """Elsewhere: another machine took over, and sees to what the tasks leave."""
+        if _sealed(self._row):
+            raise Elsewhere(_TAKEN)
 
     # --- whose it is -----------------------------------------------------------------------------------
 
@@ -227,7 +233,9 @@ def _numbers(row: Path) -> list[int]:
 
 
 def _sealed(row: Path) -> bool:
-    return row.is_dir() and any((row / str(number)).is_file() for number in _numbers(row))
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(row) as entries:
+        return any(entry.name.isdecimal() and entry.is_file() for entry in entries)
+    return False
 
 
 def _seal(row: Path) -> None:
