@@ -164,6 +164,8 @@ def allowed(core: Context, custody: Custody) -> int | None:
     if b is not None and b.stand is Stand.TRUSTED:
         return None
     b = _in_step(core, custody, b if b is not None else _begin(core, custody, settings))
+    if b.credit and guard.failing and not b.good:
+        b = blackhole.uncredited(b, settings)
     if b.stand is Stand.TRYING and not (b.credit or b.lost or guard.failing) and _does_well(core, name):
         # Others of its kind began when it did, and were proven first.
         b = blackhole.credited(b, core.workers.slots())

@@ -208,6 +208,21 @@ def test_a_program_that_fails_fast_since_has_to_prove_itself_again() -> None:
     assert started_of(grid, "alpha-3") == 10
 
 
+def test_groups_with_credit_lose_it_where_one_of_them_is_stopped() -> None:
+    """Each had leave to fill every slot, and a site that went bad meanwhile failed each of them whole."""
+    grid = Grid(STILL, alpha=64, beta=1)
+    grid["alpha"].submit(spec(1, sites=("alpha",)), 1)
+    grid["alpha"].end()
+    for n in range(4):
+        grid["alpha"].submit(spec(200, work_s=LONG + n), 200, 2 + n)
+    for _ in range(20):
+        while grid["alpha"].end(outcome=Outcome.FAILED):
+            grid.settle()
+        grid.pass_time(1.0)
+    first, *others = (ran_at(grid, "alpha", f"alpha-{2 + n}") for n in range(4))
+    assert first >= 64 and max(others) <= 10, (first, others)
+
+
 def test_programs_that_do_well_are_forgotten_where_there_are_very_many() -> None:
     known = Guard()
     for n in range(MOST_WELL + 5):
