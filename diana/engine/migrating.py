@@ -203,6 +203,7 @@ def _room_request(asked: QuoteRequest, room: int, move: Move) -> RoomRequest:
         template=asked.template,
         work_s=asked.work_s,
         urls=asked.urls,
+        software=asked.software,
     )
 
 

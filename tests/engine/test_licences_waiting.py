@@ -8,11 +8,13 @@ import pytest
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
-from diana.engine import quotes
+from diana.engine import quotes, rooms
+from diana.engine.migration_messages import RoomRequest
 from diana.model.facts import Outcome
+from diana.model.ids import SiteId
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import BOB, facts_of, spec
+from tests.engine.builders import ALICE, BOB, facts_of, spec
 from tests.engine.test_licences import LONG, SITE_HAS, Licensed, licensed, wanting
 
 
@@ -54,6 +56,28 @@ def test_a_quote_for_no_licence_at_all_is_a_refusal_and_no_fault(name: str) -> N
     site, _ = licensed(a=4)
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), software=(name,))
     assert quotes.quote(site.engine.core, asked).rejected == "has no such licence"
+
+
+def test_room_is_kept_for_as_many_jobs_as_there_are_licences_for() -> None:
+    """Else they come, stand before all others, and wait."""
+    site, machines = licensed(a=50)
+    machines.submit(wanting(3, matlab=1), 3)
+
+    def kept(room: int, *names: str) -> int:
+        core, owner = site.engine.core, ALICE.name
+        asked = RoomRequest(room=room, jobs=9, gain_s=50.0, processors=1, owner=owner, work_s=LONG, software=names)
+        found = rooms.keep(core, SiteId("beta"), asked).jobs
+        core.migration.rooms.over(f"beta {room}")
+        return found
+
+    wanted = (
+        (),
+        ("licence matlab 1",),
+        ("licence ansys 1",),
+        ("licence ansys 2", "licence matlab 2"),
+        ("licence x 1",),
+    )
+    assert [kept(room, *names) for room, names in enumerate(wanted, 1)] == [9, 1, 2, 0, 0]
 
 
 def test_what_no_machine_can_run_any_more_keeps_no_licence_from_others() -> None:

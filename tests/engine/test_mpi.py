@@ -7,8 +7,11 @@ import pytest
 
 from diana.engine import effects as fx
 from diana.engine import events as ev
+from diana.engine import rooms
+from diana.engine.migration_messages import RoomRequest
 from diana.engine.wants import want
 from diana.model.history import template_key
+from diana.model.ids import SiteId
 from diana.model.software import lacking, needed
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid
@@ -111,3 +114,11 @@ def test_a_job_of_gpus_has_one_machine() -> None:
     assert machines.open("cluster") == 1
     workers = machines.site.engine.core.workers
     assert workers.suits_any(want(wide(1, 8, gpus=1))) and not workers.suits_any(want(wide(1, 9, gpus=1)))
+
+
+def test_room_is_kept_for_a_job_that_is_wider_than_any_machine() -> None:
+    core = cluster(20, "mpi").site.engine.core
+    asked = RoomRequest(room=1, jobs=1, gain_s=50.0, processors=12, work_s=10.0, software=("mpi",))
+    assert rooms.keep(core, SiteId("beta"), asked).jobs == 1
+    refused = rooms.keep(core, SiteId("beta"), msgspec.structs.replace(asked, software=()))
+    assert (refused.jobs, refused.reason) == (0, "has 8 of the 12 processors a job needs")
