@@ -13,7 +13,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import GroupView, Sites
 from tests.engine.bench import Grid
-from tests.engine.builders import BOB, OPERATOR, spec
+from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 from tests.engine.handing import receive
 from tests.engine.test_handover_faults import FAULTS, one_fault
 
@@ -221,6 +221,19 @@ def test_groups_with_credit_lose_it_where_one_of_them_is_stopped() -> None:
         grid.pass_time(1.0)
     first, *others = (ran_at(grid, "alpha", f"alpha-{2 + n}") for n in range(4))
     assert first >= 64 and max(others) <= 10, (first, others)
+
+
+def test_a_group_that_began_first_and_has_nothing_running_speaks_for_nobody() -> None:
+    grid = Grid(alpha=200)
+    alpha = grid["alpha"]
+    alpha.submit(spec(20, work_s=LONG), 20)
+    assert started_of(grid, "alpha-1") == 10
+    alpha.handle(ev.HoldJobs(request=8, principal=ALICE, group=GroupId("alpha-1"), indices=IndexSet.span(10, 20)))
+    alpha.end(outcome=Outcome.CANCELLED)
+    alpha.submit(spec(10, work_s=LONG + 1), 10, 2)
+    grid.pass_time(13.0)
+    alpha.submit(spec(60, work_s=LONG + 2), 60, 3)
+    assert started_of(grid, "alpha-3") == 60
 
 
 def test_programs_that_do_well_are_forgotten_where_there_are_very_many() -> None:
