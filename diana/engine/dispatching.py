@@ -19,6 +19,7 @@ from diana.engine.worker import MANY, Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.model.licences import among
+from diana.model.software import spreads
 from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
 from diana.policy.migration import RAISE
@@ -221,9 +222,12 @@ def _place(
     `among_these`: on others it waits for more than processors."""
     if needs in turn.settled:
         return None
-    crew = core.workers.crew(of_kind((1, needs)))
+    # Over several machines it has its memory in parts, so that alone one process may have none that is large enough.
+    over = want.processors if spreads(needs.software, needs.gpus) else 1
+    crew = core.workers.crew(of_kind((over, needs)))
     if crew.number in turn.placed:
-        turn.settled.add(needs)
+        if over == 1:
+            turn.settled.add(needs)
         return None
     found = _keep(core, want, turn.claimed, among_these)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from diana.engine import dispatching, rooms
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine import rooms
 from diana.engine.migration_messages import RoomRequest
-from diana.engine.wants import want
+from diana.engine.wants import needs, want
 from diana.model.history import template_key
 from diana.model.ids import SiteId
 from diana.model.software import lacking, needed
@@ -122,3 +122,15 @@ def test_room_is_kept_for_a_job_that_is_wider_than_any_machine() -> None:
     assert rooms.keep(core, SiteId("beta"), asked).jobs == 1
     refused = rooms.keep(core, SiteId("beta"), msgspec.structs.replace(asked, software=()))
     assert (refused.jobs, refused.reason) == (0, "has 8 of the 12 processors a job needs")
+
+
+def test_the_place_of_a_job_over_several_machines_is_not_given_to_the_next_wide_one() -> None:
+    """No machine has the memory of all its processes, and the place was as good as nobody's."""
+    machines = cluster(20, "mpi")
+    machines.submit(wide(24, 1, mpi=False), 24)
+    core, turn = machines.site.engine.core, dispatching._Round()
+    first, next_one = wide(1, memory_bytes=100 * GIB), wide(1, 8, mpi=False)
+    places = [
+        dispatching._place(core, turn, want(some), needs(some), lambda *_: True, None) for some in (first, next_one)
+    ]
+    assert [place.worker.name if place else "" for place in places] == ["cluster", ""]
