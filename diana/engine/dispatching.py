@@ -19,6 +19,7 @@ from diana.engine.worker import MANY, Worker
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 from diana.model.licences import among
+from diana.model.software import spreads
 from diana.policy import limits
 from diana.policy.backfill import Reservation, reserve
 from diana.policy.migration import RAISE
@@ -110,6 +111,10 @@ def _stamp(core: Context) -> tuple[int, ...]:
     return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes, int(core.now / REST_S)
 
 
+_Caps = Callable[[Mapping[str, int]], Mapping[str, int]]
+"""Lowers what a machine may be given."""
+
+
 class _Round:
     """One look at the queue, to its end."""
 
@@ -124,8 +129,7 @@ class _Round:
         """Kinds with needs of which no more comes."""
         self.missed: Counter[Kind] = Counter()
         """Entries of which not all could start, of kinds that some machine has room for."""
-        self.dry: set[str] = set()
-        """Licences of which those that are free are for what stands before."""
+        self.promised = licences.Promised()
         self.looks = LOOK_PAST
         self.in_order = True
         self.started = 0
@@ -158,13 +162,16 @@ def _fill(core: Context, turn: _Round) -> None:
         most = most if let is None else min(most, let)
         pools = None
         if licensed:
-            pools = _licensed(core, turn, entry, min(most, jobs))
+            kind = (entry.processors, needs)
+            pools = licences.some_for(core, kind, min(most, jobs), turn.promised)
             if not pools:
+                turn.closed.append(kind)
                 continue
             most = min(most, sum(pool.jobs for pool in pools))
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        shares = _shares(core, custody, entry, want, jobs, behind, kept, partial(closing.caps, want, takes_s), pools)
+        capped = partial(closing.caps, want, takes_s)
+        shares = _shares(core, custody, entry, want, jobs, behind, kept, capped, pools)
         starting = _start(core, custody, shares)
         closing.gave(shares, want, takes_s)
         turn.started += starting
@@ -172,9 +179,12 @@ def _fill(core: Context, turn: _Round) -> None:
             running[entry.user] = running.get(entry.user, 0) + starting
         short = jobs > starting
         wide = want.processors > 1 or want.gpus > 1
+        place = None
         if short and wide and entry.key not in core.merges:
             among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
-            _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
+            place = _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
+        if short and pools and not starting:
+            _await_room(core, turn, custody, want, pools, place, capped)
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
         elif short and not quick:
@@ -188,17 +198,16 @@ def _fill(core: Context, turn: _Round) -> None:
             return
 
 
-def _licensed(core: Context, turn: _Round, entry: Entry, jobs: int) -> list[Pool]:
-    """Where there are licences for some of so many jobs of the entry; none: it is passed over, and so is all of its
-    kind. Those behind it do not take what it waits for, or one that wants several would wait for ever."""
-    kind = (entry.processors, entry.needs)
-    wanted = {name for name, _ in among(entry.needs.software)}
-    found = [] if wanted & turn.dry else [pool for pool in licences.pools(core, kind) if pool.jobs]
-    if sum(pool.jobs for pool in found) < jobs:
-        turn.dry |= wanted
-    if not found:
-        turn.closed.append(kind)
-    return found
+def _await_room(
+    core: Context, turn: _Round, custody: Custody, want: Want, pools: list[Pool], place: _Kept | None, closing: _Caps
+) -> None:
+    """None of its jobs could start though there are licences for some: they wait for nothing but room where a machine
+    is kept for them, narrow ones wherever they may be given to at all."""
+    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
+    some = {name for pool in pools for name in pool.machines if caps.get(name, 1) > 0}
+    if want.processors > 1 or want.gpus > 1:
+        some = {place.worker.name} if place is not None else set()
+    licences.await_room(turn.promised, pools, among(want.software), some)
 
 
 def _place(
@@ -208,15 +217,18 @@ def _place(
     needs: Needs,
     in_time: Callable[[str, float], bool],
     among_these: Container[str] | None,
-) -> None:
+) -> _Kept | None:
     """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`.
     `among_these`: on others it waits for more than processors."""
     if needs in turn.settled:
-        return
-    crew = core.workers.crew(of_kind((1, needs)))
+        return None
+    # Over several machines it has its memory in parts, so that alone one process may have none that is large enough.
+    over = want.processors if spreads(needs.software, needs.gpus) else 1
+    crew = core.workers.crew(of_kind((over, needs)))
     if crew.number in turn.placed:
-        turn.settled.add(needs)
-        return
+        if over == 1:
+            turn.settled.add(needs)
+        return None
     found = _keep(core, want, turn.claimed, among_these)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):
         turn.kept[found.worker.name] = found
@@ -224,6 +236,7 @@ def _place(
         turn.claimed |= {worker.name for worker in crew.here}
     if turn.kept:
         turn.placed.add(crew.number)
+    return found if found is not None and found.worker.name in turn.kept else None
 
 
 def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Want, quick: bool) -> None:
@@ -280,7 +293,7 @@ def _shares(
     jobs: int,
     behind: int,
     kept: Mapping[str, _Kept],
-    closing: Callable[[Mapping[str, int]], Mapping[str, int]],
+    closing: _Caps,
     pools: list[Pool] | None,
 ) -> dict[str, int]:
     """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: where there

@@ -72,7 +72,7 @@ class Guard:
         """Of these, what did well or ran for long here and failed fast never since, and the latest group that did; the
         latest noted stands last."""
         self.firsts: dict[str, GroupId] = {}
-        """Of each program the group here that began first: its jobs are proven first."""
+        """Of each program the group here that began first, of those with jobs on slots: its jobs are proven first."""
         self.machines = MachineGuard()
         self.failing = False
         """The latest word of this site: some group was stopped here, and none did well since."""
@@ -164,6 +164,8 @@ def allowed(core: Context, custody: Custody) -> int | None:
     if b is not None and b.stand is Stand.TRUSTED:
         return None
     b = _in_step(core, custody, b if b is not None else _begin(core, custody, settings))
+    if b.credit and guard.failing and not b.good:
+        b = blackhole.uncredited(b, settings)
     if b.stand is Stand.TRYING and not (b.credit or b.lost or guard.failing) and _does_well(core, name):
         # Others of its kind began when it did, and were proven first.
         b = blackhole.credited(b, core.workers.slots())
@@ -194,7 +196,9 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
     fail. At a site that stopped another group just now: a canary."""
     name, guard = group_of(custody.subgroup), core.guard
     guard.programs[name] = program = f"{program_key(custody.spec)} {custody.owner}"
-    guard.firsts.setdefault(program, name)
+    first = guard.here.get(guard.firsts.get(program, name))
+    if first is None or not first.running:
+        guard.firsts[program] = name
     jobs = sweep_size(custody.spec.sweep)
     known_s = core.state.run_times.mean_s(custody.template, custody.owner)
     expected_s = known_s or custody.spec.resources.work_s / core.state.settings.speed

@@ -7,7 +7,8 @@ that is known from the journal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from diana.engine import load
@@ -17,10 +18,16 @@ from diana.engine.worker import Worker
 from diana.model.licences import COUNTED_THERE, Counts, among
 from diana.policy.forecast import Slots
 
+Promised = Counter[tuple[str, str]]
+"""(`Pool.of`, licence) -> how many are for what stands before, while the queue is gone through."""
+NOBODY = Promised()
+
 
 class Pool(NamedTuple):
     """Machines that share licences."""
 
+    of: str
+    """The machine that counts its own; empty: the site."""
     machines: frozenset[str]
     """Those in touch that can run such jobs."""
     jobs: int
@@ -29,7 +36,7 @@ class Pool(NamedTuple):
     """The licence of which there is too little for one; empty: there is enough."""
 
 
-def pools(core: Context, kind: Kind) -> list[Pool]:
+def pools(core: Context, kind: Kind, promised: Promised = NOBODY) -> list[Pool]:
     """For jobs of a kind that wants licences; that of the site's own machines first, then by name."""
     counts = among(kind[1].software)
     shared, apart = set[str](), list[Worker]()
@@ -38,14 +45,49 @@ def pools(core: Context, kind: Kind) -> list[Pool]:
             apart.append(worker)
         else:
             shared.add(worker.name)
-    found = [_pool(frozenset(shared), counts, _of_the_site(core), _held_by_the_site(core, counts))] if shared else []
-    return found + [_pool(frozenset((w.name,)), counts, _of(core, w), w.lane.licences) for w in apart]
+    found = []
+    if shared:
+        had = _held_by_the_site(core, counts)
+        found.append(_pool("", frozenset(shared), counts, _of_the_site(core), had, promised))
+    for w in apart:
+        found.append(_pool(w.name, frozenset((w.name,)), counts, _of(core, w), w.lane.licences, promised))
+    return found
 
 
-def _pool(machines: frozenset[str], counts: Counts, there: Mapping[str, int], held: Mapping[str, int]) -> Pool:
-    free = {name: there.get(name, 0) - held.get(name, 0) for name, _ in counts}
+def _pool(
+    of: str,
+    machines: frozenset[str],
+    counts: Counts,
+    there: Mapping[str, int],
+    held: Mapping[str, int],
+    promised: Promised,
+) -> Pool:
+    free = {name: there.get(name, 0) - held.get(name, 0) - promised.get((of, name), 0) for name, _ in counts}
     jobs = min(free[name] // count for name, count in counts)
-    return Pool(machines, max(0, jobs), next((name for name, count in counts if free[name] < count), ""))
+    return Pool(of, machines, max(0, jobs), next((name for name, count in counts if free[name] < count), ""))
+
+
+def promise(promised: Promised, pool: Pool, counts: Counts, jobs: int) -> None:
+    for name, count in counts:
+        promised[pool.of, name] += jobs * count
+
+
+def some_for(core: Context, kind: Kind, jobs: int, promised: Promised) -> list[Pool]:
+    """Where there are licences for some of so many jobs. What they want beyond is promised to them wherever they may
+    run, and nowhere else: what stands behind does not take it, or what wants several would wait for ever."""
+    every, counts = pools(core, kind, promised), among(kind[1].software)
+    short = jobs - sum(pool.jobs for pool in every)
+    for pool in every if short > 0 else ():
+        promise(promised, pool, counts, short)
+    return [pool for pool in every if pool.jobs]
+
+
+def await_room(promised: Promised, some: list[Pool], counts: Counts, machines: Container[str]) -> None:
+    """A job that has its licences waits for room on these machines: its licences are promised to it meanwhile, or it
+    would lack the one whenever there is the other."""
+    for pool in some:
+        if any(name in machines for name in pool.machines):
+            promise(promised, pool, counts, 1)
 
 
 def _counts_its_own(core: Context, worker: Worker) -> bool:

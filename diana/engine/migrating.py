@@ -137,7 +137,11 @@ def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
             found[subgroup.site] += entry.jobs if entry is not None else 0
         else:
             told = core.progress.get(subgroup.part)
-            found[subgroup.site] += max(0, subgroup.open_jobs() - (told.running + told.claimed if told else 0))
+            others = 0
+            if told is not None and told.epoch == subgroup.epoch:
+                # Whoever passes what is held takes nothing from it.
+                others = told.running + told.claimed + len(told.held)
+            found[subgroup.site] += max(0, subgroup.open_jobs() - others)
     return found
 
 
@@ -203,6 +207,7 @@ def _room_request(asked: QuoteRequest, room: int, move: Move) -> RoomRequest:
         template=asked.template,
         work_s=asked.work_s,
         urls=asked.urls,
+        software=asked.software,
     )
 
 

@@ -56,6 +56,7 @@ class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
     template: str = ""
     work_s: float = 0.0
     urls: tuple[str, ...] = ()
+    software: tuple[str, ...] = ()
 
 
 class RoomGrant(msgspec.Struct, frozen=True, kw_only=True):

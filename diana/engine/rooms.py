@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from math import ceil, inf
 
-from diana.engine import forecast, load, quotes
+from diana.engine import forecast, licences, load, quotes
 from diana.engine.context import Context
 from diana.engine.messages import QuoteRequest
 from diana.engine.migration_messages import RoomGrant, RoomRequest
+from diana.model import software
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.licences import among
 from diana.model.principal import Principal
 from diana.policy import capacity
 from diana.policy.authorise import Action, authorise
@@ -48,6 +50,7 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
         work_s=asked.work_s,
         urls=asked.urls,
         raised=True,
+        software=software.asked(asked.software),
     )
     placement = core.state.settings.placement
     if placement != "diana":
@@ -79,6 +82,11 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
         # What was promised to others may want them too.
         promised = core.migration.rooms.total(core.now) // asked.processors
         most = min(most, max(0, devices // asked.gpus - promised))
+    for name, count in among(asked.software):
+        use, whose = licences.use(core, name), (asked.owner, asked.processors, asked.jobs)
+        ahead_s = core.queues.weighed_ahead_s(place, whose, licences.weights(core, name), load.untaken(core))
+        promised = core.migration.rooms.total(core.now) // asked.processors
+        most = min(most, max(0, _starts(use.slots, ahead_s, run_s, gain_s) // count - promised))
     return capacity.grant(
         most,
         asked.processors,

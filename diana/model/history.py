@@ -45,7 +45,8 @@ def program_key(spec: GroupSpec) -> str:
     """What two groups have in common that run the same program with the same things of a site: as `template_key`, but
     for what they read and how long and with how much memory they are to run."""
     need = spec.resources
-    what = (spec.argv, spec.script, spec.environment, spec.container, spec.modules, need.processors, need.gpus)
+    had = (spec.container, spec.modules, spec.mpi, need.processors, need.gpus, need.licences)
+    what = (spec.argv, spec.script, spec.environment, *had)
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
 

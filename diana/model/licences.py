@@ -59,7 +59,7 @@ def among(names: tuple[str, ...]) -> Counts:
     found: dict[str, int] = {}
     for one in names:
         name, _, count = one.removeprefix(_BEGINS).rpartition(" ") if is_licence(one) else ("", "", "")
-        if is_name(name) and len(count) < 8 and count.isdecimal() and count.isascii():
+        if is_name(name) and len(count) < 8 and count.isdecimal() and count.isascii() and int(count):
             found[name] = max(found.get(name, 0), int(count))
     return tuple(sorted(found.items()))
 

@@ -185,6 +185,12 @@ def credited(b: Breaker, jobs: int) -> Breaker:
     return msgspec.structs.replace(b, credit=jobs, window=max(b.window, jobs))
 
 
+def uncredited(b: Breaker, settings: BreakerSettings) -> Breaker:
+    """Jobs like these did well there, and it fails others now: it has to show anew that it is well, by a canary."""
+    window = min(settings.canaries, settings.bound(b.group_jobs))
+    return msgspec.structs.replace(b, credit=0, window=window)
+
+
 def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
     """How many more jobs of the group may start there now; None: no limit."""
     if b.stand is Stand.TRUSTED:

@@ -13,7 +13,7 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views import GroupView, Sites
 from tests.engine.bench import Grid
-from tests.engine.builders import BOB, OPERATOR, spec
+from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 from tests.engine.handing import receive
 from tests.engine.test_handover_faults import FAULTS, one_fault
 
@@ -206,6 +206,34 @@ def test_a_program_that_fails_fast_since_has_to_prove_itself_again() -> None:
     grid["alpha"].end(outcome=Outcome.FAILED)
     grid["alpha"].submit(spec(50, work_s=LONG + 1), 50, 3)
     assert started_of(grid, "alpha-3") == 10
+
+
+def test_groups_with_credit_lose_it_where_one_of_them_is_stopped() -> None:
+    """Each had leave to fill every slot, and a site that went bad meanwhile failed each of them whole."""
+    grid = Grid(STILL, alpha=64, beta=1)
+    grid["alpha"].submit(spec(1, sites=("alpha",)), 1)
+    grid["alpha"].end()
+    for n in range(4):
+        grid["alpha"].submit(spec(200, work_s=LONG + n), 200, 2 + n)
+    for _ in range(20):
+        while grid["alpha"].end(outcome=Outcome.FAILED):
+            grid.settle()
+        grid.pass_time(1.0)
+    first, *others = (ran_at(grid, "alpha", f"alpha-{2 + n}") for n in range(4))
+    assert first >= 64 and max(others) <= 10, (first, others)
+
+
+def test_a_group_that_began_first_and_has_nothing_running_speaks_for_nobody() -> None:
+    grid = Grid(alpha=200)
+    alpha = grid["alpha"]
+    alpha.submit(spec(20, work_s=LONG), 20)
+    assert started_of(grid, "alpha-1") == 10
+    alpha.handle(ev.HoldJobs(request=8, principal=ALICE, group=GroupId("alpha-1"), indices=IndexSet.span(10, 20)))
+    alpha.end(outcome=Outcome.CANCELLED)
+    alpha.submit(spec(10, work_s=LONG + 1), 10, 2)
+    grid.pass_time(13.0)
+    alpha.submit(spec(60, work_s=LONG + 2), 60, 3)
+    assert started_of(grid, "alpha-3") == 60
 
 
 def test_programs_that_do_well_are_forgotten_where_there_are_very_many() -> None:

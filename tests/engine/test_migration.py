@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine import migrating, rooms
 from diana.engine import migration_messages as mm
 from diana.engine import records as r
-from diana.engine import rooms
 from diana.engine.events import Ask, Received
 from diana.engine.rooms import keep
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.views import Explanation
 from tests.engine.bench import Grid, Post
-from tests.engine.builders import OPERATOR, spec
+from tests.engine.builders import ALICE, OPERATOR, spec
 
 ALPHA, BETA, GAMMA = SiteId("alpha"), SiteId("beta"), SiteId("gamma")
 LONG_S = 100.0
@@ -65,6 +66,19 @@ def test_a_group_that_ends_everywhere_at_once_exchanges_nothing() -> None:
     grid.pass_time(30.0)
     assert len(before) == 2 and placed(grid) == before
     assert not [one for one in grid["alpha"].records(r.JobsMoved) if isinstance(one, r.JobsMoved) and one.exported]
+
+
+def test_what_is_held_is_nobodys_to_wait_behind() -> None:
+    grid = Grid({"migration": "off"}, alpha=0, beta=4, gamma=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(200, work_s=LONG_S), 200)
+    core, group = alpha.engine.core, alpha.group("alpha-1")
+    grid.pass_time(5.0)
+    assert migrating._own_jobs(core, group) == {"beta": 96, "gamma": 96}
+    alpha.handle(ev.HoldJobs(request=9, principal=ALICE, group=group.group, indices=IndexSet.span(0, 50)))
+    grid.pass_time(5.0)
+    held = sum(len(told.held) for told in core.progress.values())
+    assert held > 40 and sum(migrating._own_jobs(core, group).values()) == 192 - held
 
 
 def test_the_last_in_line_go_first() -> None:

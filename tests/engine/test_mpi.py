@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from diana.engine import dispatching, rooms
 from diana.engine import effects as fx
 from diana.engine import events as ev
-from diana.engine.wants import want
+from diana.engine.migration_messages import RoomRequest
+from diana.engine.wants import needs, want
 from diana.model.history import template_key
+from diana.model.ids import SiteId
 from diana.model.software import lacking, needed
 from diana.model.spec import GroupSpec
 from tests.engine.bench import Grid
@@ -111,3 +114,23 @@ def test_a_job_of_gpus_has_one_machine() -> None:
     assert machines.open("cluster") == 1
     workers = machines.site.engine.core.workers
     assert workers.suits_any(want(wide(1, 8, gpus=1))) and not workers.suits_any(want(wide(1, 9, gpus=1)))
+
+
+def test_room_is_kept_for_a_job_that_is_wider_than_any_machine() -> None:
+    core = cluster(20, "mpi").site.engine.core
+    asked = RoomRequest(room=1, jobs=1, gain_s=50.0, processors=12, work_s=10.0, software=("mpi",))
+    assert rooms.keep(core, SiteId("beta"), asked).jobs == 1
+    refused = rooms.keep(core, SiteId("beta"), msgspec.structs.replace(asked, software=()))
+    assert (refused.jobs, refused.reason) == (0, "has 8 of the 12 processors a job needs")
+
+
+def test_the_place_of_a_job_over_several_machines_is_not_given_to_the_next_wide_one() -> None:
+    """No machine has the memory of all its processes, and the place was as good as nobody's."""
+    machines = cluster(20, "mpi")
+    machines.submit(wide(24, 1, mpi=False), 24)
+    core, turn = machines.site.engine.core, dispatching._Round()
+    first, next_one = wide(1, memory_bytes=100 * GIB), wide(1, 8, mpi=False)
+    places = [
+        dispatching._place(core, turn, want(some), needs(some), lambda *_: True, None) for some in (first, next_one)
+    ]
+    assert [place.worker.name if place else "" for place in places] == ["cluster", ""]

@@ -438,7 +438,7 @@ class SurplusGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., epochs: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., priority: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., ends_s: _Optional[float] = ..., processors_per_s: _Optional[float] = ..., data_elsewhere: _Optional[bool] = ...) -> None: ...
 
 class RoomRequest(_message.Message):
-    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls")
+    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software")
     ROOM_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     GAIN_S_FIELD_NUMBER: _ClassVar[int]
@@ -449,6 +449,7 @@ class RoomRequest(_message.Message):
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     URLS_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     room: int
     jobs: int
     gain_s: float
@@ -459,7 +460,8 @@ class RoomRequest(_message.Message):
     template: str
     work_s: float
     urls: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ...) -> None: ...
+    software: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RoomGrant(_message.Message):
     __slots__ = ("room", "jobs", "reason")
