@@ -76,7 +76,7 @@ async def pages(
     _check(request)
     first, left, number = request.first, request.most, 0
     while True:
-        most = min(left, PAGE_JOBS) or PAGE_JOBS
+        most = min(left, PAGE_JOBS) if request.most else PAGE_JOBS
         page = await desk.request(EndedJobs, _asks(caller, group, request.outcome, first, most))
         for facts in await asyncio.to_thread(read, desk.door.store, desk.places, group, page):
             yield number, facts
