@@ -34,11 +34,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def _results(args: argparse.Namespace) -> int:
+    from diana.client.results import as_asked
+
     outcome = args.outcome or ANY
     with client(args) as node:
         if args.json:
             for chunk in node.result_chunks(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
-                output.print_json(chunk)
+                output.print_json(as_asked(chunk))
             return 0
         limit = min(args.limit or SHOWN, MOST_SHOWN)
         found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))

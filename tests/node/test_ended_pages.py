@@ -16,8 +16,8 @@ from diana.engine.events import Ask
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
-from diana.model.views import ENDINGS, EndedJobs
 from diana.model.principal import Principal, Role
+from diana.model.views import ENDINGS, EndedJobs
 from diana.node.api import ended as pages
 from diana.node.api import logs
 from diana.ports import Batch
