@@ -27,7 +27,10 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
     )
     parser.add_argument(
-        "--limit", type=at_least(1), metavar="N", help=f"at most so many jobs (default: {SHOWN}; with --json all)"
+        "--limit",
+        type=at_least(1),
+        metavar="N",
+        help=f"at most so many jobs (default: {SHOWN}, in a table {MOST_SHOWN:,} at most; with --json all)",
     )
     add_json(parser, "ResultsChunk, one per line; those of one page bear one number")
     add_node(parser)
@@ -53,6 +56,7 @@ def _results(args: argparse.Namespace) -> int:
     )
     if len(found) > limit:
         chosen = f" --outcome {args.outcome}" if args.outcome else ""
+        chosen += f" --limit {args.limit}" if args.limit else ""
         print(f"and more; diana results {args.group}{chosen} --from {found[limit].index} goes on")
     return 0
 
