@@ -22,7 +22,7 @@ _HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEM
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
-    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so, as diana status counts them")
+    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so")
     parser.add_argument(
         "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
     )
@@ -49,7 +49,7 @@ def _results(args: argparse.Namespace) -> int:
         found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))
     if not found:
         behind = f" from job {args.first} on" if args.first else ""
-        output.say(f"{args.group}: no job{behind} {'is held' if outcome == 'held' else f'has ended {_so(outcome)}'}")
+        output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}")
         return 0
     output.print_table(
         _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
@@ -62,7 +62,8 @@ def _results(args: argparse.Namespace) -> int:
 
 
 def _so(outcome: str) -> str:
-    return "so far" if outcome == ANY else f"as {outcome} so far"
+    how = {ANY: "", "held": "with an outcome nobody knows "}.get(outcome, f"as {outcome} ")
+    return f"{how}so far"
 
 
 def _row(row: JobResult) -> tuple[object, ...]:
@@ -86,7 +87,8 @@ COMMANDS = {
         _results,
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
-        "of them is not known; diana retry --held tries them again. A job that never ran has no site.",
+        "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job that\n"
+        "was given to no site has none.",
         """
 diana results alpha-12
 diana results alpha-12 --outcome failed
