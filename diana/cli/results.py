@@ -87,8 +87,8 @@ COMMANDS = {
         _results,
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
-        "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job that\n"
-        "was given to no site has none.",
+        "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
+        "that was given to no site has none.",
         """
 diana results alpha-12
 diana results alpha-12 --outcome failed
