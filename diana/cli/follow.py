@@ -168,13 +168,15 @@ def _about(job: str, text: str) -> str:
 def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
     """How the jobs ended that did not end well and are not told of: a log does not say, least of all an empty one."""
     from diana.cli.faults import complain
+    from diana.client.results import by_index
 
     group, _, index = name.partition(".")
+    # A node of an older release tells all of them, which is well enough here: each is looked at.
     if index:
-        ended = node.results(group, outcome="ended", first=int(index), most=1)
+        ended = node.result_chunks(group, outcome="ended", first=int(index), most=1)
     else:
-        ended = chain(node.results(group, outcome="failed"), node.results(group, outcome="held"))
-    for job in ended:
+        ended = chain(node.result_chunks(group, outcome="failed"), node.result_chunks(group, outcome="held"))
+    for job in by_index(group, ended):
         asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
         # What never ran has no result to tell of.
         if job.site and not job.done and asked_for and job.job not in told:

@@ -37,10 +37,20 @@ class Parser(argparse.ArgumentParser):
             mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"
             if verb in ("submit", "plan") and not word.startswith("-"):
                 mend = f"a command goes after --: diana {verb} -- COMMAND; see diana {verb} --help"
+            if verb in ("submit", "plan") and (key := _key(word)):
+                mend = f"write --set {key}=VALUE"
             message = f"does not take {word}; {mend.replace('diana --help', f'diana {verb} --help')}"
         else:
             message = f"{message.removeprefix('argument ')}; see diana {verb} --help"
         raise UsageError(f"{verb}: {message}")
+
+
+def _key(word: str) -> str:
+    """Of a job file, by the name an option of it would have; empty: there is none."""
+    from diana.jobfile.options import SHORT
+
+    name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+    return name if word.startswith("--") and name in SHORT else ""
 
 
 _EXAMPLES = "examples:"

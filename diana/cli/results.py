@@ -22,41 +22,48 @@ _HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEM
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
-    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so, as diana status counts them")
+    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so")
     parser.add_argument(
         "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
     )
     parser.add_argument(
-        "--limit", type=at_least(1), metavar="N", help=f"at most so many jobs (default: {SHOWN}; with --json all)"
+        "--limit",
+        type=at_least(1),
+        metavar="N",
+        help=f"at most so many jobs (default: {SHOWN}, in a table {MOST_SHOWN:,} at most; with --json all)",
     )
     add_json(parser, "ResultsChunk, one per line; those of one page bear one number")
     add_node(parser)
 
 
 def _results(args: argparse.Namespace) -> int:
+    from diana.client.results import as_asked
+
     outcome = args.outcome or ANY
     with client(args) as node:
         if args.json:
             for chunk in node.result_chunks(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
-                output.print_json(chunk)
+                output.print_json(as_asked(chunk))
             return 0
         limit = min(args.limit or SHOWN, MOST_SHOWN)
         found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))
     if not found:
         behind = f" from job {args.first} on" if args.first else ""
-        output.say(f"{args.group}: no job{behind} {'is held' if outcome == 'held' else f'has ended {_so(outcome)}'}")
+        output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}")
         return 0
     output.print_table(
         _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
     )
     if len(found) > limit:
         chosen = f" --outcome {args.outcome}" if args.outcome else ""
+        chosen += f" --limit {args.limit}" if args.limit else ""
         print(f"and more; diana results {args.group}{chosen} --from {found[limit].index} goes on")
     return 0
 
 
 def _so(outcome: str) -> str:
-    return "so far" if outcome == ANY else f"as {outcome} so far"
+    how = {ANY: "", "held": "with an outcome nobody knows "}.get(outcome, f"as {outcome} ")
+    return f"{how}so far"
 
 
 def _row(row: JobResult) -> tuple[object, ...]:
@@ -80,7 +87,8 @@ COMMANDS = {
         _results,
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
-        "of them is not known; diana retry --held tries them again. A job that never ran has no site.",
+        "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
+        "that was given to no site has none.",
         """
 diana results alpha-12
 diana results alpha-12 --outcome failed

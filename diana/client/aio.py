@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from diana.client import steps
-from diana.client.results import JobResult, by_index, rows
+from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
 from diana.wire import client_messages as wire
@@ -172,7 +172,7 @@ class AsyncClient:
                         yield row
                     page.clear()
                 if outcome:
-                    page.append(chunk)
+                    page.append(as_asked(chunk))
         for row in by_index(group, page):
             yield row
 

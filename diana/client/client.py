@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from diana.client import steps
 from diana.client.local import LocalWire
-from diana.client.results import JobResult, by_index, rows
+from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
 from diana.wire import client_messages as wire
@@ -180,7 +180,7 @@ class Client:
         group of any size costs what it holds. Jobs that never ran have no site."""
         chunks = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
         if outcome:
-            yield from by_index(group, chunks)
+            yield from by_index(group, map(as_asked, chunks))
             return
         for chunk in chunks:
             yield from rows(group, chunk)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import msgspec
 
+from diana.errors import UsageError
 from diana.wire.client_messages import OutputFile, ResultsChunk
 
 
@@ -51,6 +52,16 @@ def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
             outputs=tuple(outputs.get(index, ())),
             error=errors.get(index, ""),
         )
+
+
+def as_asked(chunk: ResultsChunk) -> ResultsChunk:
+    """A chunk of results asked for by outcome. UsageError where the node is of a release that does not choose, and
+    would have everything taken for what was asked for."""
+    if not chunk.chosen:
+        raise UsageError(
+            "this node is of an older release and tells no results by outcome; upgrade it (docs/upgrade.md)"
+        )
+    return chunk
 
 
 def by_index(group: str, chunks: Iterable[ResultsChunk]) -> Iterator[JobResult]:

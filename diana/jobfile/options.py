@@ -41,6 +41,11 @@ SHORT = {
 }
 """Options by their short names; any key of the model may also be given by its full one (`resources.memory`)."""
 
+_TABLES = {
+    "resources.licences": ", such as resources.licences.NAME=1",
+    "group.environment": ", such as group.environment.NAME=TEXT",
+}
+
 
 def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     """`data` with the options put over it; UsageError for one that names no key. `data` itself stays as it is."""
@@ -49,7 +54,8 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
         path = SHORT.get(name, name if "." in name else "")
         kind = _kind_of(path)
         if kind is None:
-            raise UsageError(f"option {name}: unknown; {_mend(name)}")
+            more = "a table; name one of its keys" if path in _TABLES else f"unknown; {_mend(name)}"
+            raise UsageError(f"option {name}: {more}{_TABLES.get(path, '')}")
         if path == "resources.cpus" or path == "resources.processors":
             # Two names of one thing: the option replaces whichever the file has.
             out["resources"] = {k: v for k, v in _table(out, "resources").items() if k not in ("cpus", "processors")}

@@ -256,6 +256,7 @@ class ResultsChunk(_Message, frozen=True):
     max_rss_bytes: tuple[int, ...] = ()
     outputs: tuple[OutputFile, ...] = ()
     errors: tuple[JobError, ...] = ()
+    chosen: bool = False
 
 
 class LogsRequest(_Message, frozen=True):

@@ -195,3 +195,11 @@ def test_the_module_runs_as_the_command_does() -> None:
 )
 def test_durations_read_as_people_write_them(text: str, value_s: float) -> None:
     assert parsing.duration_s(text) == value_s
+
+
+@pytest.mark.parametrize(("option", "key"), [("--gpus", "gpus"), ("--scratch=1G", "scratch")])
+def test_a_key_of_the_job_file_without_an_option_of_its_own_is_pointed_to_set(
+    capsys: pytest.CaptureFixture[str], option: str, key: str
+) -> None:
+    assert cli.main(["submit", option, "1", "--", "true"]) == 2
+    assert f"does not take {option}; write --set {key}=VALUE" in one_line(capsys.readouterr().err)

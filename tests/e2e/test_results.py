@@ -64,8 +64,8 @@ def test_how_jobs_ended_is_asked_by_outcome_and_from_any_job_on(grid: Grid) -> N
 
     lines = said("--outcome", "failed").splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [[f"{group}.{k}", "failed", "3"] for k in FAILED]
-    assert said("--limit", "2").splitlines()[-1] == f"and more; diana results {group} --from 2 goes on"
-    assert said("--outcome", "held") == f"{group}: no job is held\n"
+    assert said("--limit", "2").splitlines()[-1] == f"and more; diana results {group} --limit 2 --from 2 goes on"
+    assert said("--outcome", "held") == f"{group}: no job has ended with an outcome nobody knows so far\n"
     told = [json.loads(line) for line in said("--outcome", "failed", "--json").splitlines()]
     # A number at its default is left out, and whole numbers of 64 bits are text, as proto3 JSON has them.
     assert sorted(int(index) for chunk in told for index in chunk["indices"]) == FAILED

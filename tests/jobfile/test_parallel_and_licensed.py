@@ -33,3 +33,9 @@ def test_what_cannot_be_is_told_by_its_key(line: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(f'[group]\ncommand = "solve"\n[resources]\n{line}\n')
     assert why in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["resources.licences", "group.environment"])
+def test_an_option_that_names_a_table_is_told_how_its_keys_are_named(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"option {name}: a table; name one of its keys, such as {name}\.NAME="):
+        parse(JOB, options={name: "3"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,16 @@ import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
 from diana.engine import columns, ended
+from diana.engine.events import Ask
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.principal import Principal, Role
 from diana.model.views import ENDINGS, EndedJobs
 from diana.node.api import ended as pages
 from diana.node.api import logs
 from diana.ports import Batch
+from diana.wire import client_messages as wire
 
 GROUP = GroupId("alpha-1")
 JOBS, CHUNK = 100_000, 1000
@@ -96,6 +100,7 @@ def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
     chunk(store, 0, [0, 1], "alpha", Outcome.DONE)
     chunk(store, 0, [2], "alpha", Outcome.DONE, part=1)
     monkeypatch.setattr(pages, "MOST_KEPT_JOBS", 1)
+    monkeypatch.setattr(pages._Known, "__init__", lambda *_: pytest.fail("room for all jobs of a group too large"))
     places = pages.Places()
     for _ in range(2):
         assert read(store, places, failed(0, 1, jobs=2)) == [("alpha", [0, 1], ["DONE", "DONE"])]
@@ -138,3 +143,25 @@ def test_pages_of_the_engine_leave_nothing_out_and_give_nothing_twice() -> None:
         assert asked <= len(wanted) // (most or ended.MOST_JOBS) + 1
     assert ended.page(group, "held", 0, 10).next == -1
     assert ended.page(group, "failed", jobs + 5, 10).next == -1
+
+
+@pytest.mark.parametrize(("most", "told"), [(0, 10_000), (3 * pages.PAGE_JOBS, 3 * pages.PAGE_JOBS), (2500, 2500)])
+def test_all_pages_of_a_large_group_are_told_once_and_end(store: Counted, most: int, told: int) -> None:
+    jobs, asked = 10_000, 0
+    group = a_group(jobs, cancelled=IndexSet.span(0, jobs))
+
+    async def answer(_: object, make: Callable[[int], Ask]) -> EndedJobs:
+        nonlocal asked
+        asked += 1
+        assert asked < 10, "it asks for ever"
+        ask = make(asked)
+        return ended.page(group, ask.outcome, ask.first, ask.limit)
+
+    async def all_pages() -> list[int]:
+        desk: Any = SimpleNamespace(request=answer, door=SimpleNamespace(store=store), places=pages.Places())
+        caller = Principal(Role.USER, "ann@alpha-vo")
+        request = wire.ResultsRequest(group=GROUP, outcome="ended", most=most)
+        found = pages.pages(desk, caller, GROUP, request)
+        return [index async for _, facts in found for index in facts.indices]
+
+    assert asyncio.run(all_pages()) == list(range(told))

@@ -97,9 +97,9 @@ def test_the_doctor_names_what_is_declared_and_not_there_with_the_mend(
     assert declared('["GPU-d1a3fcc1"]')[0] == "ok"
     assert declared("4") == (
         "fail",
-        "4 declared, this machine shows 2 GPUs by nvidia-smi -L: jobs are given 2 and 1 more, which is not there",
+        "4 declared, this machine shows 2 GPUs by nvidia-smi -L: jobs are given what is not there: 2, 3",
         f"see what its driver says, or set gpus = 2 in {alpha.config} and start the node again",
     )
-    assert declared('["GPU-0000"]')[1].endswith("jobs are given GPU-0000, which is not there")
+    assert declared('["GPU-0000"]')[1].endswith("jobs are given what is not there: GPU-0000")
     lists(tmp_path, monkeypatch, "", "exit 9")
     assert "shows none by nvidia-smi" in declared("1")[1]

@@ -56,7 +56,7 @@ def outcome_name(value: int) -> str:
         return f"OUTCOME_{value}"
 
 
-def to_results(chunk: int, facts: Facts) -> wire.ResultsChunk:
+def to_results(chunk: int, facts: Facts, *, chosen: bool = False) -> wire.ResultsChunk:
     return wire.ResultsChunk(
         chunk=chunk,
         site=facts.site,
@@ -72,4 +72,5 @@ def to_results(chunk: int, facts: Facts) -> wire.ResultsChunk:
             wire.OutputFile(index=o.index, name=o.name, size_bytes=o.size_bytes, sha256=o.sha256) for o in facts.outputs
         ),
         errors=tuple(wire.JobError(index=e.index, text=e.text) for e in facts.errors),
+        chosen=chosen,
     )

@@ -31,7 +31,7 @@ ANY = "ended"
 PAGE_JOBS = 2000
 """Of one question to the engine, where more are wanted."""
 MOST_KEPT_JOBS = 4_000_000
-"""Whose chunks are known at once, eight bytes each; the groups looked at last."""
+"""Whose chunks are known at once, eight bytes each; the groups looked at last. Of a larger group none are."""
 _WITHOUT_RESULT = {"done": Outcome.DONE, "failed": Outcome.FAILED, "held": Outcome.UNKNOWN}
 
 
@@ -44,6 +44,8 @@ class Places:
 
     def of(self, store: Store, group: GroupId, jobs: int, wanted: IndexSet) -> list[int]:
         """Numbers of the chunks that hold rows of `wanted`, rising."""
+        if jobs > MOST_KEPT_JOBS:
+            return _looked_for(store, group, set(wanted))
         with self._lock:
             known = self._groups.setdefault(group, _Known(jobs))
             self._groups.move_to_end(group)
@@ -54,6 +56,14 @@ class Places:
             finally:
                 while sum(len(some.chunk) for some in self._groups.values()) > MOST_KEPT_JOBS:
                     self._groups.popitem(last=False)
+
+
+def _looked_for(store: Store, group: GroupId, wanted: set[int]) -> list[int]:
+    """In a group too large to be kept in mind: every look goes through all chunks, and takes no room for its jobs."""
+    newest: dict[int, int] = {}
+    for number, indices in store.jobs_of_chunks(group, 0):
+        newest.update(dict.fromkeys(wanted.intersection(indices), number))
+    return sorted(set(newest.values()))
 
 
 class _Known:
@@ -76,7 +86,7 @@ async def pages(
     _check(request)
     first, left, number = request.first, request.most, 0
     while True:
-        most = min(left, PAGE_JOBS) or PAGE_JOBS
+        most = min(left, PAGE_JOBS) if request.most else PAGE_JOBS
         page = await desk.request(EndedJobs, _asks(caller, group, request.outcome, first, most))
         for facts in await asyncio.to_thread(read, desk.door.store, desk.places, group, page):
             yield number, facts

@@ -86,7 +86,7 @@ async def results(
         async with aclosing(ended.pages(desk, caller, group, request)) as found:
             async for number, facts in found:
                 for part in split(facts):
-                    yield to_results(number, part)
+                    yield to_results(number, part, chosen=True)
         return
     if request.after < 0:
         raise UsageError(f"results after chunk {request.after}: want 0 or more")

@@ -18,7 +18,7 @@ def there(names: tuple[str, ...], where: str) -> Results:
         seen = (
             f"{counted(len(has.names), 'GPU')} by {has.by}" if has.names else "none by nvidia-smi, /dev or AMD's driver"
         )
-        found = f"{len(names)} declared, this machine shows {seen}: jobs are given {_some(gone)}, which is not there"
+        found = f"{len(names)} declared, this machine shows {seen}: jobs are given what is not there: {_some(gone)}"
         return [
             fail("gpus", found, f"see what its driver says, or {_setting(has)} in {where} and start the node again")
         ]
@@ -26,7 +26,7 @@ def there(names: tuple[str, ...], where: str) -> Results:
 
 
 def _some(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    return ", ".join([*names[:4], f"{len(names) - 4} more"] if len(names) > 5 else names)
 
 
 def _setting(has: gpus.Shown) -> str:

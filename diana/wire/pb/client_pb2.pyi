@@ -256,7 +256,7 @@ class ResultsRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ..., outcome: _Optional[str] = ..., first: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
 
 class ResultsChunk(_message.Message):
-    __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors")
+    __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors", "chosen")
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     SITE_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -269,6 +269,7 @@ class ResultsChunk(_message.Message):
     MAX_RSS_BYTES_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_FIELD_NUMBER: _ClassVar[int]
     chunk: int
     site: str
     indices: _containers.RepeatedScalarFieldContainer[int]
@@ -281,7 +282,8 @@ class ResultsChunk(_message.Message):
     max_rss_bytes: _containers.RepeatedScalarFieldContainer[int]
     outputs: _containers.RepeatedCompositeFieldContainer[_common_pb2.OutputFile]
     errors: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobError]
-    def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ...) -> None: ...
+    chosen: bool
+    def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ..., chosen: _Optional[bool] = ...) -> None: ...
 
 class LogsRequest(_message.Message):
     __slots__ = ("job", "failed")

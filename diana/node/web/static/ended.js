@@ -73,7 +73,8 @@ export class EndedJobs {
     if (document.activeElement !== this.from) this.from.value = `${this.first}`;
     this.back.disabled = !this.before.length && this.first === 0;
     this.on.disabled = this.next === null;
-    say(this.line, `of ${count(this.counted())}`);
+    // Jobs on hold are counted as held as well, and have not ended.
+    say(this.line, this.outcome === "held" ? "" : `of ${count(this.counted())}`);
   }
 
   counted() {
