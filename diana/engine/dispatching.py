@@ -401,7 +401,7 @@ def _start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
             started += len(indices)
     if not started:
         return 0
-    guard.given(core, custody)
+    guard.counted(core, custody)
     core.queues.took(custody.key, started)
     core.migration.rates.started(started, core.now)
     core.count("jobs_started", started)

@@ -54,6 +54,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
 def void(core: Context, custody: Custody, indices: IndexSet) -> None:
     """Given to a machine and never claimed there: pending again."""
     core.persist(RunsVoided(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    guard.counted(core, custody)
     core.requeue.add(custody.key)
     _cancel_pending(core, custody, custody.cancelled & indices)
 
@@ -129,6 +130,7 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
     picked = columns.pick(facts, back)
     indices = IndexSet.of(picked.indices)
     core.persist(RunsReturned(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    guard.counted(core, custody)
     core.emit(ForgetRuns(_runs(custody.key, picked)))
     core.requeue.add(custody.key)
     if custody.origin != core.site:
@@ -153,6 +155,7 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
         return fresh
     picked = columns.pick(facts, again)
     core.persist(RunsRepeated(subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(picked.indices)))
+    guard.counted(core, custody)
     core.emit(ForgetRuns(_runs(custody.key, picked)))
     core.requeue.add(custody.key)
     repeated = set(again)

@@ -226,8 +226,8 @@ def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Brea
     return b if (b.out, b.running) == (out, running) else msgspec.structs.replace(b, out=out, running=running)
 
 
-def given(core: Context, custody: Custody) -> None:
-    """Some of its jobs were given to a machine just now."""
+def counted(core: Context, custody: Custody) -> None:
+    """Some of its jobs were given to a machine just now, or came back from one without an end: before it may go."""
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
     if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
@@ -289,7 +289,16 @@ def tidy(core: Context) -> None:
     for name in [name for name in guard.unfit if name not in groups or groups[name].state]:
         del guard.unfit[name]
     for name in list(guard.here):
-        kept = {key: held for key, held in guard.keys.get(name, {}).items() if key in core.state.custodies}
+        counts = guard.keys.get(name, {})
+        kept = {key: held for key, held in counts.items() if key in core.state.custodies}
+        gone = [held for key, held in counts.items() if key not in kept]
+        if any(map(any, gone)):
+            # What is not here any more is not under way here.
+            b = guard.here[name]
+            out, running = (
+                max(0, now - sum(held)) for now, held in zip((b.out, b.running), zip(*gone, strict=True), strict=True)
+            )
+            guard.put(name, msgspec.structs.replace(b, out=out, running=running))
         guard.keys[name] = kept
         if not kept and guard.here[name].until_s <= core.now:
             guard.begin_anew(name)

@@ -13,6 +13,7 @@ from diana.engine import events as ev
 from diana.engine import records as r
 from diana.engine.state import decode_state, encode_state
 from diana.model.facts import Outcome
+from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.model.views import Ok
 from tests.engine.bench import Grid
@@ -25,12 +26,13 @@ LONG = 100.0
 
 
 class Cluster(Machines):
-    """Of 2 slots, and as deep: it has begun the first two runs of those it holds."""
+    """Of 2 slots, and as deep: it has begun the first `at_once` runs of those it holds."""
 
     def __init__(self, grid: Grid, name: str, recalls: bool = True) -> None:
         super().__init__(grid[name], slurm=2)
         self.recalls = recalls
         self.begun: set[ev.Run] = set()
+        self.at_once = 2
         self.orders: list[fx.Recall] = []
         self.ready("slurm")
 
@@ -45,7 +47,7 @@ class Cluster(Machines):
         effects = self.site.trace[self.seen :]
         super().obey()
         open_ = [run for run, over in self.held["slurm"].items() if not over]
-        self.begun |= set(open_[: 2 - len(self.begun & set(open_))])
+        self.begun |= set(open_[: max(0, self.at_once - len(self.begun & set(open_)))])
         recalls = [effect for effect in effects if isinstance(effect, fx.Recall)]
         self.orders += recalls
         for order in recalls:
@@ -141,6 +143,22 @@ def test_what_came_back_and_was_given_again_may_still_go_elsewhere() -> None:
     assert open_at(grid) == {"beta": 2, "gamma": 10}
     finish(grid, cluster)
     assert ran(grid, cluster) == list(range(JOBS))
+
+
+def test_what_came_back_from_a_cluster_again_and_again_is_not_counted_as_under_way_there() -> None:
+    grid = Grid({"migration": "off"}, alpha=0, beta=0, gamma=1)
+    cluster = Cluster(grid, "beta")
+    cluster.at_once = 0
+    grid["alpha"].submit(spec(JOBS, work_s=LONG, not_sites=("alpha",)), JOBS)
+    for _ in range(3):
+        for to in ("beta", "gamma"):
+            grid["alpha"].move("alpha-1", to)
+            for _ in range(5):
+                cluster.pass_time(2.0)
+            there = [run for run, over in cluster.held["slurm"].items() if not over]
+            assert len(there) >= 5 if to == "beta" else not there
+            assert grid["beta"].engine.core.guard.here[GroupId("alpha-1")].out == len(there)
+    assert len(cluster.orders) >= 3
 
 
 def test_what_is_cancelled_while_it_comes_back_is_cancelled() -> None:
