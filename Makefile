@@ -107,10 +107,15 @@ torture: setup ## faults by seed in the simulator, then kills, stops, cuts and a
 proto: setup ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate
 
+# All that `make` installs, and of it, in the same versions, what a node's image has: no tests, pages or workflow engines.
+PIN = $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+
 lock: setup ## pin the dependencies anew, with hashes
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --extra dev --extra docs --extra snakemake --extra traces --extra urls --no-annotate --no-header \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	$(PIN) --extra dev --extra docs --extra snakemake --extra traces --extra urls --output-file requirements.lock pyproject.toml
 	sed -i '/^#/d' requirements.lock
+	$(PIN) --extra traces --extra urls --build-deps-for wheel --constraint requirements.lock --output-file requirements-node.lock pyproject.toml
+	sed -i '/^#/d' requirements-node.lock
 
 clean: ## remove .venv and what tools leave behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-out

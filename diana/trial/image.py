@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -27,7 +28,8 @@ NAME = "diana"
 PULL_S = 60.0
 MAKE_S = 900.0
 _BASE_HAS = "python3,python3-venv,python3-pip,iproute2,iptables,ca-certificates,procps"
-_COPIED = ("Dockerfile", "requirements.lock", "pyproject.toml", "README.md", "LICENSE")
+_LOCK = "requirements-node.lock"
+_COPIED = ("Dockerfile", _LOCK, "pyproject.toml", "README.md", "LICENSE")
 
 Tell = Callable[[str], None]
 
@@ -43,7 +45,7 @@ def image(tell: Tell) -> str:
         if not _is_there(base) and not _pulled(base):
             _make_base(base, tell)
         tell(f"building {name}; the first time this takes a minute or two")
-        with _context(tell) as folder:
+        with context(tell) as folder:
             command = ["docker", "build", "--quiet", "--tag", name, "--tag", f"{NAME}:latest", str(folder)]
             run_command(command, MAKE_S, {"DOCKER_BUILDKIT": "0"})
         _forget_older(name)
@@ -127,21 +129,24 @@ def _mirror() -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _context(tell: Tell) -> Iterator[Path]:
-    """A build context with wheels of all that is pinned; without them the build fetches by itself."""
+def context(tell: Tell) -> Iterator[Path]:
+    """A build context with wheels of all that a node needs; without them it says why, and the build fetches."""
     with tempfile.TemporaryDirectory(prefix="diana-image-") as folder:
         root = Path(folder)
         for name in _COPIED:
             shutil.copy(TREE / name, root / name)
         shutil.copytree(TREE / "diana", root / "diana", ignore=shutil.ignore_patterns("__pycache__"))
-        if sys.version_info[:2] == (3, 11):
-            with contextlib.suppress(DianaError):
-                shutil.copytree(_wheels(root / "requirements.lock", tell), root / "wheels")
+        try:
+            shutil.copytree(_wheels(root / _LOCK, tell), root / "wheels")
+        except DianaError as error:
+            tell(f"the packages could not be brought along ({error}); the build fetches them by itself")
         yield root
 
 
 def _wheels(lock: Path, tell: Tell) -> Path:
-    """Kept from build to build: an image of the next commit wants the same ones."""
+    """Kept from build to build: an image of the next commit wants the same ones. Unreachable where pip gets not all."""
+    if sys.version_info[:2] != (3, 11):
+        raise Unreachable(f"they would be for this Python, {platform.python_version()}, not for the 3.11 of the image")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kept = cache / "diana-wheels" / hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     if not kept.is_dir():
@@ -157,6 +162,9 @@ def _wheels(lock: Path, tell: Tell) -> Path:
 
 
 def run_command(command: Sequence[str], within_s: float, more: dict[str, str] | None = None) -> str:
+    """What it says on standard output. Unreachable, with the last line it complains, where it fails or takes long."""
+    words = 4 if "-m" in command[1:2] else 2
+    called = " ".join([Path(command[0]).name, *command[1:words]])
     try:
         done = subprocess.run(
             command,
@@ -168,10 +176,10 @@ def run_command(command: Sequence[str], within_s: float, more: dict[str, str] | 
             timeout=within_s,
         )
     except subprocess.TimeoutExpired:
-        raise Unreachable(f"{' '.join(command[:2])} did not end within {within_s:g} s") from None
+        raise Unreachable(f"{called} did not end within {within_s:g} s") from None
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise Unreachable(f"{' '.join(command[:2])}: {' '.join(last) or f'exit code {done.returncode}'}")
+        raise Unreachable(f"{called}: {' '.join(last) or f'exit code {done.returncode}'}")
     return done.stdout
 
 
