@@ -186,4 +186,6 @@ def unusable(quote: Quote, spec: GroupSpec) -> str:
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
     counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
     sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
-    return software.lacking(quote.software, software.needed(spec)) if sane else "gave a quote that makes no sense"
+    if not sane:
+        return "gave a quote that makes no sense"
+    return software.lacking(software.asked(quote.software), software.needed(spec))

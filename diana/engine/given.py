@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, pairwise
 from typing import NamedTuple
 
 from diana.engine.state import CustodyKey
@@ -61,8 +61,8 @@ class GivenRuns:
         """Workers whose load or slots changed since somebody looked."""
         self.licences: Counter[str] = Counter()
         """Of all that the workers hold, by name."""
-        self.licensed: dict[_Name, Run] = {}
-        """Of these, what has any."""
+        self.licensed: dict[str, dict[tuple[CustodyKey, float], int]] = {}
+        """Of these, licence -> (custody, when given) -> how many."""
         self._elsewhere: dict[_Name, Lane] = {}
         """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
         self.recalling: dict[str, Lane] = {}
@@ -125,7 +125,6 @@ class GivenRuns:
         for index in indices:
             run = lane.ahead[(key, index)] = Run(key, now, processors, gpus, licences)
             if licences:
-                self.licensed[(key, index)] = run
                 self._hold(lane, run, 1)
             lane.load += processors
             lane.gpus += gpus
@@ -190,6 +189,17 @@ class GivenRuns:
         ahead = chain.from_iterable(lane.ahead.values() for lane in lanes)
         return list(islice(on, every // 2, None, every)), every, list(islice(ahead, other // 2, None, other)), other
 
+    def licence_sample(self, name: str, most: int) -> list[tuple[CustodyKey, float, int]]:
+        """(custody, when given, licences of the name) of what holds any, also of machines that are away: all, or at
+        most `most`, evenly taken; together as many as are held."""
+        every = self.licensed.get(name, {})
+        step = -(-len(every) // most) or 1
+        some = list(islice(every.items(), step // 2, None, step))
+        # Each stands for its part of the whole.
+        sums = list(accumulate((count for _, count in some), initial=0))
+        upto = [one * self.licences[name] // sums[-1] if some else 0 for one in sums]
+        return [(key, at_s, after - had) for ((key, at_s), _), (had, after) in zip(some, pairwise(upto), strict=True)]
+
     # --- inside --------------------------------------------------------------------------------------
 
     def _leave(self, name: _Name, lanes: dict[str, Lane]) -> bool:
@@ -206,7 +216,6 @@ class GivenRuns:
         lane.load -= run.processors
         lane.gpus -= run.gpus
         if run.licences:
-            del self.licensed[name]
             self._hold(lane, run, -1)
         lanes[lane.name] = lane
         return True
@@ -215,6 +224,12 @@ class GivenRuns:
         for name, count in run.licences:
             self.licences[name] += sign * count
             lane.licences[name] += sign * count
+            held, of = self.licensed.setdefault(name, {}), (run.key, run.given_s)
+            held[of] = held.get(of, 0) + sign * count
+            if not held[of]:
+                del held[of]
+                if not held:
+                    del self.licensed[name]
 
     def _advance(self, lane: Lane) -> None:
         self.touched[lane.name] = None

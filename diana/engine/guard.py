@@ -16,6 +16,7 @@ import msgspec
 
 from diana.engine import machine_guard
 from diana.engine.machine_guard import MachineGuard
+from diana.engine.programs import Program, Programs
 from diana.model.durations import seconds
 from diana.model.history import program_key
 from diana.model.ids import GroupId, SiteId, group_of
@@ -34,8 +35,6 @@ MANY_GROUPS = 1_000_000
 """Stands for the groups a site has yet to get: none of them bars it for good."""
 MOST_REASON = 200
 """Of what a peer says, in characters."""
-MOST_WELL = 1000
-"""Programs remembered that run well here; those that were noted longest ago are forgotten."""
 
 
 class Stranded:
@@ -66,12 +65,10 @@ class Guard:
         """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
         self.bases: dict[GroupId, int] = {}
         """The most attempts before a placement here: more, and its user tries again what failed."""
-        self.programs: dict[GroupId, str] = {}
+        self.programs: dict[GroupId, Program] = {}
         """What the groups that have a breaker run, and whose they are."""
-        self.well: dict[str, GroupId] = {}
-        """Of these, what did well or ran for long here and failed fast never since, and the latest group that did; the
-        latest noted stands last."""
-        self.firsts: dict[str, GroupId] = {}
+        self.words = Programs()
+        self.firsts: dict[Program, GroupId] = {}
         """Of each program the group here that began first, of those with jobs on slots: its jobs are proven first."""
         self.machines = MachineGuard()
         self.failing = False
@@ -126,23 +123,12 @@ class Guard:
     def begin_anew(self, group: GroupId) -> None:
         """What its jobs did here is forgotten."""
         self.here.pop(group, None)
-        program = self.programs.pop(group, "")
-        if self.firsts.get(program) == group:
+        program = self.programs.pop(group, None)
+        if program is not None and self.firsts.get(program) == group:
             del self.firsts[program]
         self.stopped.discard(group)
         self.keys.pop(group, None)
         self.machines.forget(group)
-
-    def noted(self, group: GroupId, well: bool) -> None:
-        """Its program ran well here, or failed fast: the latest word counts."""
-        program = self.programs.get(group)
-        if program is None:
-            return
-        self.well.pop(program, None)
-        if well:
-            self.well[program] = group
-            if len(self.well) > MOST_WELL:
-                del self.well[next(iter(self.well))]
 
 
 # --- where jobs run ----------------------------------------------------------------------------------------------
@@ -164,7 +150,7 @@ def allowed(core: Context, custody: Custody) -> int | None:
     if b is not None and b.stand is Stand.TRUSTED:
         return None
     b = _in_step(core, custody, b if b is not None else _begin(core, custody, settings))
-    if b.credit and guard.failing and not b.good:
+    if b.credit and not b.good and (guard.failing or _fails(core, name, settings)):
         b = blackhole.uncredited(b, settings)
     if b.stand is Stand.TRYING and not (b.credit or b.lost or guard.failing) and _does_well(core, name):
         # Others of its kind began when it did, and were proven first.
@@ -172,7 +158,7 @@ def allowed(core: Context, custody: Custody) -> int | None:
     guard.put(name, b)
     more = blackhole.allowed(b, core.now, settings)
     if more is not None and more < len(custody.pending):
-        first = guard.here.get(guard.firsts.get(guard.programs.get(name, ""), name), b)
+        first = guard.here.get(guard.firsts.get(guard.programs[name], name), b)
         due = [at for at in (blackhole.next_s(b, core.now), blackhole.next_s(first, core.now)) if at is not None]
         if due:
             core.timers.set(("guard", name), min(due))
@@ -183,19 +169,26 @@ def _does_well(core: Context, name: GroupId) -> bool:
     """Whether another group of its program does well here, or runs for long enough. A group has none but its own word
     for itself: that opens its ramp."""
     guard = core.guard
-    program = guard.programs.get(name, "")
+    program = guard.programs[name]
     first = guard.firsts.get(program, name)
     b = guard.here.get(first)
     if first != name and b is not None and b.stand is Stand.TRYING and not b.lost and b.proven(core.now):
-        guard.noted(first, well=True)
-    return guard.well.get(program, name) != name
+        guard.words.went_well(program, first)
+    return (guard.words.word(program).well or name) != name
+
+
+def _fails(core: Context, name: GroupId, settings: BreakerSettings) -> bool:
+    """Whether the latest word of its program here is that it fails: a group of it was stopped, or as many of its jobs
+    failed fast one after the other, of whatever groups, as are more than bad luck. One now and then is no such word."""
+    word = core.guard.words.word(core.guard.programs[name])
+    return word.stopped or word.fast >= settings.trip_jobs
 
 
 def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breaker:
-    """Work like this that goes well here, or did, costs no ramp: it may fill all slots. Nothing known: as many as may
-    fail. At a site that stopped another group just now: a canary."""
+    """Work like this that goes well here, or did and fails not since, costs no ramp: it may fill all slots. Nothing
+    known: as many as may fail. At a site that stopped another group just now: a canary."""
     name, guard = group_of(custody.subgroup), core.guard
-    guard.programs[name] = program = f"{program_key(custody.spec)} {custody.owner}"
+    guard.programs[name] = program = Program(custody.owner, program_key(custody.spec))
     first = guard.here.get(guard.firsts.get(program, name))
     if first is None or not first.running:
         guard.firsts[program] = name
@@ -204,7 +197,8 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
     expected_s = known_s or custody.spec.resources.work_s / core.state.settings.speed
     if guard.failing:
         return blackhole.begin(core.site, jobs, expected_s, settings)
-    credit = core.workers.slots() if known_s is not None or _does_well(core, name) else 0
+    did_well = _does_well(core, name) or (known_s is not None and not _fails(core, name, settings))
+    credit = core.workers.slots() if did_well else 0
     return blackhole.begin(core.site, jobs, expected_s, settings, first=settings.bound(jobs), credit=credit)
 
 
@@ -259,8 +253,7 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
         core.count("groups_stopped")
     elif ends.good and not stopped:
         core.guard.failing = False
-    if told.fast or (ends.good and not stopped):
-        core.guard.noted(name, well=not told.fast)
+    core.guard.words.ended(core.guard.programs[name], name, ends.good, told.fast, stopped=stopped)
     if stopped and custody.origin == core.site:
         group = core.state.groups[name]
         shun(core, group, core.site, b.reason, b.until_s if b.stand is Stand.PROBATION else inf)

@@ -38,17 +38,12 @@ class Pool(NamedTuple):
 
 def pools(core: Context, kind: Kind, promised: Promised = NOBODY) -> list[Pool]:
     """For jobs of a kind that wants licences; that of the site's own machines first, then by name."""
-    counts = among(kind[1].software)
-    shared, apart = set[str](), list[Worker]()
-    for worker in core.workers.crew(of_kind(kind)).here:
-        if _counts_its_own(core, worker):
-            apart.append(worker)
-        else:
-            shared.add(worker.name)
+    counts, workers = among(kind[1].software), core.workers
+    shared, apart = workers.offers.parted(workers.crew(of_kind(kind)))
     found = []
     if shared:
         had = _held_by_the_site(core, counts)
-        found.append(_pool("", frozenset(shared), counts, _of_the_site(core), had, promised))
+        found.append(_pool("", shared, counts, _of_the_site(core), had, promised))
     for w in apart:
         found.append(_pool(w.name, frozenset((w.name,)), counts, _of(core, w), w.lane.licences, promised))
     return found
@@ -138,8 +133,7 @@ class Use(NamedTuple):
 def use(core: Context, name: str) -> Use:
     apart = core.workers.offers.apart()
     total = _of_the_site(core).get(name, 0) + sum(_of(core, worker).get(name, 0) for worker in apart)
-    ends = [(left_s, had[name]) for left_s, had in load.licensed(core) if name in had]
-    return Use(Slots(max(0, total - sum(count for _, count in ends)), ends), total)
+    return Use(Slots(max(0, total - core.totals.runs.licences[name]), load.licence_ends(core, name)), total)
 
 
 def weights(core: Context, name: str) -> dict[Kind, float]:

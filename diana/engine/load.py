@@ -3,11 +3,13 @@ local resource manager holds: none costs by the number of groups."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from diana.engine import learning
 from diana.engine.context import Context
-from diana.engine.given import Lane, Run
+from diana.engine.given import Lane
 from diana.engine.messages import QuoteRequest
 from diana.engine.offers import Sorted
 from diana.engine.state import Custody, CustodyKey
@@ -49,7 +51,7 @@ def held(core: Context) -> Given:
 
 def _held(core: Context) -> Given:
     on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
-    expected = _expected(core, [run for run, _ in on], ahead)
+    expected = _expected(core, (run.key for run, _ in on), (run.key for run in ahead))
     ends = [(max(late_s, r.given_s + expected[r.key] - core.now), r.processors * every) for r, late_s in on]
     gpu_ends = [(left_s, run.gpus * every) for (left_s, _), (run, _) in zip(ends, on, strict=True) if run.gpus]
     ahead_s, gpus_s = (
@@ -59,26 +61,24 @@ def _held(core: Context) -> Given:
     return Given(ends, ahead_s, gpu_ends, gpus_s)
 
 
-def _expected(core: Context, *lists: list[Run]) -> dict[CustodyKey, float]:
-    """`expected_s` of the custodies of many runs. Where a group is one job each run has a custody of its own, and few
-    templates stand behind them: what is learned is looked up once per template and user."""
+def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, float]:
+    """`expected_s` of many custodies, however often each is named. Where a group is one job each run has a custody of
+    its own, and few templates stand behind them: what is learned is looked up once per template and user."""
     out: dict[CustodyKey, float] = {}
     seen, custodies, means = core.run_s, core.state.custodies, dict[tuple[str, str], float | None]()
-    for runs in lists:
-        for run in runs:
-            key = run.key
-            if key in out:
-                continue
-            run_s = seen.get(key)
+    for key in chain(*lists):
+        if key in out:
+            continue
+        run_s = seen.get(key)
+        if run_s is None:
+            custody = custodies[key]
+            kind = (custody.template, custody.owner)
+            if kind not in means:
+                means[kind] = core.state.run_times.mean_s(*kind)
+            run_s = means[kind]
             if run_s is None:
-                custody = custodies[key]
-                kind = (custody.template, custody.owner)
-                if kind not in means:
-                    means[kind] = core.state.run_times.mean_s(*kind)
-                run_s = means[kind]
-                if run_s is None:
-                    run_s = expected_s(core, custody)
-            out[key] = run_s
+                run_s = expected_s(core, custody)
+        out[key] = run_s
     return out
 
 
@@ -86,15 +86,15 @@ def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
     """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what is overdue is
     expected to end now."""
     runs = list(core.totals.runs.of(lane))
-    expected = _expected(core, runs)
+    expected = _expected(core, (run.key for run in runs))
     return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
 
 
-def licensed(core: Context) -> list[tuple[float, dict[str, int]]]:
-    """(expected seconds still to run, licences) of each job that has any."""
-    runs = list(core.totals.runs.licensed.values())
-    expected = _expected(core, runs)
-    return [(max(0.0, run.given_s + expected[run.key] - core.now), dict(run.licences)) for run in runs]
+def licence_ends(core: Context, name: str) -> list[tuple[float, int]]:
+    """(expected seconds still to run, licences) of what holds any of the name: together all that are held."""
+    some = core.totals.runs.licence_sample(name, MOST_LOOKED_AT)
+    expected = _expected(core, (key for key, _, _ in some))
+    return [(max(0.0, given_s + expected[key] - core.now), count) for key, given_s, count in some]
 
 
 def queued_jobs(core: Context) -> int:
@@ -174,6 +174,8 @@ def room(core: Context, asked: QuoteRequest) -> int:
 def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
     """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
     settings = core.state.settings
+    if asked.processors < 1 or min(asked.gpus, asked.memory_bytes) < 0:
+        return [Obstacle("is asked for less than nothing", "")]
     widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
     if widest == 0:
         trouble = core.workers.trouble()

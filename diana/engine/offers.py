@@ -32,6 +32,15 @@ class Crew(NamedTuple):
     """Some machine is here, or soon will be."""
 
 
+class Parted(NamedTuple):
+    """A crew that is here, by whose licences its jobs hold."""
+
+    shared: frozenset[str]
+    """The site's."""
+    apart: tuple[Worker, ...]
+    """Each its own."""
+
+
 class Sorted(NamedTuple):
     """Kinds of queued jobs by who can run them."""
 
@@ -62,6 +71,7 @@ class Offers:
         self._numbers: dict[tuple[str, ...], int] = {}
         self._union: Offer | None = None
         self._apart: tuple[Worker, ...] | None = None
+        self._parted: dict[int, Parted] = {}
         self._sorted: tuple[tuple[int, int], Sorted] | None = None
 
     def has(self, settings: Settings) -> None:
@@ -71,7 +81,7 @@ class Offers:
 
     def changed(self) -> None:
         self.changes += 1
-        for kept in (self._distinct, self._having, self._crews, self._numbers, self._with_licences):
+        for kept in (self._distinct, self._having, self._crews, self._numbers, self._parted, self._with_licences):
             kept.clear()
         self._union = self._apart = None
 
@@ -95,6 +105,14 @@ class Offers:
         if self._apart is None:
             self._apart = tuple(worker for worker in self._workers.values() if COUNTED_THERE in self.of(worker))
         return self._apart
+
+    def parted(self, crew: Crew) -> Parted:
+        found = self._parted.get(crew.number)
+        if found is None:
+            apart = tuple(worker for worker in crew.here if COUNTED_THERE in self.of(worker))
+            shared = frozenset(worker.name for worker in crew.here) - {worker.name for worker in apart}
+            found = self._parted[crew.number] = Parted(shared, apart)
+        return found
 
     def suits(self, worker: Worker, want: Want) -> bool:
         """Whether such a job can run there at all."""

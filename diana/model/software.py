@@ -22,6 +22,8 @@ MOST_NEEDED = MOST_MODULES + 3 + licences.MOST_LICENCES
 """Names of what its jobs need."""
 MOST_TEXT = 200
 """Characters of a name."""
+_MOST_ASKED = len("module ") + MOST_TEXT
+"""Characters of a name as it is asked for."""
 _LACKS = {
     CONTAINERS: "runs no containers",
     MPI: "has no launcher of MPI jobs",
@@ -52,8 +54,9 @@ def spreads(software: Container[str], gpus: int) -> bool:
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
-    """As much of what a peer asks as a group may ask for, in order and each once."""
-    return tuple(sorted(set(islice(names, MOST_NEEDED))))
+    """As much of what a peer asks, or says that it has of what it was asked, as a group may ask for, in order and each
+    once. What is longer than any such name is cut, and so is still none of them: names are kept for a while."""
+    return tuple(sorted({name[:_MOST_ASKED] for name in islice(names, MOST_NEEDED)}))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from diana.engine.state import SiteState
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
-from diana.model.spec import encode_spec
+from diana.model.spec import GroupSpec, encode_spec
 from diana.wire import BadMessage, codec
 from tests.engine.builders import authorisation, facts_of, spec
 
@@ -47,6 +47,24 @@ ODD_TEXTS = (
     "\u202e\U0001f600",
     "y" * 20_000,
 )
+NAMES = ("licence matlab 1", "licence matlab 2", "mpi")
+"""Of what jobs need of a site that has it."""
+ODD_NAMES = (
+    "licence matlab 0",
+    "licence matlab -1",
+    "licence matlab",
+    "licence  matlab",
+    "licence matlab 1000001",
+    "licence matlab " + "9" * 400,
+    "licence x 0",
+    "licence " + "y" * 5000 + " 1",
+    "mpi x",
+    "mpi in containers",
+    "licences",
+    "module *",
+    *ODD_TEXTS,
+)
+ODD_LICENCES = (("matlab", 0), ("matlab", -1), ("matlab", 2**62), ("", 1), ("a b", 1))
 ODD_PARTS = (
     "",
     "alpha-1",
@@ -119,7 +137,8 @@ class Tongue:
         self._offers += 1
         group = GroupId(f"gamma-{rng.randrange(1, 40)}")
         jobs = rng.randrange(1, 9)
-        body = encode_spec(spec(jobs, work_s=rng.choice((0.0, 1.0, 1e9)), on_crash=rng.choice(("hold", "rerun"))))
+        wanted = spec(jobs, work_s=rng.choice((0.0, 1.0, 1e9)), on_crash=rng.choice(("hold", "rerun")))
+        body = encode_spec(self._with_needs(wanted) if rng.random() < 0.3 else wanted)
         good = ms.Prepare(
             subgroup=SubgroupId(f"{group}/{rng.randrange(3)}"),
             epoch=rng.randrange(1, 4),
@@ -136,6 +155,16 @@ class Tongue:
             return good
         name = rng.choice(("subgroup", "epoch", "indices", "spec", "submitted_s", "max_parallel", "attempt_base"))
         return msgspec.structs.replace(good, **{name: self._value(ms.Prepare, name, None)})
+
+    def _with_needs(self, wanted: GroupSpec) -> GroupSpec:
+        rng, sane = self.rng, self.rng.random() < self._sane
+        needs = msgspec.structs.replace(
+            wanted.resources,
+            gpus=0 if sane else rng.choice((-1, 1, 2**40)),
+            memory_bytes=0 if sane else rng.choice((-1, 1, 2**50)),
+            licences=(("matlab", rng.choice((1, 2))),) if sane else (rng.choice(ODD_LICENCES),) * rng.choice((1, 2)),
+        )
+        return msgspec.structs.replace(wanted, mpi=rng.random() < 0.3, resources=needs)
 
     def _surplus(self, transfer: Transfer) -> ms.Surplus:
         """All but good: with parts, epochs and jobs of one length."""
@@ -197,6 +226,8 @@ class Tongue:
             return transfer.db_uuid or "db-gamma"
         if name == "boot_nonce" and self.rng.random() < self._sane:
             return self.rng.choice(("alpha1", "beta1", "alpha2", "g"))
+        if name == "software":
+            return self.rng.choice(NAMES if self.rng.random() < self._sane else ODD_NAMES)
         if name.endswith("sha256"):
             return "0" * 64 if self.rng.random() < self._sane else "no hash"
         return self.rng.choice(ODD_TEXTS)

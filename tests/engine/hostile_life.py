@@ -47,7 +47,7 @@ class HostileLife(Grid):
         """To the liar, the latest last."""
         self.asked = 10_000
         self.submitted = 0
-        super().__init__({"max_queued_jobs": 300, "offer_wait_s": 4.0}, alpha=3, beta=4)
+        super().__init__({"max_queued_jobs": 300, "offer_wait_s": 4.0, "licences": {"matlab": 2}}, alpha=3, beta=4)
         for site in self.sites.values():
             site.handle(ev.AddDataset(request=9, principal=OPERATOR, dataset=dataset("d", "f")))
             self.meet_liar(site)
@@ -131,6 +131,9 @@ class HostileLife(Grid):
         # One of four may end up with the liar, who then may say what it likes of it.
         at = rng.choice((("alpha",), ("beta",), ("alpha", "beta"), ("gamma",)))
         wanted = spec(jobs, work_s=rng.choice((1.0, 50.0)), sites=at, on_crash=rng.choice(("hold", "rerun")))
+        if rng.random() < 0.2:
+            licensed = msgspec.structs.replace(wanted.resources, licences=(("matlab", 1),))
+            wanted = msgspec.structs.replace(wanted, resources=licensed)
         site.submit(wanted, jobs, 100 + self.submitted, settle=False)
 
     def _command(self, site: Site, group: str) -> None:

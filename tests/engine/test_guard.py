@@ -7,7 +7,6 @@ import pytest
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
-from diana.engine.guard import MOST_WELL, Guard
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
@@ -234,14 +233,6 @@ def test_a_group_that_began_first_and_has_nothing_running_speaks_for_nobody() ->
     grid.pass_time(13.0)
     alpha.submit(spec(60, work_s=LONG + 2), 60, 3)
     assert started_of(grid, "alpha-3") == 60
-
-
-def test_programs_that_do_well_are_forgotten_where_there_are_very_many() -> None:
-    known = Guard()
-    for n in range(MOST_WELL + 5):
-        known.programs[GroupId(f"a-{n}")] = f"p{n}"
-        known.noted(GroupId(f"a-{n}"), well=True)
-    assert len(known.well) == MOST_WELL and "p4" not in known.well and "p5" in known.well
 
 
 def test_after_a_group_was_stopped_here_the_next_begins_with_one_until_something_goes_well() -> None:

@@ -61,7 +61,17 @@ def test_an_authorisation_replayed_for_other_indices_counts_from_the_origin_only
 
 
 @pytest.mark.parametrize(
-    "resources", [Resources(processors=0), Resources(processors=-4), Resources(work_s=-1.0), Resources(processors=9)]
+    "resources",
+    [
+        Resources(processors=0),
+        Resources(processors=-4),
+        Resources(work_s=-1.0),
+        Resources(processors=9),
+        Resources(gpus=-1),
+        Resources(memory_bytes=-1),
+        Resources(licences=(("matlab", 0),)),
+        Resources(licences=(("matlab", 2**62),)),
+    ],
 )
 def test_a_spec_that_asks_for_less_than_nothing_or_too_much_is_refused(resources: Resources) -> None:
     grid = offered()

@@ -7,6 +7,7 @@ DIANA_SEEDS_FROM=N says those of that run again.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections import Counter
@@ -14,16 +15,22 @@ from collections import Counter
 import pytest
 
 from diana.engine import effects as fx
+from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.complaints import ANOTHER_S, AT_ONCE
+from diana.engine.migration_messages import RoomGrant, RoomRequest
 from diana.model.ids import SubgroupId
 from tests.engine.builders import kinds
-from tests.engine.handing import PART, committed, receive
+from tests.engine.handing import PART, committed, receive, sent
+from tests.engine.hostile import NAMES, ODD_NAMES
 from tests.engine.hostile_life import live
+from tests.engine.test_licences import licensed, wanting
 
 FULL = os.environ.get("DIANA_FULL") == "1"
 WORDS = 1000
 """In one life: then there are new sites, new groups and another seed."""
+AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1))
+"""(bytes of memory, jobs)."""
 
 
 def fresh() -> int:
@@ -68,6 +75,24 @@ def test_words_of_placements_nobody_knows_are_counted_and_answered_at_most_to_th
         assert all(isinstance(e, fx.Send) and e.to == "gamma" for e in effects)
         assert alpha.engine.counters["late_words"] == number
     assert alpha.engine.snapshot() == before
+
+
+@pytest.mark.parametrize("name", (*NAMES, *ODD_NAMES), ids=lambda name: ascii(name)[:30])
+def test_what_a_peer_asks_by_any_name_and_number_is_answered(name: str) -> None:
+    """Also at a cluster of MPI jobs, whose memory is divided among their processes."""
+    site, machines = licensed(a=4, cluster=8)
+    has = ("licence matlab 3", "licences", "mpi", "containers")
+    site.handle(ev.LrmReady(worker="cluster", session=2, slots=8, known=(), widest=4, memory_bytes=2**34, software=has))
+    machines.submit(wanting(8, matlab=1), 8)
+    for processors, gpus, (memory_bytes, jobs) in itertools.product((0, -1, 1, 5, 2**40), (0, -1, 1), AMOUNTS):
+        what = {"processors": processors, "gpus": gpus, "memory_bytes": memory_bytes, "jobs": jobs}
+        for software in ((name,), (name, "mpi"), ("licence matlab 1", name)):
+            asked = ms.QuoteRequest(quote=1, refs=(), work_s=10.0, software=software, **what)
+            (quote,) = sent(receive(site, "gamma", asked), ms.Quote)
+            assert isinstance(quote, ms.Quote) and len(str(quote)) < 2000
+            assert quote.rejected or (processors > 0 and min(gpus, memory_bytes) >= 0)
+            asked_room = RoomRequest(room=1, gain_s=1e6, owner="eve@vo", template="", software=software, **what)
+            assert len(sent(receive(site, "gamma", asked_room), RoomGrant)) == (min(processors, jobs) > 0)
 
 
 @pytest.mark.wide

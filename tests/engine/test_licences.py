@@ -3,6 +3,8 @@ is away or was started anew, and none lies idle while a job waits that could hav
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -14,13 +16,15 @@ from diana.engine import events as ev
 from diana.engine import messages as ms
 from diana.engine.context import Context
 from diana.engine.licences import pools, short
+from diana.engine.state import CustodyKey
 from diana.engine.wants import needs, of_kind
 from diana.model import software
+from diana.model.facts import Outcome
 from diana.model.licences import among, check, lacking, named, plain, shown
 from diana.model.settings import Settings
 from diana.model.spec import GroupSpec, Resources
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import ALICE, BOB, spec
+from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 from tests.engine.test_workers import Machines
 
 SITE_HAS, CLUSTER_HAS = {"matlab": 4, "ansys": 2}, {"matlab": 3}
@@ -42,6 +46,32 @@ class Licensed(Machines):
             offer = (*named(sorted(self.has.items())), "licences")
             event = msgspec.structs.replace(event, software=offer, ahead=2)
         super().handle(event)
+
+    def lack(self, name: str, count: int, *, gave_back: bool) -> None:
+        """The latest of what it was given: it gives them back unbegun, or does not know of them after a restart."""
+        some = [run for run, over in self.held[name].items() if not over][-count:]
+        if not gave_back:
+            for run in some:
+                del self.held[name][run]
+            self.ready(name)
+        for run in some if gave_back else ():
+            self.held[name][run] = True
+            self.tell([run], Outcome.UNBEGUN)
+
+    def cancel(self, group: str) -> None:
+        was = [(name, run) for name in sorted(self.up) for run, over in self.held[name].items() if not over]
+        self.site.cancel(group)
+        self.obey()
+        for name, run in was:
+            if self.held[name].get(run):
+                self.tell([run], Outcome.CANCELLED)
+
+    def give_up(self, name: str) -> None:
+        """It is dead, and an operator says so."""
+        if name in self.up:
+            self.lose(name)
+        self.held[name].clear()
+        self.handle(ev.MachineRemoved(request=7, principal=OPERATOR, machine=name))
 
     def used(self, name: str, *machines: str) -> int:
         """By what they really hold."""
@@ -223,12 +253,37 @@ def _nothing_idle(core: Context) -> None:
         assert not pool.jobs or not any(worker and core.workers.has_room(worker, want) for worker in workers)
 
 
+def _counted(core: Context) -> None:
+    """What is counted as runs are given and end is what machines hold, and that is what custodies run."""
+    runs, batches = core.totals.runs, dict[str, Counter[tuple[CustodyKey, float]]]()
+    for lane in runs.lanes.values():
+        mine = Counter[str]()
+        for run in runs.of(lane):
+            for name, count in run.licences:
+                mine[name] += count
+                batches.setdefault(name, Counter())[run.key, run.given_s] += count
+        assert +lane.licences == mine
+    assert runs.licensed == batches
+    given = Counter[str]()
+    for custody in core.state.custodies.values():
+        told = core.ended[custody.key].indices if custody.key in core.ended else set[int]()
+        for name, count in custody.spec.resources.licences:
+            given[name] += count * len(set(custody.running) - told)
+    assert +runs.licences == +given == Counter({name: batch.total() for name, batch in batches.items()})
+    for name in SITE_HAS:
+        assert sum(count for _, count in load.licence_ends(core, name)) == given[name]
+        few = runs.licence_sample(name, 2)
+        assert len(few) <= 2 and sum(count for _, _, count in few) == given[name]
+
+
+TROUBLE = ["returned", "void", "gone", "cancel"]
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("submit"), st.sampled_from(["matlab", "ansys", ""]), st.integers(1, 3)),
         st.tuples(st.just("wide"), st.just("matlab"), st.integers(1, 2)),
         st.tuples(st.just("end"), st.sampled_from(["a", "b", "cluster"]), st.integers(1, 4)),
         st.tuples(st.sampled_from(["lose", "ready"]), st.sampled_from(["a", "b", "cluster"]), st.just(0)),
+        st.tuples(st.sampled_from(TROUBLE), st.sampled_from(["a", "b"]), st.integers(1, 4)),
         st.tuples(st.just("restart"), st.just(""), st.just(0)),
     ),
     max_size=25,
@@ -240,6 +295,17 @@ STEPS = st.lists(
 def test_never_are_more_held_than_there_are_and_none_lies_idle_that_is_wanted(
     steps: list[tuple[str, str, int]],
 ) -> None:
+    live(steps)
+
+
+@pytest.mark.wide
+@settings(max_examples=1500, deadline=None)
+@given(STEPS)
+def test_so_it_is_whatever_else_happens(steps: list[tuple[str, str, int]]) -> None:
+    live(steps)
+
+
+def live(steps: list[tuple[str, str, int]]) -> None:
     site, machines = licensed(a=3, b=4, cluster=4)
     number = 0
     for what, name, count in steps:
@@ -247,20 +313,29 @@ def test_never_are_more_held_than_there_are_and_none_lies_idle_that_is_wanted(
             number += 1
             counts = {name: min(count, 2)} if name else {}
             width = 2 if what == "wide" else 1
-            machines.submit(wanting(3 * count, processors=width, **counts), 3 * count, number)
+            wanted = msgspec.structs.replace(wanting(3 * count, processors=width, **counts), on_crash="rerun")
+            machines.submit(wanted, 3 * count, number)
         elif what == "end":
             machines.end(name, count)
         elif what == "lose" and name in machines.up:
             machines.lose(name)
         elif what == "ready" and name not in machines.up:
             machines.ready(name)
+        elif what == "cancel" and count <= number:
+            machines.cancel(f"alpha-{count}")
+        elif what in ("returned", "void") and name in machines.up:
+            machines.lack(name, count, gave_back=what == "returned")
+        elif what == "gone":
+            machines.give_up(name)
         elif what == "restart":
             site.restart()
             up, machines.up = machines.up, set()
             machines.seen = len(site.trace)
             for each in sorted(up):
                 machines.ready(each)
+        _counted(site.engine.core)
         machines.pass_time(2.0)
+        _counted(site.engine.core)
         for licence, most in SITE_HAS.items():
             assert machines.used(licence, "a", "b") <= most
         assert machines.used("matlab", "cluster") <= CLUSTER_HAS["matlab"]
@@ -272,6 +347,7 @@ def test_never_are_more_held_than_there_are_and_none_lies_idle_that_is_wanted(
     for _ in range(200):
         machines.pass_time(2.0)
         _nothing_idle(core)
+        _counted(core)
         if not any(machines.open(name) for name in machines.slots):
             break
         for name in machines.slots:
@@ -292,4 +368,4 @@ def test_kinds_of_licences_cost_one_look_each_however_many_jobs_wait() -> None:
     finally:
         licences.pools = real
     assert machines.open("a") == 1 and len(looks) <= 8
-    assert isinstance(core.workers.slots(), int) and not any(isinstance(e, fx.Kill) for e in site.trace)
+    assert load.queued_jobs(core) == 98 and not any(isinstance(e, fx.Kill) for e in site.trace)

@@ -7,12 +7,19 @@ import msgspec
 import pytest
 
 from diana.engine import events as ev
+from diana.engine import load, quotes, rooms
 from diana.engine import messages as ms
-from diana.engine import quotes, rooms
+from diana.engine.candidates import unusable
+from diana.engine.given import GivenRuns
+from diana.engine.licences import pools
 from diana.engine.migration_messages import RoomRequest
+from diana.engine.wants import needs
+from diana.engine.worker import Worker
+from diana.model import software
 from diana.model.facts import Outcome
-from diana.model.ids import SiteId
+from diana.model.ids import SiteId, SubgroupId
 from diana.model.spec import GroupSpec
+from diana.policy.forecast import Slots
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, facts_of, spec
 from tests.engine.test_licences import LONG, SITE_HAS, Licensed, licensed, wanting
@@ -119,3 +126,50 @@ def test_a_wide_job_gets_its_licence_and_its_processors_at_one_time(wide: GroupS
     for _ in range(20):
         machines.live(LONG / 8)
     assert any(run.subgroup.startswith("alpha-6/") for run in machines.executed)
+
+
+def test_of_what_a_site_says_that_it_has_no_more_is_read_than_it_was_asked_for() -> None:
+    """What it says is kept for a while, and sorted for every licence."""
+    site, _ = licensed(a=4)
+    asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), software=("licence matlab 1",))
+    wanted, told = wanting(1, matlab=1), quotes.quote(site.engine.core, asked)
+    assert unusable(told, wanted) == ""
+    many = tuple(f"licence a{n} 1" for n in range(5000))
+    told = msgspec.structs.replace(told, software=(*many, "licence matlab 1"))
+    assert unusable(told, wanted) == "has no licence of matlab"
+    assert max(map(len, software.asked(["licence " + "y" * 10**6 + " 1"]))) < 300
+
+
+def test_a_quote_looks_at_few_of_very_many_licensed_runs_and_foresees_alike() -> None:
+    runs = GivenRuns(5000)
+    for n in range(5000):
+        runs.give((SubgroupId(f"alpha-{n}/0"), 1), [0], 1, float(n), licences=(("matlab", 1 + n % 3),))
+    every = runs.licence_sample("matlab", 10**6)
+    few = runs.licence_sample("matlab", load.MOST_LOOKED_AT)
+    assert len(few) <= load.MOST_LOOKED_AT < len(every) == 5000
+    assert sum(count for _, _, count in few) == sum(count for _, _, count in every) == runs.licences["matlab"]
+    exact, close = (Slots(0, [(at_s, count) for _, at_s, count in some]) for some in (every, few))
+    for work_s in (0.0, 1e4, 1e6, 1e7):
+        assert close.starts_s(3, work_s) == pytest.approx(exact.starts_s(3, work_s), rel=0.01, abs=20.0)
+
+
+def test_whose_licences_machines_share_is_not_asked_of_each_at_every_look() -> None:
+    site, machines = licensed(**{f"m{n}": 1 for n in range(50)}, cluster=4)
+    core, kind, asked = site.engine.core, (1, needs(wanting(1, matlab=1))), list[str]()
+    offers = core.workers.offers
+    real = offers.of
+
+    def of(worker: Worker) -> tuple[str, ...]:
+        asked.append(worker.name)
+        return real(worker)
+
+    offers.of = of  # type: ignore[method-assign]
+    pools(core, kind)
+    asked.clear()
+    shared, cluster = pools(core, kind)
+    assert (len(shared.machines), cluster.of) == (50, "cluster") and "m1" not in asked
+    machines.lose("m1")
+    assert len(pools(core, kind)[0].machines) == 49
+    machines.has = {}
+    machines.ready("cluster")
+    assert [pool.of for pool in pools(core, kind)] == [""]

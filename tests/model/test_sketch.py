@@ -104,6 +104,8 @@ def test_a_program_is_the_same_whatever_it_reads_and_however_long_it_runs_but_no
         GroupSpec(argv=("sim", "{n}"), modules=("root",)),
         GroupSpec(argv=("sim", "{n}"), resources=Resources(processors=2)),
         GroupSpec(argv=("sim", "{n}"), resources=Resources(gpus=1)),
+        GroupSpec(argv=("sim", "{n}"), resources=Resources(licences=(("matlab", 1),))),
+        GroupSpec(argv=("sim", "{n}"), mpi=True),
     ):
         assert program_key(base) != program_key(other)
 
