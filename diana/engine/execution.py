@@ -70,8 +70,8 @@ def recallable(core: Context, custody: Custody) -> IndexSet:
 
 def waiting_there(core: Context, custody: Custody) -> IndexSet:
     """Of the recallable ones those that found no free slot when they were given, as far as is known."""
-    lanes = core.totals.runs.recalling.values()
-    return IndexSet.of(i for lane in lanes for key, i in lane.ahead if key == custody.key) & recallable(core, custody)
+    waiting = core.totals.runs.waiting_of(custody.key)
+    return IndexSet.of(waiting) & recallable(core, custody) if waiting else IndexSet()
 
 
 def recall(core: Context, custody: Custody) -> None:

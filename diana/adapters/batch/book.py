@@ -15,8 +15,9 @@ from diana.adapters.batch import live
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ending import Ending, Row
 from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
+from diana.adapters.batch.judging import Judge
 from diana.adapters.batch.ledger import Ledger, closing_on_fault
-from diana.adapters.batch.live import LiveArray, Part, Verdict
+from diana.adapters.batch.live import LiveArray, Part
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
 from diana.adapters.batch.rows import open_rows
 from diana.adapters.batch.script import Surroundings
@@ -61,6 +62,7 @@ class Book:
         self.ledger = Ledger(self._root / "ledger.db")
         with closing_on_fault(self.ledger):
             self.rows = open_rows(data, settings, self.ledger, self._around, before)
+        self._judge = Judge(self.rows, settings, self._asking, name, system.kind)
         self.identity = self.rows.identity
         if self.rows.taken_over:
             _log.info("cluster %s: took over %d arrays", name, self.rows.taken_over)
@@ -73,7 +75,8 @@ class Book:
         self.waits = Waits()
         self.submissions = 0
         """Arrays the batch system took since this process began."""
-        self._begin()
+        with closing_on_fault(self.ledger):
+            self._begin()
 
     def close(self) -> None:
         self.ledger.close()
@@ -93,8 +96,11 @@ class Book:
         for array in self._arrays.values():
             self._follow(array, array.ended)
             # A crash may have left the files.
-            with suppress(OSError):
-                self._folder(array).clear(array.ended - array.told)
+            if known := array.ended - array.told:
+                folder = self._folder(array)
+                with suppress(OSError):
+                    folder.clear(known.difference(folder.over()))
+            self._end(array, self._judge.shut_before(array))
 
     # --- what is held ----------------------------------------------------------------------------------
 
@@ -151,10 +157,9 @@ class Book:
     def _withdraw(self, array: LiveArray, tasks: list[int], why: str) -> None:
         """Those that have not begun are over."""
         self._make_folder(array)
-        folder = self._folder(array)
-        closed = [task for task in tasks if folder.close_gate(task, why)]
+        closed = self._judge.shut(array, tasks, why)
         cancels = array.to_cancel.union(task for task in closed if task not in array.to_submit)
-        self._end(array, [self._without_end(array, task) for task in closed])
+        self._end(array, [self._judge.without_end(array, task) for task in closed])
         # What waits there for nothing takes the place of others.
         array.to_cancel = cancels
 
@@ -167,23 +172,28 @@ class Book:
     def forget(self, runs: Iterable[Run]) -> None:
         """Elsewhere: who took over may not know their ends yet, and has them from here."""
         self.rows.check()
-        known: dict[LiveArray, list[int]] = {}
+        numbers, known = dict[int, set[Run]](), dict[LiveArray, dict[int, Run]]()
         for run in runs:
-            number = self._of_run.pop(run, None)
-            if number is not None:
-                self._told[number][3].discard(run)
+            if run in self._of_run:
+                numbers.setdefault(self._of_run[run], set()).add(run)
             if run in self._task_of:
-                array, task = self._task_of.pop(run)
-                array.told.discard(task)
-                known.setdefault(array, []).append(task)
-        done = [number for number, told in self._told.items() if not told[3]]
-        if done:
-            for number in done:
-                del self._told[number]
+                array, task = self._task_of[run]
+                known.setdefault(array, {})[task] = run
+        # First on the disk: what it refuses is still to be forgotten.
+        if done := [number for number, some in numbers.items() if self._told[number][3] <= some]:
             self.ledger.forget((), done)
         for array, tasks in known.items():
             if array.number in self._arrays:
                 self._folder(array).clear(tasks)
+            array.told -= tasks.keys()
+            for run in tasks.values():
+                del self._task_of[run]
+        for number, some in numbers.items():
+            self._told[number][3].difference_update(some)
+            for run in some:
+                del self._of_run[run]
+        for number in done:
+            del self._told[number]
         self._drop_finished()
 
     def _drop_finished(self) -> None:
@@ -192,9 +202,9 @@ class Book:
         if over:
             self.ledger.forget([array.number for array in over], ())
             for array in over:
+                self.rows.drop(array.token)
                 self.waits.gone(array.number)
                 del self._arrays[array.number]
-                self.rows.drop(array.token)
 
     # --- the batch system ------------------------------------------------------------------------------
 
@@ -273,8 +283,8 @@ class Book:
     def refuse(self, order: Order, why: str) -> None:
         """Its runs cannot start here, but for those that have begun after all."""
         array = next(a for a in self._arrays.values() if a.order is order)
-        folder, refused = self._folder(array), sorted(array.to_submit)
-        closed = [task for task in refused if folder.close_gate(task, GIVEN_UP)]
+        refused = sorted(array.to_submit)
+        closed = self._judge.shut(array, refused, GIVEN_UP, why)
         self._was_taken(array)
         self._end(array, [Row(task, Outcome.NOT_STARTED, why) for task in closed])
         array.to_submit -= set(refused)
@@ -309,14 +319,17 @@ class Book:
                 self.ledger.submitted(array.number, array.parts)
             if array.running:
                 self.waits.began(array.number, boot_s())
-            self._give_up(array)
-            self._hurry(array)
+            never = self._judge.never(array)
+            self._end(array, never)
+            # Also what is over in truth and only stands in its list.
+            array.to_cancel |= {row.task for row in never} | array.ended.intersection(array.never)
+            self._judge.hurry(array)
             if array.missing:
-                lost.append((array, self._lost(array)))
-            self._cancel(array)
+                lost.append((array, self._judge.lost(array)))
+            self._judge.cancel(array)
         self._asking.history(lost, lambda array: self._folder(array).made_s())
         for array, tasks in lost:
-            self._end(array, [self._without_end(array, task) for task in tasks])
+            self._end(array, [self._judge.without_end(array, task) for task in tasks])
         known = {array.token for array in self._arrays.values()}
         for token, seen_of in by_token.items():
             # Of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
@@ -335,76 +348,6 @@ class Book:
                             os.truncate(path, limit)
 
     # --- inside ----------------------------------------------------------------------------------------
-
-    def _lost(self, array: LiveArray) -> list[int]:
-        """Of the tasks the batch system shows no more, those that are over; those that never began are to be submitted
-        anew."""
-        folder, over, now_s = self._folder(array), list[int](), boot_s()
-        there = set(folder.ended())
-        for task, since_s in sorted(array.missing.items()):
-            if task in there:
-                continue
-            begun, cancelled = folder.begun(task), task in array.cancelled
-            verdict = live.conclude(
-                begun, cancelled, now_s - since_s, self._settings.settle_s, array.tried.get(task, 0)
-            )
-            # What is told not to have begun never may: who shows it no more may find it again.
-            if verdict is Verdict.OVER and (begun is not None or folder.close_gate(task, GIVEN_UP)):
-                over.append(task)
-            elif verdict is Verdict.AGAIN:
-                _log.warning(
-                    "%s: task %d of %s never began; submitted anew", self._root.name, task, array.order.subgroup
-                )
-                array.to_submit.add(task)
-                del array.missing[task]
-        return over
-
-    def _give_up(self, array: LiveArray) -> None:
-        """Tasks that the batch system has, and will never start."""
-        folder, rows = self._folder(array), list[Row]()
-        for task in sorted(array.open & set(array.never)):
-            if folder.close_gate(task, GIVEN_UP):
-                rows.append(Row(task, Outcome.NOT_STARTED, f"{self._system.kind} would never start it: {array.why}"))
-        self._end(array, rows)
-        # Also what is over in truth and only stands in its list.
-        array.to_cancel |= {row.task for row in rows} | array.ended.intersection(array.never)
-
-    def _hurry(self, array: LiveArray) -> None:
-        """Tasks that run, the batch system says, and did not begin, or ended long ago: a controller that lost its
-        memory may think so for ever. The former are submitted anew, their gates are open; the others' places are freed.
-        """
-        folder, now_s = self._folder(array), boot_s()
-        unseen = [task for task in array.running if task in array.open and task not in array.begun]
-        open_ = {task for task in unseen if folder.begun(task) is None}
-        array.begun |= set(unseen) - open_
-        over = {task for task in array.running if task in array.ended}
-        array.late = {task: array.late.get(task, now_s) for task in open_ - array.to_submit | over}
-        # Each time it is waited longer: a machine may take its time to boot.
-        begin_s, tried = self._settings.begin_s, array.tried
-        late = {k for k, since_s in array.late.items() if now_s - since_s >= begin_s * 2 ** max(0, tried.get(k, 0) - 1)}
-        if not late:
-            return
-        _log.warning(
-            "%s: %d tasks of %s do not run, though it says so", self._root.name, len(late), array.order.subgroup
-        )
-        self._asking.call_off(array.parts, IndexSet.of(late))
-        array.to_submit |= late & open_
-        for task in late:
-            del array.late[task]
-
-    def _cancel(self, array: LiveArray) -> None:
-        """Told again at each listing until it shows them no more."""
-        array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
-        # Withdrawn before it was known to wait there, or by a process that died since.
-        array.to_cancel |= array.ended.intersection(array.waiting)
-        if array.to_cancel:
-            self._asking.call_off(array.parts, IndexSet.of(array.to_cancel))
-
-    def _without_end(self, array: LiveArray, task: int) -> Row:
-        begun = self._folder(array).begun(task)
-        said = array.said.get(task)
-        outcome, error = live.outcome_without_end(begun, task in array.cancelled, said, self._system.kind)
-        return Row(task, outcome, error, begun=begun)
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
         """Logs and outputs are kept, and the gates of what never began; then the ends written down. The files stay

@@ -185,7 +185,7 @@ class ClusterLrm:
             before = self._before()
             try:
                 self._book = await self._in_thread(lambda b=before: self._open_book(b))  # type: ignore[misc]
-            except (Elsewhere, OSError) as fault:
+            except (Elsewhere, OSError, StoreFailed) as fault:
                 # Nothing is known of what it holds; another file system may come, or an operator's word.
                 self._lose(_line(fault))
                 await asyncio.sleep(self._settings.ask_s)

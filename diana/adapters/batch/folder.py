@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ NODE = "node"
 CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
 
 _OVER = ".over"
+_GATE_BYTES = 500
 
 
 class End(NamedTuple):
@@ -38,12 +39,14 @@ class End(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What stands in a gate. `why`: the node made it, so that the task never begins; empty: the task did."""
+    """What stands in a gate. `why`: the node made it, so that the task never begins; empty: the task did. `error`: as
+    `ArrayFolder.close_gate` was given it."""
 
     why: str
     job: str
     machine: str
     at_s: float
+    error: str = ""
 
 
 class ArrayFolder:
@@ -94,16 +97,17 @@ class ArrayFolder:
         """Those that are there outlive a power failure."""
         sync(self._runs)
 
-    def close_gate(self, task: int, why: str) -> bool:
+    def close_gate(self, task: int, why: str, error: str = "") -> bool:
         """Whether the node has the run now: it has not begun and never will. It may have had it before, for another
-        reason."""
+        reason. `error`: what its end is to say, also by who takes over before that end is written down; its beginning
+        is kept."""
         try:
             fd = os.open(self._runs / str(task), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             found = self.begun(task)
             return found is not None and bool(found.why)
         try:
-            os.write(fd, f"{NODE} {why}\n".encode())
+            os.write(fd, f"{NODE} {why}\n{error}".encode()[:_GATE_BYTES])
         finally:
             os.close(fd)
         return True
@@ -111,11 +115,20 @@ class ArrayFolder:
     def begun(self, task: int) -> Begun | None:
         try:
             with (self._runs / str(task)).open("rb") as file:
-                words, at_s = file.read(500), os.fstat(file.fileno()).st_mtime
+                words, at_s = file.read(_GATE_BYTES), os.fstat(file.fileno()).st_mtime
         except FileNotFoundError:
             return None
-        job, _, machine = words.decode(errors="replace").strip().partition(" ")
-        return Begun(machine if job == NODE else "", job, machine, at_s)
+        # What was cut may end within a character.
+        who, _, error = words.decode(errors="ignore").partition("\n")
+        job, _, machine = who.strip().partition(" ")
+        return Begun(machine, job, machine, at_s, error) if job == NODE else Begun("", job, machine, at_s)
+
+    def shut(self, among: Collection[int]) -> list[int]:
+        """Of these tasks those whose gates the node made. It costs one listing, and a look at each gate among them."""
+        with suppress(FileNotFoundError):
+            gates = sorted(int(name) for name in os.listdir(self._runs) if name.isdecimal())
+            return [task for task in gates if task in among and (gate := self.begun(task)) is not None and gate.why]
+        return []
 
     def ended(self) -> list[int]:
         """Tasks that have told an end, or are about to."""

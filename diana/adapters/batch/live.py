@@ -232,6 +232,8 @@ def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None,
         return Outcome.CANCELLED, ""
     if begun is not None and begun.why == RECALLED:
         return Outcome.UNBEGUN, ""
+    if begun is not None and begun.error:
+        return Outcome.NOT_STARTED, begun.error
     why = seen.why if seen is not None else ""
     said = f" ({why})" if why else ""
     if begun is None or begun.why:
