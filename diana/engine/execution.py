@@ -69,8 +69,12 @@ def recallable(core: Context, custody: Custody) -> IndexSet:
 
 def waiting_there(core: Context, custody: Custody) -> IndexSet:
     """Of the recallable ones those that found no free slot when they were given, as far as is known."""
-    lanes = core.totals.runs.recalling.values()
-    return IndexSet.of(i for lane in lanes for key, i in lane.ahead if key == custody.key) & recallable(core, custody)
+    recalling = core.totals.runs.recalling
+    if not recalling or not custody.running:
+        return IndexSet()
+    held = custody.by_machine(custody.never_begun()).items()
+    lanes = [(recalling[machine], some) for machine, some in held if machine in recalling]
+    return IndexSet.union(IndexSet.of(i for i in some if (custody.key, i) in lane.ahead) for lane, some in lanes)
 
 
 def recall(core: Context, custody: Custody) -> None:
