@@ -125,7 +125,7 @@ diana cancel 'alpha-12.[3-9,12]'
     "hold": Command(
         _options("HoldResponse"),
         _hold,
-        "Jobs that have started run on.",
+        "Jobs that have started run on; what a machine was given ahead and has not begun it gives back.",
         """
 diana hold alpha-12
 diana hold alpha-12.3
@@ -135,8 +135,9 @@ diana hold 'alpha-12.[3-9,12]'
     "move": Command(
         _move_options,
         _move,
-        "Jobs that have started run on where they are. A site that cannot take them after all ends the order; they\n"
-        "then go where it is best, and diana explain says why.",
+        "Jobs that have started run on where they are; what a machine was given ahead and has not begun it gives\n"
+        "back. A site that cannot take them after all ends the order; they then go where it is best, and diana\n"
+        "explain says why.",
         """
 diana move alpha-12 --to beta
 diana move 'alpha-12.[3-9,12]' --to beta

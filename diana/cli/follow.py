@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_json, add_node, client, duration_s
+from diana.cli.parsing import Command, add_json, add_node, client, duration_s, node_given
 from diana.cli.progress import Line, redraws
 from diana.errors import UsageError
 
@@ -57,8 +57,8 @@ def progress_line(status: GroupStatus) -> str:
     return ", ".join([f"{status.group} {status.state} [{drawn}] {status.done:,}/{status.jobs:,} done", *counts])
 
 
-def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool) -> int:
-    """Waits; prints the result; the exit code is the group's."""
+def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = "") -> int:
+    """Waits; prints the result; the exit code is the group's. `given`: as `result_line` takes it."""
     progress = Progress(quiet or as_json)
     last: GroupStatus | None = None
     try:
@@ -70,18 +70,20 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
     if as_json:
         output.print_json(last)
     elif not quiet:
-        output.say(result_line(last))
+        output.say(result_line(last, given))
     return exit_code(last)
 
 
-def follow_all(node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool) -> int:
+def follow_all(
+    node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = ""
+) -> int:
     """One after the other, the time counted over all; the worst of their exit codes."""
     end_s = time.monotonic() + timeout_s if timeout_s else None
     worst = 0
     for number, group in enumerate(groups):
         # The first gets the time as it was asked for, so that the line about its end says the same.
         left_s = timeout_s if end_s is None or not number else max(0.001, end_s - time.monotonic())
-        worst = max(worst, follow(node, group, left_s, as_json=as_json, quiet=quiet))
+        worst = max(worst, follow(node, group, left_s, as_json=as_json, quiet=quiet, given=given))
     return worst
 
 
@@ -89,7 +91,8 @@ def exit_code(status: GroupStatus) -> int:
     return 0 if status.state == "done" else 1
 
 
-def result_line(status: GroupStatus) -> str:
+def result_line(status: GroupStatus, given: str = "") -> str:
+    """`given`: options that name the node (`parsing.node_given`)."""
     parts = [f"{status.group}: {status.state}", f"{status.done:,} of {output.counted(status.jobs, 'job')} done"]
     parts += output.fields(status, "failed", "cancelled", "held", "unreachable")
     if status.last_end_s > 0:
@@ -100,7 +103,7 @@ def result_line(status: GroupStatus) -> str:
         parts.append(f"at {output.counted(sites, 'site')}")
     if status.bytes_moved:
         parts.append(f"{output.size(status.bytes_moved)} moved")
-    why = status.note or (f"why: diana logs --failed {status.group}" if status.failed else "")
+    why = status.note or (f"why: diana logs --failed {status.group}{given}" if status.failed else "")
     return ", ".join(parts) + (f"; {why}" if why else "")
 
 
@@ -114,7 +117,7 @@ def _wait_options(parser: argparse.ArgumentParser) -> None:
 
 def _wait(args: argparse.Namespace) -> int:
     with client(args) as node:
-        return follow_all(node, args.groups, args.timeout, as_json=args.json, quiet=args.quiet)
+        return follow_all(node, args.groups, args.timeout, as_json=args.json, quiet=args.quiet, given=node_given(args))
 
 
 def _logs_options(parser: argparse.ArgumentParser) -> None:

@@ -226,17 +226,18 @@ def show_sites(sites: Sequence[Site]) -> None:
 
 
 def guarded_line(site: str, row: Guarded, now_s: float) -> str:
-    """What the black-hole guard holds back: what, since when, why, when it is tried again, what lifts it."""
+    """What the black-hole guard holds back: what, for how long, why, when it is tried again, what lifts it."""
     where = f"machine {row.machine} of {site}" if row.machine else site
-    what = row.group or "groups that are new"
-    since = f"since {output.seconds(max(0.0, now_s - row.since_wall_s))}"
+    what = f"{row.group} is" if row.group else "groups that are new are"
+    stand = "on probation" if row.stand == "probation" else row.stand
+    so_long = output.seconds(max(0.0, now_s - row.since_wall_s))
     left_s = row.until_wall_s - now_s
     again = (
         "not tried again by itself"
         if not row.until_wall_s
         else "tried again " + (f"in {output.seconds(left_s)}" if left_s > 0 else "now")
     )
-    return f"guard: {what} {row.stand} at {where} {since}, {again}: {row.why}; lifted by {row.lifts}"
+    return f"guard: {what} {stand} at {where} for {so_long} ({row.why}), {again}; lifted by {row.lifts}"
 
 
 def _site_row(site: Site) -> tuple[object, ...]:

@@ -157,6 +157,15 @@ def client(args: argparse.Namespace) -> Client:
     return Client(data=args.data, address=args.address, credential=args.credential)
 
 
+def node_given(args: argparse.Namespace) -> str:
+    """The options that name the node, as they were given, for a command that is printed to be copied; a space before
+    each."""
+    import shlex
+
+    given = ((name, getattr(args, name, None)) for name in ("data", "address", "credential"))
+    return "".join(f" --{name} {shlex.quote(value)}" for name, value in given if value)
+
+
 _DURATION = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h|d)?\Z")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

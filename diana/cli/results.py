@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_json, add_node, at_least, client
+from diana.cli.parsing import Command, add_json, add_node, at_least, client, node_given
 
 if TYPE_CHECKING:
     from diana.client.results import JobResult
@@ -57,7 +57,8 @@ def _results(args: argparse.Namespace) -> int:
     if len(found) > limit:
         chosen = f" --outcome {args.outcome}" if args.outcome else ""
         chosen += f" --limit {args.limit}" if args.limit else ""
-        print(f"and more; diana results {args.group}{chosen} --from {found[limit].index} goes on")
+        chosen += f" --from {found[limit].index}{node_given(args)}"
+        print(f"and more; diana results {args.group}{chosen} goes on")
     return 0
 
 
@@ -67,11 +68,11 @@ def _so(outcome: str) -> str:
 
 
 def _row(row: JobResult) -> tuple[object, ...]:
-    ran = bool(row.site)
+    ran = row.began
     return (
         row.job,
         row.outcome.lower().replace("_", " "),
-        row.exit_code if ran else "-",
+        row.exit_code if ran or row.exit_code else "-",
         row.site or "-",
         row.attempt or "-",
         output.seconds(row.ended_s - row.started_s) if ran else "-",
@@ -88,7 +89,7 @@ COMMANDS = {
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
         "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
-        "that was given to no site has none.",
+        "that was given to no site has none, and what never began there has no times.",
         """
 diana results alpha-12
 diana results alpha-12 --outcome failed

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from diana.cli import output
-from diana.cli.parsing import Command, add_json, add_node, at_least, client, duration_s
+from diana.cli.parsing import Command, add_json, add_node, at_least, client, duration_s, node_given
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ OPTIONS = (
     "max_parallel",
     "cpus",
     "memory",
+    "gpus",
     "time",
     "sites",
     "not_sites",
@@ -50,6 +51,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
     over.add_argument("--cpus", metavar="N", help="processors per job")
     over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
+    over.add_argument("--gpus", metavar="N", help="GPUs per job, which it has for itself")
     over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
     over.add_argument("--sites", metavar="A,B", help="only these sites")
     over.add_argument("--not-sites", metavar="A,B", help="not these sites")
@@ -62,7 +64,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
     over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of jobs at a site that is lost")
-    over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.gpus=1")
+    over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.work=60")
     over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
 
 
@@ -84,7 +86,7 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
     for pair in args.set:
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.gpus=1")
+            raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.work=60")
         options[key] = value
     if args.to is not None:
         # The node's working directory is not the user's.
@@ -151,7 +153,8 @@ def _submit(args: argparse.Namespace) -> int:
             if not args.json:
                 _show_accepted(accepted, args.parsable)
             names = [group.group for group in accepted.groups]
-            return follow_all(node, names, args.timeout, as_json=args.json, quiet=args.parsable)
+            given = node_given(args)
+            return follow_all(node, names, args.timeout, as_json=args.json, quiet=args.parsable, given=given)
     if args.json:
         output.print_json(accepted)
     else:

@@ -177,7 +177,8 @@ class Client:
 
         With `outcome` those that ended so, in order of their indices: `done`, `failed`, `cancelled` or `held` as its
         status counts them, or `ended` for all of these; from the job `first` on, at most `most` (0: all). A page of a
-        group of any size costs what it holds. Jobs that never ran have no site."""
+        group of any size costs what it holds. Jobs that were given to no site have none; those that were given to a
+        machine and cancelled before they began have its site, and `began` says so."""
         chunks = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
         if outcome:
             yield from by_index(group, map(as_asked, chunks))

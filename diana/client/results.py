@@ -31,6 +31,16 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     def done(self) -> bool:
         return self.outcome == "DONE"
 
+    @property
+    def began(self) -> bool:
+        """Whether a process was made for it: not for one that was given to no site, nor for one that was cancelled, or
+        refused, while it waited at a machine."""
+        return bool(self.site) and (self.outcome not in _MAY_NOT_BEGIN or self.ended_s > self.started_s)
+
+
+_MAY_NOT_BEGIN = frozenset({"CANCELLED", "NOT_STARTED", "STAGING_FAILED"})
+"""Of these one that did not has one time for both its start and its end."""
+
 
 def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
     errors = {error.index: error.text for error in chunk.errors}

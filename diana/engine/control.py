@@ -221,7 +221,8 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     if subgroup.site == core.site and custody is not None:
         return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
     told = core.progress.get(subgroup.part)
-    return min(told.running + told.claimed, len(indices)) if told else 0
+    # What was given ahead there is given back, as far as it has not begun when the order comes.
+    return min(told.running, len(indices)) if told else 0
 
 
 # --- release ---------------------------------------------------------------------------------------------

@@ -70,8 +70,12 @@ def recallable(core: Context, custody: Custody) -> IndexSet:
 
 def waiting_there(core: Context, custody: Custody) -> IndexSet:
     """Of the recallable ones those that found no free slot when they were given, as far as is known."""
-    waiting = core.totals.runs.waiting_of(custody.key)
-    return IndexSet.of(waiting) & recallable(core, custody) if waiting else IndexSet()
+    recalling = core.totals.runs.recalling
+    if not recalling or not custody.running:
+        return IndexSet()
+    held = custody.by_machine(custody.never_begun()).items()
+    lanes = [(recalling[machine], some) for machine, some in held if machine in recalling]
+    return IndexSet.union(IndexSet.of(i for i in some if (custody.key, i) in lane.ahead) for lane, some in lanes)
 
 
 def recall(core: Context, custody: Custody) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain, islice, pairwise
 from typing import NamedTuple
 
@@ -67,9 +67,6 @@ class GivenRuns:
         """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
         self.recalling: dict[str, Lane] = {}
         """Lanes of workers that give back what they have not begun, by name."""
-        self._waiting: dict[CustodyKey, list[int]] = {}
-        self._waited_at = -1
-        """`changes` when these were gathered."""
         self._told: dict[CustodyKey, set[int]] = {}
         self._running: dict[CustodyKey, int] = {}
         self.running = 0
@@ -106,7 +103,6 @@ class GivenRuns:
 
     def gives_back(self, worker: str, does: bool) -> None:
         """Whether what the worker was given and has not begun comes back when it is asked for."""
-        self.changes += 1
         if does:
             self.recalling[worker] = self.lane(worker)
         else:
@@ -175,17 +171,6 @@ class GivenRuns:
     def of(lane: Lane) -> Iterator[Run]:
         yield from lane.on.values()
         yield from lane.ahead.values()
-
-    def waiting_of(self, key: CustodyKey) -> Sequence[int]:
-        """What the custody has behind the slots of workers that give it back. One walk over all that is there answers
-        for every custody, until something happens here."""
-        if self._waited_at != self.changes:
-            found: dict[CustodyKey, list[int]] = {}
-            for lane in self.recalling.values():
-                for custody, index in lane.ahead:
-                    found.setdefault(custody, []).append(index)
-            self._waiting, self._waited_at = found, self.changes
-        return self._waiting.get(key, ())
 
     def held_by(self, worker: str) -> dict[CustodyKey, list[int]]:
         """What the worker holds and has not told the end of; custodies in order."""

@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How much faster than the reference a job runs here."""
     claim_ahead: int = 0
     """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`. What is claimed
-    counts as started."""
+    starts there, unless it is called back before it began."""
     accept_remote: bool = True
     max_queued_jobs: int = 50_000_000
     """Jobs this site holds for others and itself before it refuses more."""

@@ -18,7 +18,7 @@ Wanted = int | Literal["auto"] | None
 PATIENCE_S = 1.5
 """For nvidia-smi, which takes tenths of a second; with a driver that hangs it never ends."""
 _NVIDIA = re.compile(r"nvidia\d+")
-_LISTED = re.compile(r"^(\s*)(?:GPU \d+|MIG ).*\(UUID: ((?:GPU|MIG)-[^)\s]+)\)", re.MULTILINE)
+_LISTED = re.compile(r"^\s*(?:GPU \d+|MIG ).*\(UUID: ((?:GPU|MIG)-[^)\s]+)\)", re.MULTILINE)
 _COMPUTES = re.compile(r"^simd_count [1-9]", re.MULTILINE)
 """Of a node of AMD's topology: a processor has none."""
 
@@ -27,10 +27,15 @@ class Shown(NamedTuple):
     """What a machine has for jobs, by whichever of its drivers tells."""
 
     names: tuple[str, ...]
-    """As jobs would be told: indices from 0, or UUIDs where devices are cut into parts."""
+    """As jobs would be told: indices from 0, or UUIDs where any is cut into parts, of which then each counts."""
     uuids: tuple[str, ...]
     """Of those, where they are told."""
     by: str
+
+    @property
+    def devices(self) -> int:
+        """Whole ones, however they are cut: what numbers count."""
+        return sum(uuid.startswith("GPU-") for uuid in self.uuids) or len(self.names)
 
 
 def declared(value: Any, name: str) -> tuple[str, ...]:
@@ -77,16 +82,23 @@ def _listed() -> Shown | None:
         return None
     if done.returncode:
         return None
-    every = _LISTED.findall(done.stdout)
-    parts = tuple(uuid for _, uuid in every if uuid.startswith("MIG-"))
-    whole = tuple(uuid for _, uuid in every if uuid.startswith("GPU-"))
-    return Shown(parts or tuple(map(str, range(len(whole)))), (*whole, *parts), "nvidia-smi -L")
+    parts: dict[str, list[str]] = {}
+    for uuid in _LISTED.findall(done.stdout):
+        if uuid.startswith("GPU-"):
+            parts[uuid] = []
+        elif parts:
+            # Listed below the one it is a part of.
+            parts[next(reversed(parts))].append(uuid)
+    named = tuple(name for whole, some in parts.items() for name in some or [whole])
+    numbered = tuple(map(str, range(len(parts))))
+    every = tuple(name for whole, some in parts.items() for name in (whole, *some))
+    return Shown(named if any(parts.values()) else numbered, every, "nvidia-smi -L")
 
 
 def missing(names: tuple[str, ...], has: Shown) -> list[str]:
     """Those of the declared that the machine does not show. What cannot be known here, a UUID without a listing of
     them, counts as there as long as there are devices enough."""
-    gone = [name for name in names if name.isdecimal() and int(name) >= len(has.names)]
+    gone = [name for name in names if name.isdecimal() and int(name) >= has.devices]
     others = [name for name in names if not name.isdecimal()]
     if has.uuids:
         return gone + [name for name in others if not any(uuid.startswith(name) for uuid in has.uuids)]

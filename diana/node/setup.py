@@ -21,6 +21,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
+from diana.model.words import counted
 from diana.node import gpus as machine_gpus
 from diana.node.config import DEFAULT_LISTEN, SiteConfig, load_config, parse_config
 from diana.node.config_text import config_text, write_config
@@ -59,13 +60,16 @@ def init_site(
     clusters = _clusters(cluster)
     if clusters and slots is None:
         slots = 0
+    own_gpus = machine_gpus.own(gpus)
+    if own_gpus and slots == 0:
+        raise errors.UsageError(_idle_gpus(len(own_gpus), cluster))
     config = SiteConfig(
         site=site_id(site),
         vo=vo_name,
         listen=listen,
         peers=tuple(peers),
         operators=(own_account(),),
-        gpus=machine_gpus.own(gpus),
+        gpus=own_gpus,
         root_jobs=os.getuid() == 0,
         settings=own_settings(slots),
         clusters=clusters,
@@ -75,6 +79,11 @@ def init_site(
     with making(data):
         _write_site(paths, config, vo_from)
     return config
+
+
+def _idle_gpus(count: int, cluster: str | None) -> str:
+    beside = f"; those of {cluster} need no word, it hands them out itself" if cluster else ""
+    return f"--gpus: no job could use {counted(count, 'GPU')} here without a slot; give --slots N too{beside}"
 
 
 def _clusters(kind: str | None) -> dict[str, ClusterSettings]:

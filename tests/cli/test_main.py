@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from diana import errors
+from diana.cli import follow, parsing, work
 from diana.cli import main as cli
-from diana.cli import parsing
 
 WITHOUT_JSON = ("node", "top", "completion")
 """What runs until it is stopped, what is for a terminal, what is for a shell."""
@@ -197,9 +197,26 @@ def test_durations_read_as_people_write_them(text: str, value_s: float) -> None:
     assert parsing.duration_s(text) == value_s
 
 
-@pytest.mark.parametrize(("option", "key"), [("--gpus", "gpus"), ("--scratch=1G", "scratch")])
+@pytest.mark.parametrize(("option", "key"), [("--work", "work"), ("--scratch=1G", "scratch")])
 def test_a_key_of_the_job_file_without_an_option_of_its_own_is_pointed_to_set(
     capsys: pytest.CaptureFixture[str], option: str, key: str
 ) -> None:
     assert cli.main(["submit", option, "1", "--", "true"]) == 2
     assert f"does not take {option}; write --set {key}=VALUE" in one_line(capsys.readouterr().err)
+
+
+def test_gpus_are_asked_for_beside_processors_and_memory() -> None:
+    args = parsing.parse("submit", "x", work.COMMANDS["submit"], ["--cpus", "2", "--gpus", "1", "--", "true"])
+    assert work._job_of(args)["options"] == {"cpus": "2", "gpus": "1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["--data", "/srv/al pha"], " --data '/srv/al pha'"),
+        (["--credential", "ann", "--address", "a.org:7400"], " --address a.org:7400 --credential ann"),
+        ([], ""),
+    ],
+)
+def test_a_command_that_is_printed_asks_the_node_that_was_asked(words: list[str], given: str) -> None:
+    assert parsing.node_given(parsing.parse("wait", "x", follow.COMMANDS["wait"], [*words, "alpha-1"])) == given

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from diana.cli import output
 from diana.cli.decisions import show_decision
 from diana.cli.follow import exit_code, progress_line, result_line
+from diana.cli.look import guarded_line
+from diana.cli.results import _row
 from diana.cli.work import guessed_format
-from diana.wire.client_messages import Decision, GroupStatus, PlannedPart, SiteCost, SiteShare
+from diana.client.results import JobResult
+from diana.wire.client_messages import Decision, GroupStatus, Guarded, PlannedPart, SiteCost, SiteShare
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
@@ -95,6 +98,7 @@ def test_the_result_line_says_what_became_of_the_group() -> None:
     ended = status(state="failed", done=8, failed=2, last_end_s=12.5, shares=(SiteShare(site="beta", jobs=10),))
     line = "alpha-1: failed, 8 of 10 jobs done, 2 failed, in 12.5 s, at 1 site; why: diana logs --failed alpha-1"
     assert result_line(ended) == line
+    assert result_line(ended, " --data /srv/alpha") == f"{line} --data /srv/alpha"
     assert exit_code(ended) == 1
     assert exit_code(status(state="done", done=10)) == 0
 
@@ -129,3 +133,35 @@ def test_a_decision_shows_its_reason_its_parts_and_who_was_rejected(capsys: pyte
     shown = capsys.readouterr().out
     assert shown.startswith("two sites end earlier than one\npredicted end: 11.0 s\n")
     assert "alpha     5" in shown and "not gamma: needs 2 GPUs" in shown
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (
+            Guarded(group="alpha-4", stand="probation", since_wall_s=97.0, until_wall_s=105.0, why="of 9", lifts="one"),
+            "guard: alpha-4 is on probation at beta for 3.0 s (of 9), tried again in 5.0 s; lifted by one",
+        ),
+        (
+            Guarded(stand="barred", machine="m1", since_wall_s=40.0, why="of 9", lifts="mending"),
+            "guard: groups that are new are barred at machine m1 of beta for 1m00s (of 9), not tried again by itself;"
+            " lifted by mending",
+        ),
+    ],
+)
+def test_what_the_guard_holds_back_is_a_sentence(row: Guarded, line: str) -> None:
+    assert guarded_line("beta", row, 100.0) == line
+
+
+def test_what_never_began_shows_neither_exit_code_nor_times() -> None:
+    row = {"job": "alpha-1.0", "index": 0, "site": "alpha", "attempt": 1, "cpu_s": 0.0, "max_rss_bytes": 0}
+
+    def shown(outcome: str, exit_code: int, ended_s: float) -> tuple[object, ...]:
+        told = JobResult(**row, outcome=outcome, exit_code=exit_code, started_s=5.0, ended_s=ended_s)  # type: ignore[arg-type]
+        cells = _row(told)
+        return cells[2], cells[5], cells[7]
+
+    assert shown("CANCELLED", 0, 5.0) == ("-", "-", "-")
+    assert shown("NOT_STARTED", 127, 5.0) == (127, "-", "-")
+    assert shown("CANCELLED", 143, 7.0)[:2] == (143, "2.0 s")
+    assert shown("DONE", 0, 5.0)[0] == 0

@@ -274,13 +274,18 @@ def test_a_log_position_that_leads_elsewhere_is_not_followed(client: Client, nod
         assert not chunk.data and "cannot be had" in chunk.error
 
 
-def test_the_log_of_a_site_nobody_can_reach_is_an_error_line_not_an_end(client: Client, node: InThread) -> None:
-    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 2, final=True)
+def test_the_log_of_a_site_nobody_can_reach_or_one_that_is_gone_is_an_error_line_not_an_end(
+    client: Client, node: InThread
+) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 3, final=True)
     segment, offset = node.node.write_log("alpha-1", "s", b"here")
     node.book.keep("alpha-1", 0, facts("far", [0], log_segments=["alpha-1/s"], log_lengths=[4]))
     node.book.keep("alpha-1", 1, facts("alpha", [1], log_segments=[segment], log_offsets=[offset], log_lengths=[4]))
+    node.book.keep("alpha-1", 2, facts("alpha", [2], log_segments=["alpha-1/gone"], log_lengths=[4]))
     logs = log_text(client, "alpha-1")
     assert logs["alpha-1.0"].startswith(b"!its log at far cannot be had now") and logs["alpha-1.1"] == b"here"
+    gone = b"!its log is no longer at alpha; its result is: diana results alpha-1 --from 2 --limit 1"
+    assert logs["alpha-1.2"] == gone
 
 
 def gathered(node: InThread, group: str, files: dict[str, bytes], **changes: object) -> Path:

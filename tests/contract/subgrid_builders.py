@@ -21,7 +21,7 @@ from diana.adapters.keyring import FileKeyring
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.subgrid.service import SubGridService
-from diana.engine.effects import Kill, Lease, Start
+from diana.engine.effects import Kill, Lease, Recall, Start
 from diana.engine.events import Run
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
@@ -56,6 +56,9 @@ class _AtMember:
 
     def kill(self, order: Kill) -> None:
         self.inner.kill(msgspec.structs.replace(order, worker=MEMBER))
+
+    def recall(self, order: Recall) -> None:
+        self.inner.recall(msgspec.structs.replace(order, worker=MEMBER))
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         self.inner.forget(runs)

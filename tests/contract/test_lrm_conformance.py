@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Resources
+from diana.model.spec import GroupSpec, Outputs, Resources
 from tests.contract.lrm_builders import RealSite, shell
 
 TRUE = GroupSpec(argv=("/bin/true",))
@@ -139,3 +139,62 @@ async def test_a_job_of_several_processors_waits_for_as_many_slots(site: Site, t
     await at.ended(3)
     assert marks.read_text().split() == ["narrow", "wide"]
     assert at.by_index()[2].outcome is Outcome.NOT_STARTED
+
+
+# --- what has not begun is given back ----------------------------------------------------------------------
+
+
+async def test_what_has_not_begun_is_given_back_and_what_has_runs_on(site: Site, tmp_path: Path) -> None:
+    at = await site(slots=2)
+    marks = tmp_path / "marks"
+    spec = shell(f"echo $DIANA_INDEX.$DIANA_ATTEMPT >> {marks}; sleep 0.5")
+    assert at.ready().recalls
+    at.start(spec, *range(6))
+    await at.until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
+    at.recall(0, 1, 3, 4, 5)
+    back = await at.ended(3)
+    assert {end.run.index for end in back} == {3, 4, 5} and {end.outcome for end in back} == {Outcome.UNBEGUN}
+    at.forget(*back)
+    at.start(spec, 5, attempt=2)
+    await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 4)
+    assert sorted(marks.read_text().split()) == ["0.1", "1.1", "2.1", "5.2"]
+
+
+async def test_what_was_given_back_stays_so_though_the_node_and_the_lrm_were_lost(site: Site, tmp_path: Path) -> None:
+    at = await site(slots=1)
+    marks = tmp_path / "marks"
+    at.start(shell(f"echo $DIANA_INDEX >> {marks}; sleep 1"), 0, 1, 2)
+    await at.until(marks.exists)
+    at.recall(1)
+    await at.ended(1)
+    await at.restart_node()
+    await at.until(lambda: len(at.ends()) == 2)
+    await at.lose_lrm()
+    await at.ended(2)
+    assert {run.index for run in at.ready().known} == {0, 1}
+    assert [at.by_index()[index].outcome for index in (0, 1)] == [Outcome.UNKNOWN, Outcome.UNBEGUN]
+    assert marks.read_text().split() == ["0"]
+
+
+async def test_each_run_begins_or_is_given_back_whenever_it_is_asked_for(site: Site, tmp_path: Path) -> None:
+    at = await site(slots=4)
+    marks = tmp_path / "marks"
+    at.start(shell(f"echo $DIANA_INDEX >> {marks}"), *range(200))
+    for first in range(0, 200, 20):
+        at.recall(*range(first, 200, 7))
+        await at.ended(first // 4)
+    await at.ended(200)
+    how = {outcome: {i for i, end in at.by_index().items() if end.outcome is outcome} for outcome in Outcome}
+    assert how[Outcome.UNBEGUN] and how[Outcome.DONE] | how[Outcome.UNBEGUN] == set(range(200))
+    assert Counter(map(int, marks.read_text().split())) == Counter(how[Outcome.DONE])
+
+
+async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back(site: Site) -> None:
+    at = await site(slots=1)
+    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 0, 1)
+    at.recall(1)
+    await at.until(lambda: 1 in at.by_index())
+    at.forget(at.by_index()[1])
+    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 1, attempt=2)
+    await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 2)
+    assert {(end.run.index, end.run.attempt) for end in at.ends() if end.outcome is Outcome.DONE} == {(0, 1), (1, 2)}

@@ -86,6 +86,7 @@ def talk() -> list[protocol.Message]:
         protocol.Forget(runs),
         protocol.SetSlots(2),
         protocol.Shutdown(),
+        protocol.Recall(PART, 1, (2, 3)),
     ]
 
 

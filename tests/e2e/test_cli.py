@@ -71,7 +71,7 @@ def test_the_exit_code_is_the_groups_result(alpha: Site) -> None:
 
 def test_why_jobs_failed_is_told_beside_their_logs(alpha: Site) -> None:
     group = submitted(alpha, "--", "sh", "-c", "echo out; exit {x}", ":::", "0", "3", code=1)
-    assert f"why: diana logs --failed {group}" in diana(alpha, "wait", group, code=1)
+    assert diana(alpha, "wait", group, code=1).endswith(f"why: diana logs --failed {group} --data {alpha.data}\n")
     command = [*DIANA, "logs", "--data", str(alpha.data)]
     told = subprocess.run([*command, "--failed", group], capture_output=True, text=True, timeout=60, check=True)
     assert (told.stdout, told.stderr) == (

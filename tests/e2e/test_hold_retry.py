@@ -77,3 +77,32 @@ def test_a_held_group_waits_at_two_sites_and_only_its_failed_jobs_are_retried(gr
         assert "no failed jobs to retry: 12 done" in diana(alpha, "retry", group, code=2)
     lines = Counter(started.read_text().splitlines())
     assert lines == Counter([f"{i} 1" for i in range(JOBS)] + [f"{i} 2" for i in range(1, JOBS, 2)])
+
+
+def test_what_a_machine_was_given_ahead_has_not_begun_so_it_is_held_and_moved(grid: Grid, tmp_path: Path) -> None:
+    alpha, _ = grid.add("alpha", 2), grid.add("beta", 1)
+    grid.join()
+    grid.start()
+    started, gate = tmp_path / "started", tmp_path / "gate"
+    text = f'echo "$1 $DIANA_SITE" >> {started}; while [ ! -e {gate} ]; do sleep 0.05; done'
+    with alpha.client() as client:
+        until(lambda: len(client.sites()) == 2, "both know each other", 20)
+        command = {"command": ["sh", "-c", text, "job", "{x}"], "sites": ["alpha", "beta"]}
+        long = {"group": {**command, "sites": ["beta"]}, "sweep": {"x": "100-109"}, "resources": {"work": 9000}}
+        busy = client.submit(long).group
+        until(lambda: client.status([busy])[0].running == 1, "beta is busy", 20)
+        group = client.submit({"group": command, "sweep": {"x": "0-5"}, "resources": {"work": 1}}).group
+        until(lambda: client.status([group])[0].running == 2, lambda: str(client.status([group])), 20)
+        (share,) = client.status([group])[0].shares
+        assert (share.site, share.queued) == ("alpha", 4)
+
+        assert diana(alpha, "hold", f"{group}.5") == f"{group}.5: holding 1 job\n"
+        until(lambda: client.status([group])[0].held == 1, lambda: str(client.status([group])), 20)
+        moving = diana(alpha, "move", f"{group}.[0-4]", "--to", "beta")
+        assert moving == f"{group}.[0-4]: moving 3 jobs to beta; 2 jobs had started and run on\n"
+        gate.touch()
+        until(lambda: client.status([group])[0].done == 5, lambda: str(client.status([group])), 20)
+        ran = [line for line in sorted(started.read_text().splitlines()) if len(line.split()[0]) == 1]
+        assert ran == ["0 alpha", "1 alpha", "2 beta", "3 beta", "4 beta"]
+        client.release(group)
+        assert client.wait(group, timeout_s=40).state == "done"

@@ -9,7 +9,7 @@ import pytest
 
 from diana.client import AsyncClient
 from diana.errors import UsageError
-from tests.e2e.grid import Grid
+from tests.e2e.grid import Grid, until
 
 pytestmark = pytest.mark.e2e
 
@@ -64,8 +64,25 @@ def test_how_jobs_ended_is_asked_by_outcome_and_from_any_job_on(grid: Grid) -> N
 
     lines = said("--outcome", "failed").splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [[f"{group}.{k}", "failed", "3"] for k in FAILED]
-    assert said("--limit", "2").splitlines()[-1] == f"and more; diana results {group} --limit 2 --from 2 goes on"
+    assert said("--limit", "2").splitlines()[-1] == (
+        f"and more; diana results {group} --limit 2 --from 2 --data {alpha.data} goes on"
+    )
     assert said("--outcome", "held") == f"{group}: no job has ended with an outcome nobody knows so far\n"
     told = [json.loads(line) for line in said("--outcome", "failed", "--json").splitlines()]
     # A number at its default is left out, and whole numbers of 64 bits are text, as proto3 JSON has them.
     assert sorted(int(index) for chunk in told for index in chunk["indices"]) == FAILED
+
+
+def test_a_job_that_was_given_to_a_machine_and_cancelled_before_it_began_has_its_site_and_no_times(grid: Grid) -> None:
+    alpha = grid.add("alpha", 1)
+    grid.start()
+    with alpha.client() as client:
+        job = {"group": {"command": ["sleep", "600"]}, "sweep": {"x": "0-2"}, "resources": {"work": 1}}
+        group = client.submit(job).group
+        until(lambda: client.status([group])[0].running == 1, "one runs", 20)
+        client.cancel(group)
+        assert client.wait(group, timeout_s=40).cancelled == 3
+        rows = list(client.results(group, outcome="cancelled"))
+        assert [(row.site, row.attempt, row.began) for row in rows] == [("alpha", 1, k == 0) for k in range(3)]
+    lines = grid.run(alpha, "results", group, "--data", str(alpha.data)).stdout.splitlines()
+    assert [line.split()[2] for line in lines[1:]] == ["143", "-", "-"]

@@ -109,6 +109,15 @@ def test_what_waits_in_a_cluster_moves_with_the_rest_and_what_began_there_stays(
     assert grid["alpha"].replies and {run.attempt for run in grid["gamma"].started} == {1}
 
 
+def test_what_another_site_gave_ahead_counts_as_held_there_since_it_comes_back() -> None:
+    grid, cluster = at_beta()
+    assert grid["alpha"].hold("alpha-1") == Ok(10, started=2)
+    for _ in range(5):
+        cluster.pass_time(2.0)
+    (share,) = grid["alpha"].ask("group", "alpha-1").shares  # type: ignore[union-attr]
+    assert (share.held, share.running) == (10, 2)
+
+
 def test_a_worker_that_gives_nothing_back_is_not_asked_to_and_keeps_what_it_has() -> None:
     grid, cluster = at_beta(recalls=False)
     grid["alpha"].move("alpha-1", "gamma")

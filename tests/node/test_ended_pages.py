@@ -107,6 +107,24 @@ def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
     assert not places._groups
 
 
+def test_a_page_of_a_group_too_large_to_be_kept_in_mind_reads_what_it_has_rows_in(
+    store: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_KEPT_JOBS", 100)
+    for batch in range(20):
+        # Jobs end about in their order.
+        chunk(store, batch, [*range(batch * 50, batch * 50 + 60, 2), batch * 50 + 1], "alpha", Outcome.FAILED)
+    chunk(store, 0, [500], "beta", Outcome.FAILED, part=1)
+    places = pages.Places()
+    assert read(store, places, failed(*range(400, 410, 2))) == [("alpha", [*range(400, 410, 2)], ["FAILED"] * 5)]
+    assert store.read == 2
+    learned: list[int] = []
+    monkeypatch.setattr(pages._Spans, "learn", lambda _, number, __: learned.append(number))
+    assert [site for site, *_ in read(store, places, failed(500, 502))] == ["alpha", "beta"]
+    assert store.read <= 5 and not learned
+    assert read(store, places, failed(501)) == [("alpha", [501], ["FAILED"])]
+
+
 def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
     for batch in range(10):
         chunk(store, batch, list(range(batch * CHUNK, (batch + 1) * CHUNK)), "alpha", Outcome.FAILED)

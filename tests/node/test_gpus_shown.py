@@ -39,7 +39,14 @@ def test_nvidias_listing_counts_whole_devices_and_names_the_parts_of_cut_ones(
     lists(tmp_path, monkeypatch, TWO)
     assert gpus.shown().names == ("0", "1")
     lists(tmp_path, monkeypatch, CUT)
-    assert [name[:12] for name in gpus.shown().names] == ["MIG-c7384736", "MIG-a28ad590"]
+    has = gpus.shown()
+    # One is whole and the other is not: jobs are given the first by its own name.
+    assert [name[:12] for name in has.names] == ["GPU-8932f937", "MIG-c7384736", "MIG-a28ad590"]
+    assert gpus.missing(("0", "1", *has.names), has) == [] and gpus.missing(("1", "2"), has) == ["2"]
+    lists(tmp_path, monkeypatch, CUT[CUT.index("GPU 1") :])
+    has = gpus.shown()
+    assert [name[:12] for name in has.names] == ["MIG-c7384736", "MIG-a28ad590"]
+    assert gpus.missing(("0", "1"), has) == ["1"]
     lists(tmp_path, monkeypatch, "No devices were found\n")
     assert gpus.shown().names == ()
 
@@ -76,6 +83,18 @@ def test_a_site_is_made_with_as_many_as_were_said_or_as_are_there(
     with pytest.raises(UsageError, match="--gpus 300 is out of range; want 0 to 256"):
         init_site(tmp_path / "d", "delta", gpus=300)
     assert not (tmp_path / "d").exists()
+
+
+def test_gpus_no_job_could_use_are_refused_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists(tmp_path, monkeypatch, TWO)
+    idle = "^--gpus: no job could use 1 GPU here without a slot; give --slots N too; those of slurm need no word"
+    with pytest.raises(UsageError, match=idle):
+        init_site(tmp_path / "a", "alpha", cluster="slurm", gpus=1)
+    with pytest.raises(UsageError, match=r"no job could use 2 GPUs here without a slot; give --slots N too$"):
+        init_site(tmp_path / "a", "alpha", slots=0, gpus="auto")
+    assert not (tmp_path / "a").exists()
+    assert init_site(tmp_path / "a", "alpha", slots=2, cluster="slurm", gpus=1).gpus == ("0",)
+    assert init_site(tmp_path / "b", "beta", cluster="slurm", gpus=0).gpus == ()
 
 
 def test_the_doctor_names_what_is_declared_and_not_there_with_the_mend(

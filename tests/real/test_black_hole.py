@@ -46,7 +46,8 @@ def test_a_site_where_every_job_fails_takes_ten_of_five_hundred(grid: Grid, star
     assert (row.group, row.machine, barred or row.stand == "probation") == (group, "", True), row
     assert row.since_wall_s <= time.time() + 1, row
     assert row.until_wall_s == 0 if barred else row.until_wall_s > row.since_wall_s, row
-    assert f"guard: {group} {row.stand} at {bad} since " in shown, shown
+    stand = "barred" if barred else "on probation"
+    assert f"guard: {group} is {stand} at {bad} for " in shown, shown
     lifts = f"diana retry {group}, once {bad} is mended" if barred else f"one job that does well at {bad}; diana retry"
     assert f"; lifted by {lifts}" in shown, shown
 

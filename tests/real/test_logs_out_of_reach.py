@@ -55,3 +55,10 @@ def test_a_log_out_of_reach_ends_with_exit_code_4_and_one_line_and_is_had_again(
         until(lambda: logs(there).returncode == 0, "its logs are to be had again", 40, 0.5)
     again = logs(f"{there}.2")
     assert (again.returncode, again.stdout, again.stderr) == (0, "job 2\n", "")
+
+    # What was removed there is not to be had again.
+    for log in (beta.data / "logs" / there).iterdir():
+        log.unlink()
+    gone = logs(f"{there}.2")
+    said = f"its log is no longer at beta; its result is: diana results {there} --from 2 --limit 1"
+    assert (gone.returncode, gone.stderr) == (4, f"diana: {there}.2: {said}\n")

@@ -67,6 +67,16 @@ def test_the_last_of_a_million_cancelled_jobs_is_shown_at_once_and_did_never_run
         began_s = time.monotonic()
         last = [row.index for row in client.results(group, outcome="cancelled", first=999_990, most=5)]
         assert last == list(range(999_990, 999_995)) and time.monotonic() - began_s < 2.0
+        job = {"group": {"command": ["sleep", "600"]}, "sweep": {"array": "0-3"}, "resources": {"work": 1}}
+        given = client.submit(job).group
+        until(lambda: client.status([given])[0].running > 0, "some run", 20.0)
+        client.cancel(given)
+        assert client.wait(given, 60).cancelled == 4
+    # One that ran was ended by a signal; one that a machine was given and never began has neither code nor times.
+    _turn(page, f"group/{given}")
+    cells = {index: page.locator("tbody tr", has_text=f"{given}.{index}").locator("td") for index in (0, 3)}
+    expect(cells[0].nth(2)).to_have_text("143")
+    assert cells[3].all_inner_texts()[2:8] == ["", "alpha", "1", "", "", ""]
     _turn(page, f"group/{group}")
     page.get_by_label("from job").fill("999990")
     page.get_by_role("button", name="Go").click()

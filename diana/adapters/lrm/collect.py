@@ -21,8 +21,9 @@ from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
-_KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED})
-"""What became of these is for a person to judge, who may want to look."""
+_KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEGUN})
+"""What became of these is for a person to judge, who may want to look. Where what was given back is told a second time,
+it may be a later attempt's directory; else it goes with the subgroup."""
 
 
 class Kept(NamedTuple):
@@ -56,8 +57,10 @@ class Collector:
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
         if batch.account and batch.indices:
-            jobs = [home.job(subgroup, batch.epoch, index) for index in batch.indices]
-            self._release(batch.account, jobs[0].parent, [job.name for job in jobs if job.is_dir()])
+            rows = zip(batch.indices, batch.outcomes, strict=True)
+            jobs = [home.job(subgroup, batch.epoch, i) for i, outcome in rows if outcome != Outcome.UNBEGUN]
+            names = [job.name for job in jobs if job.is_dir()]
+            self._release(batch.account, home.job(subgroup, batch.epoch, batch.indices[0]).parent, names)
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
             if batch.outcomes[at] in _KEEP_DIRECTORY:

@@ -35,6 +35,7 @@ from diana.adapters.lrm.spawner.protocol import (
 )
 from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
 from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
+from diana.adapters.lrm.spawner.protocol import Recall as RecallMessage
 from diana.adapters.lrm.wire import Wire
 from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.effects import Kill, Lease, Recall, Start
@@ -94,12 +95,14 @@ class LocalLrm:
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
         self._making = ThreadPoolExecutor(1, "lrm-prepare")
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
-        self._waiting: deque[tuple[Start, list[int]] | Kill] = deque()
+        self._waiting: deque[tuple[Start, list[int]] | Kill | Recall] = deque()
         self._wire: Wire | None = None
         self._makes_ready = False
         """Whether the spawner there is can run jobs in containers and after modules."""
         self._hands_out = False
         """Whether it gives each device to one job at a time."""
+        self._gives_back = False
+        """Whether it can be asked for what it has not begun."""
         self._session = 0
         self._known: set[RunKey] = set()
         """Claimed or about to be: their directories are not made anew."""
@@ -160,6 +163,11 @@ class LocalLrm:
         """How many jobs may ask for here: none of a spawner that does not hand them out."""
         return len(self._gpus) if self._hands_out else 0
 
+    @property
+    def gives_back(self) -> bool:
+        """What it has not begun: not a spawner of an older release."""
+        return self._gives_back
+
     def set_term(self, term: int) -> None:
         """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
         is claimed any more. LrmLost and LrmReady follow, the latter once the spawner has the term on disk."""
@@ -212,7 +220,11 @@ class LocalLrm:
             self._wire.send(LeaseMessage(order.origin, until_s))
 
     def recall(self, order: Recall) -> None:
-        """Nothing: what its spawner has claimed counts as started, and it says so (`LrmReady.recalls`)."""
+        """Behind the starts before it, which may wait for the disk."""
+        if self._waiting:
+            self._enqueue(order)
+        else:
+            self._send_recall(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         named: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -230,11 +242,16 @@ class LocalLrm:
         else:
             self._wire.send(KillMessage(order.subgroup, order.epoch, order.indices.bounds))
 
+    def _send_recall(self, order: Recall) -> None:
+        """A spawner that is away is asked again when it is ready."""
+        if self._wire is not None and self._gives_back:
+            self._wire.send(RecallMessage(order.subgroup, order.epoch, order.indices.bounds))
+
     def _enqueue_start(self, order: Start, indices: list[int]) -> None:
         for at in range(0, len(indices), _ORDER_JOBS):
             self._enqueue((order, indices[at : at + _ORDER_JOBS]))
 
-    def _enqueue(self, item: tuple[Start, list[int]] | Kill) -> None:
+    def _enqueue(self, item: tuple[Start, list[int]] | Kill | Recall) -> None:
         self._waiting.append(item)
         if len(self._waiting) == 1:
             self._spawn_task(self._work_off())
@@ -257,6 +274,8 @@ class LocalLrm:
             item = self._waiting[0]
             if isinstance(item, Kill):
                 self._send_kill(item)
+            elif isinstance(item, Recall):
+                self._send_recall(item)
             else:
                 order, indices = item
                 if order.session != self._session or order.term != self._term:
@@ -318,6 +337,7 @@ class LocalLrm:
             return
         self._wire = wire
         self._makes_ready, self._hands_out = welcome.makes_ready, welcome.hands_out
+        self._gives_back = welcome.gives_back
         self._session += 1
         self._known = {
             (named.subgroup, named.epoch, index, attempt)
@@ -340,6 +360,7 @@ class LocalLrm:
                 gpus=self.gpus,
                 all_gpus=self.gpus,
                 software=None if welcome.makes_ready else (),
+                recalls=welcome.gives_back,
             )
         )
         if self._first is not None and not self._first.done():

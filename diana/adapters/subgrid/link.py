@@ -16,7 +16,7 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.inputs import Grants, InputBook
 from diana.adapters.subgrid.protocol import FromRoot
 from diana.engine import columns
-from diana.engine.effects import Kill, Start
+from diana.engine.effects import Kill, Recall, Start
 from diana.engine.events import JobsEnded, Run
 from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
@@ -72,13 +72,15 @@ class MemberLink:
         self.software: tuple[str, ...] = ()
         """What jobs may ask for there."""
         self.gpus = 0
+        self.recalls = False
+        """It gives back what it has not begun."""
         self._told: dict[SubgroupId, set[str]] = {}
         """Subgroups it had orders of, with the refs of the files it was told."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
         self._out: deque[bytes] = deque()
         self._out_bytes = 0
         self._news = asyncio.Event()
-        self._waiting: deque[tuple[Start, list[int]] | Kill] = deque()
+        self._waiting: deque[tuple[Start, list[int]] | Kill | Recall] = deque()
         self._working: asyncio.Task[None] | None = None
 
     # --- orders ----------------------------------------------------------------------------------------
@@ -109,6 +111,12 @@ class MemberLink:
         else:
             self._send_kill(order)
 
+    def recall(self, order: Recall) -> None:
+        if self._waiting:
+            self._enqueue(order)
+        else:
+            self._send_recall(order)
+
     def forget(self, runs: list[Run]) -> None:
         for part in protocol.in_parts(runs):
             self.send(protocol.Forget(protocol.columns(part)))
@@ -119,7 +127,7 @@ class MemberLink:
         if self._told.pop(subgroup, None) is not None:
             self.send(protocol.Drop([subgroup]))
 
-    def _enqueue(self, item: tuple[Start, list[int]] | Kill) -> None:
+    def _enqueue(self, item: tuple[Start, list[int]] | Kill | Recall) -> None:
         self._waiting.append(item)
         if self._working is None:
             self._working = asyncio.create_task(self._work_off())
@@ -138,6 +146,8 @@ class MemberLink:
             item = self._waiting[0]
             if isinstance(item, Kill):
                 self._send_kill(item)
+            elif isinstance(item, Recall):
+                self._send_recall(item)
             else:
                 await self._look_and_send(*item)
             self._waiting.popleft()
@@ -193,6 +203,10 @@ class MemberLink:
 
     def _send_kill(self, order: Kill) -> None:
         self.send(protocol.Kill(self.term, order.subgroup, order.epoch, order.indices.bounds))
+
+    def _send_recall(self, order: Recall) -> None:
+        if self.recalls:
+            self.send(protocol.Recall(self.term, order.subgroup, order.epoch, order.indices.bounds))
 
     def _refuse(self, order: Start, indices: list[int], why: str, outcome: Outcome = Outcome.STAGING_FAILED) -> None:
         """Jobs nobody can start; the machine never hears of them."""

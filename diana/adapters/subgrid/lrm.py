@@ -107,9 +107,12 @@ class SubGridLrm:
             link.kill(order)
 
     def recall(self, order: Recall) -> None:
-        """What a machine has claimed counts as started: only clusters give anything back."""
-        if cluster := self._clusters.get(order.worker):
+        if order.worker == self.machine:
+            self._local.recall(order)
+        elif cluster := self._clusters.get(order.worker):
             cluster.recall(order)
+        elif link := self._links.get(order.worker):
+            link.recall(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         own: list[Run] = []
@@ -210,6 +213,7 @@ class SubGridLrm:
         self._told_by.update(dict.fromkeys(known, link.machine))
         link.session, link.their_session = session, ready.session
         link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
+        link.recalls = ready.recalls
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
             link.send(protocol.Drop(gone))
@@ -229,6 +233,7 @@ class SubGridLrm:
                 gpus=link.gpus,
                 all_gpus=link.gpus,
                 software=link.software,
+                recalls=link.recalls,
             )
         )
 

@@ -17,7 +17,7 @@ from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import EndBook, Kept
 from diana.engine import columns
-from diana.engine.effects import Kill, Lease, StageIn, Start
+from diana.engine.effects import Kill, Lease, Recall, StageIn, Start
 from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import JobError, Outcome, OutputFile
@@ -42,6 +42,9 @@ class OwnLrm(LocalResourceManager, Protocol):
 
     @property
     def gpus(self) -> int: ...
+
+    @property
+    def gives_back(self) -> bool: ...
 
     def use(self, software: Software) -> None: ...
 
@@ -141,8 +144,17 @@ class Member:
         self._drop_staging()
         self._session += 1
         known = sorted(self._claimed | self.ends.runs(), key=lambda r: (r.subgroup, r.epoch, r.index, r.attempt))
-        has, gpus = list(self._local.offered()), self._local.gpus
-        channel.send(protocol.Ready(self._session, self.slots, self.memory_bytes, self._subgroups_here(), has, gpus))
+        channel.send(
+            protocol.Ready(
+                self._session,
+                self.slots,
+                self.memory_bytes,
+                self._subgroups_here(),
+                list(self._local.offered()),
+                self._local.gpus,
+                self._local.gives_back,
+            )
+        )
         parts = protocol.in_parts(known)
         for at, part in enumerate(parts):
             channel.send(protocol.Known(self._session, protocol.columns(part), at == len(parts) - 1))
@@ -167,6 +179,8 @@ class Member:
                 self._on_order(message)
             case protocol.Kill():
                 self._on_kill(message)
+            case protocol.Recall():
+                self._on_recall(message)
             case protocol.Forget(runs):
                 self._on_forget(protocol.runs_of(runs))
             case protocol.Drop(subgroups):
@@ -236,6 +250,22 @@ class Member:
         if order.term != self.term:
             return
         indices = IndexSet.checked(order.bounds)
+        self._end_staging(order, indices, Outcome.CANCELLED)
+        self._local.kill(
+            Kill(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+        )
+
+    def _on_recall(self, order: protocol.Recall) -> None:
+        if order.term != self.term:
+            return
+        indices = IndexSet.checked(order.bounds)
+        self._end_staging(order, indices, Outcome.UNBEGUN)
+        self._local.recall(
+            Recall(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+        )
+
+    def _end_staging(self, order: protocol.Kill | protocol.Recall, indices: IndexSet, outcome: Outcome) -> None:
+        """Jobs whose inputs are on their way."""
         for ticket, (start, refs) in list(self._staging.items()):
             if (start.subgroup, start.epoch) != (order.subgroup, order.epoch) or not start.indices & indices:
                 continue
@@ -245,10 +275,7 @@ class Member:
             else:
                 del self._staging[ticket]
                 self._stager.cancel(ticket)
-            self._never_ran(start, start.indices & indices, Outcome.CANCELLED, "")
-        self._local.kill(
-            Kill(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
-        )
+            self._never_ran(start, start.indices & indices, outcome, "")
 
     def _never_ran(self, start: Start, indices: IndexSet, outcome: Outcome, why: str) -> None:
         some, attempts = list(indices), dict(start.attempts)

@@ -67,6 +67,8 @@ class Ready(_Message):
     """What jobs may ask for there (`model/software.py`). Of an older release nothing: it would run them without."""
     gpus: int = 0
     """Jobs may ask for, each of which has its own. Of an older release none."""
+    recalls: bool = False
+    """It heeds `Recall`."""
 
 
 class Known(_Message):
@@ -152,6 +154,15 @@ class Kill(_Message):
     bounds: tuple[int, ...]
 
 
+class Recall(_Message):
+    """What of these has not begun never will, and is delivered UNBEGUN; the others run on."""
+
+    term: int
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+
+
 class Forget(_Message):
     runs: list[Runs]
 
@@ -179,7 +190,7 @@ class Beat(_Message):
 
 
 FromMember = Hello | Ready | Known | Lost | Load
-FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Forget | Drop | Expired | Beat
+FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Recall | Forget | Drop | Expired | Beat
 
 
 # --- deliveries --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from array import array
+from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
@@ -31,7 +32,8 @@ ANY = "ended"
 PAGE_JOBS = 2000
 """Of one question to the engine, where more are wanted."""
 MOST_KEPT_JOBS = 4_000_000
-"""Whose chunks are known at once, eight bytes each; the groups looked at last. Of a larger group none are."""
+"""Whose chunks are known at once, eight bytes each; the groups looked at last. Of a larger group it is only known from
+which job to which each chunk goes."""
 _WITHOUT_RESULT = {"done": Outcome.DONE, "failed": Outcome.FAILED, "held": Outcome.UNKNOWN}
 
 
@@ -39,31 +41,24 @@ class Places:
     """In which chunk of the store the newest row of each ended job lies. Safe from any thread; blocks on the disk."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[GroupId, _Known] = OrderedDict()
+        self._groups: OrderedDict[GroupId, _Known | _Spans] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, store: Store, group: GroupId, jobs: int, wanted: IndexSet) -> list[int]:
-        """Numbers of the chunks that hold rows of `wanted`, rising."""
-        if jobs > MOST_KEPT_JOBS:
-            return _looked_for(store, group, set(wanted))
+        """Numbers of the chunks that hold rows of `wanted`, rising; of a group too large to be kept in mind also some
+        others between them."""
         with self._lock:
-            known = self._groups.setdefault(group, _Known(jobs))
+            known = self._groups.get(group)
+            if known is None:
+                known = self._groups[group] = _Known(jobs) if jobs <= MOST_KEPT_JOBS else _Spans()
             self._groups.move_to_end(group)
             try:
                 for number, indices in store.jobs_of_chunks(group, known.newest):
                     known.learn(number, indices)
-                return sorted({number for index in wanted if (number := known.chunk[index])})
+                return known.of(wanted)
             finally:
-                while sum(len(some.chunk) for some in self._groups.values()) > MOST_KEPT_JOBS:
+                while sum(some.size() for some in self._groups.values()) > MOST_KEPT_JOBS:
                     self._groups.popitem(last=False)
-
-
-def _looked_for(store: Store, group: GroupId, wanted: set[int]) -> list[int]:
-    """In a group too large to be kept in mind: every look goes through all chunks, and takes no room for its jobs."""
-    newest: dict[int, int] = {}
-    for number, indices in store.jobs_of_chunks(group, 0):
-        newest.update(dict.fromkeys(wanted.intersection(indices), number))
-    return sorted(set(newest.values()))
 
 
 class _Known:
@@ -77,6 +72,38 @@ class _Known:
             # The merge command has an index behind the jobs'.
             if index < len(self.chunk):
                 self.chunk[index] = number
+
+    def of(self, wanted: IndexSet) -> list[int]:
+        return sorted({number for index in wanted if (number := self.chunk[index])})
+
+    def size(self) -> int:
+        return len(self.chunk)
+
+
+class _Spans:
+    """Jobs end about in their order, so that the chunks of neighbours are few."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._spans = array("q")
+        """Number, first and last index of each."""
+
+    def learn(self, number: int, indices: list[int]) -> None:
+        self.newest = number
+        if indices:
+            self._spans.extend((number, min(indices), max(indices)))
+
+    def of(self, wanted: IndexSet) -> list[int]:
+        spans, some = self._spans, list(wanted)
+        numbers, firsts, lasts = spans[::3], spans[1::3], spans[2::3]
+        return [
+            number
+            for number, first, last in zip(numbers, firsts, lasts, strict=True)
+            if (at := bisect_left(some, first)) < len(some) and some[at] <= last
+        ]
+
+    def size(self) -> int:
+        return len(self._spans)
 
 
 async def pages(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WINDOW_JOBS = 65_536
 """Jobs whose log positions are in memory at once."""
 READ_BYTES = 1 << 18
+_GONE = ": not at site "
+"""Says another site of a file that it does not have (`staging/holdings.py`)."""
 
 
 class Spot(NamedTuple):
@@ -125,12 +127,17 @@ async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncG
                     yield wire.LogsChunk(job=name, data=piece)
         yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error)
     except (DianaError, OSError) as error:
-        text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
+        if isinstance(error, FileNotFoundError) or _GONE in str(error):
+            text = f"its log is no longer at {spot.site}; its result is: diana results {group} --from {index} --limit 1"
+        else:
+            text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
         yield wire.LogsChunk(job=name, error=text, unreachable=True)
 
 
 def _why(spot: Spot, error: Exception) -> str:
-    """Without the name that only nodes have for the log."""
+    """Without the names that only nodes have for the log."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     said = str(error).removeprefix(f"log:{spot.segment}: ")
     return said.replace("; try again", "; try again when diana peers shows it alive", 1).removesuffix(" later")
 

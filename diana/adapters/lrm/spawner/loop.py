@@ -23,6 +23,7 @@ from diana.adapters.lrm.spawner.protocol import (
     Lease,
     Message,
     Order,
+    Recall,
     Refused,
     SetSlots,
     Shutdown,
@@ -137,6 +138,8 @@ class Spawner:
                 self._high_water = len(self._table.queue)
             case Kill(subgroup=subgroup, epoch=epoch, bounds=bounds):
                 self._runner.kill(subgroup, epoch, IndexSet(tuple(bounds)))
+            case Recall(subgroup=subgroup, epoch=epoch, bounds=bounds):
+                self._runner.recall(subgroup, epoch, IndexSet(tuple(bounds)))
             case Lease(name=name, until_s=until_s):
                 self._runner.leases.told(name, until_s)
             case Forget(runs=runs):
@@ -189,7 +192,7 @@ class Spawner:
         if self._greet is not None:
             self._greet = None
             self._table.log.write()
-            server.send(link, Welcome(VERSION, self._table.generation, self._table.known(), True, True))
+            server.send(link, Welcome(VERSION, self._table.generation, self._table.known(), True, True, True))
             runner.to_tell = self._ended()
             self._send_ends(link, now)
         elif runner.to_tell:

@@ -113,6 +113,15 @@ class Kill(_Message):
     """Of the IndexSet."""
 
 
+class Recall(_Message):
+    """What of these has not begun never will, and ends UNBEGUN; the others run on. To one that `gives_back` only."""
+
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    """Of the IndexSet."""
+
+
 class Forget(_Message):
     runs: list[Runs]
 
@@ -139,6 +148,8 @@ class Welcome(_Message):
     """It heeds `Order.before`. One of an older release may outlive its node's upgrade, and would run jobs without."""
     hands_out: bool = False
     """It heeds `Hello.gpus`: no device has two jobs at once."""
+    gives_back: bool = False
+    """It heeds `Recall`."""
 
 
 class Refused(_Message):
@@ -176,7 +187,7 @@ class Ended(_Message):
     batches: list[Batch]
 
 
-Message = Hello | Order | Lease | Kill | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
+Message = Hello | Order | Lease | Kill | Recall | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

@@ -11,6 +11,11 @@ from diana.adapters.lrm.spawner.identity import Machine
 from diana.adapters.lrm.spawner.protocol import Collected
 
 VERSION = 1
+EXIT_UNKNOWN = -1
+"""Stands where nobody knows the exit code."""
+LOST_WHILE_RUNNING = (
+    "its spawner was lost while it ran, so its exit code is not known; look at its log, then rerun or give up the job"
+)
 
 
 class _Record(msgspec.Struct, array_like=True, tag=True):

@@ -17,6 +17,8 @@ from diana.adapters.lrm.spawner.jobs import Claim, Job
 from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.processes import is_leader
 from diana.adapters.lrm.spawner.records import (
+    EXIT_UNKNOWN,
+    LOST_WHILE_RUNNING,
     Begin,
     Claimed,
     Dropped,
@@ -30,7 +32,7 @@ from diana.adapters.lrm.spawner.records import (
     Starting,
     Term,
 )
-from diana.adapters.lrm.spawner.runner import EXIT_UNKNOWN, LOST_WHILE_RUNNING, Runner
+from diana.adapters.lrm.spawner.runner import Runner
 from diana.adapters.lrm.spawner.table import Table, strip
 from diana.model.facts import Outcome
 

@@ -26,7 +26,7 @@ from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
-from diana.adapters.lrm.spawner.records import End
+from diana.adapters.lrm.spawner.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import Table
@@ -41,8 +41,6 @@ WATCH_S = 0.25
 _DRAIN_POLL_S = 0.005
 _LAST_ROUNDS = 10
 _RETRY_S = 0.2
-EXIT_UNKNOWN = -1
-"""Stands where nobody knows the exit code."""
 
 
 class Runner:
@@ -332,6 +330,12 @@ class Runner:
             elif job.state is State.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
 
+    def recall(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
+        """From here on those that have not begun are over, as much as if they had run."""
+        for job in self._table.matching(subgroup, epoch, indices):
+            if job.state is State.QUEUED:
+                self._end_unstarted(job, Outcome.UNBEGUN, 0, "")
+
     def without_lease(self) -> None:
         """At the take-over: what runs under a lease that nobody knows of is past it."""
         self.leases.begin()
@@ -440,8 +444,3 @@ class Runner:
                 with suppress(OSError):
                     _, cut = job.segment.written(job.log_offset, job.claim.record.log_limit_bytes)
                     job.cut = job.cut or cut
-
-
-LOST_WHILE_RUNNING = (
-    "its spawner was lost while it ran, so its exit code is not known; look at its log, then rerun or give up the job"
-)

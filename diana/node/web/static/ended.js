@@ -28,12 +28,12 @@ export class EndedJobs {
       [
         { name: "Job", number: true, draw: (cell, row) => place(cell, h("button", { type: "button", onclick: () => log(row.index) }, `${group}.${row.index}`)), sort: (row) => row.index },
         { name: "Outcome", draw: (cell, row) => state(cell, row.outcome.toLowerCase()), sort: (row) => row.outcome },
-        { name: "Exit code", number: true, text: (row) => (row.site ? `${row.exit}` : ""), sort: (row) => row.exit },
+        { name: "Exit code", number: true, text: (row) => (row.began || row.exit ? `${row.exit}` : ""), sort: (row) => row.exit },
         { name: "Site", text: (row) => row.site || "never ran", sort: (row) => row.site },
         { name: "Attempt", number: true, text: (row) => (row.site ? `${row.attempt}` : ""), sort: (row) => row.attempt },
-        { name: "Ran", number: true, text: (row) => (row.site ? seconds(row.ran) : ""), sort: (row) => row.ran },
-        { name: "CPU", number: true, text: (row) => (row.site ? seconds(row.cpu) : ""), sort: (row) => row.cpu },
-        { name: "Memory", number: true, text: (row) => (row.site ? bytes(row.rss) : ""), sort: (row) => row.rss },
+        { name: "Ran", number: true, text: (row) => (row.began ? seconds(row.ran) : ""), sort: (row) => row.ran },
+        { name: "CPU", number: true, text: (row) => (row.began ? seconds(row.cpu) : ""), sort: (row) => row.cpu },
+        { name: "Memory", number: true, text: (row) => (row.began ? bytes(row.rss) : ""), sort: (row) => row.rss },
         { name: "Error", text: (row) => row.error, cls: "text" },
       ],
       { key: (row) => row.index, empty: "No such job has ended.", page: PAGE },
@@ -83,10 +83,14 @@ export class EndedJobs {
   }
 }
 
+// Of these one that was given to a machine and never began has one time for both its start and its end.
+const MAY_NOT_BEGIN = ["CANCELLED", "NOT_STARTED", "STAGING_FAILED"];
+
 function rowsOf(chunk) {
   const errors = new Map((chunk.errors ?? []).map((error) => [Number(error.index ?? 0), error.text]));
   return (chunk.indices ?? []).map((index, at) => ({
     index: Number(index), attempt: Number(chunk.attempts?.[at] ?? 0), outcome: chunk.outcomes?.[at] ?? "", exit: chunk.exitCodes?.[at] ?? 0, site: chunk.site ?? "",
+    began: Boolean(chunk.site) && (!MAY_NOT_BEGIN.includes(chunk.outcomes?.[at]) || (chunk.endedS?.[at] ?? 0) > (chunk.startedS?.[at] ?? 0)),
     ran: Math.max(0, (chunk.endedS?.[at] ?? 0) - (chunk.startedS?.[at] ?? 0)), cpu: chunk.cpuS?.[at] ?? 0, rss: Number(chunk.maxRssBytes?.[at] ?? 0), error: errors.get(Number(index)) ?? "",
   }));
 }
