@@ -32,6 +32,9 @@ NOT_REACHED = 4
 LOOKS = re.compile(r"diana (?:status|sites|peers|links|queue|explain|datasets$|doctor)|ls |cat |squeue")
 COPIED = "TOKEN"
 
+_NOTICE = re.compile(r"^bash: line \d+: +\d+ Killed .*\n?", re.MULTILINE)
+"""The shell's own word of a job that a command killed comes now or with a later command."""
+
 APART = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 """Before the shell: whatever it starts ends with it. Root's."""
 
@@ -169,4 +172,4 @@ class Shell:
                 f"$ {command}\nis not over after {COMMAND_S:g} s, or the shell ended; it printed\n{told.decode()}"
             )
             told += more
-        return told[: ended.start()].decode(), int(ended[1])
+        return _NOTICE.sub("", told[: ended.start()].decode()), int(ended[1])
