@@ -87,7 +87,8 @@ def main() -> int:
     args = parser.parse_args()
     rows: list[dict[str, float]] = []
     sizes: list[dict[str, float]] = []
-    with tempfile.TemporaryDirectory(prefix="diana-bench-") as name:
+    # A controller that was told to end may still write its state.
+    with tempfile.TemporaryDirectory(prefix="diana-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         slurm = SlurmSite(folder / "slurm", "bench", args.cpus, max(_LEAST_ARRAY, args.jobs + 1))
         grid = Grid()
