@@ -6,6 +6,7 @@ from diana.engine import columns, guard, learning, links, recovery, results
 from diana.engine.context import Context, Ended
 from diana.engine.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, Recall, SendResult
 from diana.engine.events import JobsEnded, Run
+from diana.engine.given import Lane
 from diana.engine.records import CustodyClosed, RunsEnded, RunsRepeated, RunsReturned, RunsVoided, facts_key
 from diana.engine.state import Custody, CustodyKey
 from diana.model.facts import Facts, JobError, Outcome
@@ -59,22 +60,23 @@ def void(core: Context, custody: Custody, indices: IndexSet) -> None:
     _cancel_pending(core, custody, custody.cancelled & indices)
 
 
-def recallable(core: Context, custody: Custody) -> IndexSet:
-    """Running jobs that may not have begun, of workers that give such back."""
+def _given_back(core: Context, custody: Custody) -> list[tuple[Lane, list[int]]]:
+    """Running jobs that may not have begun, by the lanes of workers that give such back."""
     recalling = core.totals.runs.recalling
     if not recalling or not custody.running:
-        return IndexSet()
-    held = custody.by_machine(custody.never_begun())
-    return IndexSet.union(IndexSet.of(some) for machine, some in held.items() if machine in recalling)
+        return []
+    held = custody.by_machine(custody.never_begun()).items()
+    return [(recalling[machine], some) for machine, some in held if machine in recalling]
+
+
+def recallable(core: Context, custody: Custody) -> IndexSet:
+    """Running jobs that may not have begun, of workers that give such back."""
+    return IndexSet.union(IndexSet.of(some) for _, some in _given_back(core, custody))
 
 
 def waiting_there(core: Context, custody: Custody) -> IndexSet:
     """Of the recallable ones those that found no free slot when they were given, as far as is known."""
-    recalling = core.totals.runs.recalling
-    if not recalling or not custody.running:
-        return IndexSet()
-    held = custody.by_machine(custody.never_begun()).items()
-    lanes = [(recalling[machine], some) for machine, some in held if machine in recalling]
+    lanes = _given_back(core, custody)
     return IndexSet.union(IndexSet.of(i for i in some if (custody.key, i) in lane.ahead) for lane, some in lanes)
 
 

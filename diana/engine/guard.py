@@ -221,7 +221,8 @@ def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Brea
 
 
 def counted(core: Context, custody: Custody) -> None:
-    """Some of its jobs were given to a machine just now, or came back from one without an end: before it may go."""
+    """Some of its jobs were given to a machine just now, or came back from one without an end. To be called while the
+    custody is here: with it goes what was counted of it."""
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
     if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
@@ -283,19 +284,19 @@ def tidy(core: Context) -> None:
         del guard.unfit[name]
     for name in list(guard.here):
         counts = guard.keys.get(name, {})
-        kept = {key: held for key, held in counts.items() if key in core.state.custodies}
-        gone = [held for key, held in counts.items() if key not in kept]
-        if any(map(any, gone)):
-            # What is not here any more is not under way here.
-            b = guard.here[name]
-            out, running = (
-                max(0, now - sum(held)) for now, held in zip((b.out, b.running), zip(*gone, strict=True), strict=True)
-            )
-            guard.put(name, msgspec.structs.replace(b, out=out, running=running))
-        guard.keys[name] = kept
+        guard.keys[name] = kept = {key: held for key, held in counts.items() if key in core.state.custodies}
+        guard.put(name, _without(guard.here[name], [held for key, held in counts.items() if key not in kept]))
         if not kept and guard.here[name].until_s <= core.now:
             guard.begin_anew(name)
             guard.bases.pop(name, None)
+
+
+def _without(b: Breaker, gone: list[tuple[int, int]]) -> Breaker:
+    """`gone`: what was counted of custodies that are not here any more, nor under way."""
+    out, running = sum(held[0] for held in gone), sum(held[1] for held in gone)
+    if not (out or running):
+        return b
+    return msgspec.structs.replace(b, out=max(0, b.out - out), running=max(0, b.running - running))
 
 
 def _is_merge(core: Context, custody: Custody) -> bool:

@@ -15,7 +15,7 @@ from diana.engine import load
 from diana.engine.context import Context
 from diana.engine.wants import Kind, of_kind
 from diana.engine.worker import Worker
-from diana.model.licences import COUNTED_THERE, Counts, among
+from diana.model.licences import Counts, among
 from diana.policy.forecast import Slots
 
 Promised = Counter[tuple[str, str]]
@@ -85,10 +85,6 @@ def await_room(promised: Promised, some: list[Pool], counts: Counts, machines: C
             promise(promised, pool, counts, 1)
 
 
-def _counts_its_own(core: Context, worker: Worker) -> bool:
-    return COUNTED_THERE in core.workers.offers.of(worker)
-
-
 def _of(core: Context, worker: Worker) -> dict[str, int]:
     return dict(among(core.workers.offers.of(worker)))
 
@@ -117,7 +113,7 @@ def short(core: Context, kind: Kind) -> str:
 def at_once(core: Context, software: tuple[str, ...]) -> int:
     """How many such jobs may run at once, by the licences there are."""
     counts, some = among(software), core.workers.offers.those(software)
-    there = [_of(core, worker) for worker in some if _counts_its_own(core, worker)]
+    there = [_of(core, worker) for worker in some if core.workers.offers.counts_its_own(worker)]
     there += [dict(_of_the_site(core))] if len(there) < len(some) else []
     return sum(min(total.get(name, 0) // count for name, count in counts) for total in there)
 

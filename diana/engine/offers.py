@@ -103,13 +103,17 @@ class Offers:
     def apart(self) -> tuple[Worker, ...]:
         """Those that count their licences themselves."""
         if self._apart is None:
-            self._apart = tuple(worker for worker in self._workers.values() if COUNTED_THERE in self.of(worker))
+            self._apart = tuple(worker for worker in self._workers.values() if self.counts_its_own(worker))
         return self._apart
+
+    def counts_its_own(self, worker: Worker) -> bool:
+        """Its batch system counts the licences of what runs there."""
+        return COUNTED_THERE in self.of(worker)
 
     def parted(self, crew: Crew) -> Parted:
         found = self._parted.get(crew.number)
         if found is None:
-            apart = tuple(worker for worker in crew.here if COUNTED_THERE in self.of(worker))
+            apart = tuple(worker for worker in crew.here if self.counts_its_own(worker))
             shared = frozenset(worker.name for worker in crew.here) - {worker.name for worker in apart}
             found = self._parted[crew.number] = Parted(shared, apart)
         return found

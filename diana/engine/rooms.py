@@ -76,16 +76,15 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     slots, given_s = forecast.slots_of(core)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, load.room(core, asked))
+    # What was promised to others may want the same GPUs and licences.
+    promised = core.migration.rooms.total(core.now) // asked.processors
     if asked.gpus:
         gpus, given_s = forecast.gpus_of(core)
         devices = _starts(gpus, given_s + place.gpus_ahead_s, run_s, gain_s)
-        # What was promised to others may want them too.
-        promised = core.migration.rooms.total(core.now) // asked.processors
         most = min(most, max(0, devices // asked.gpus - promised))
     for name, count in among(asked.software):
         use, whose = licences.use(core, name), (asked.owner, asked.processors, asked.jobs)
         ahead_s = core.queues.weighed_ahead_s(place, whose, licences.weights(core, name), load.untaken(core))
-        promised = core.migration.rooms.total(core.now) // asked.processors
         most = min(most, max(0, _starts(use.slots, ahead_s, run_s, gain_s) // count - promised))
     return capacity.grant(
         most,

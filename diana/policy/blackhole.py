@@ -186,7 +186,8 @@ def credited(b: Breaker, jobs: int) -> Breaker:
 
 
 def uncredited(b: Breaker, settings: BreakerSettings) -> Breaker:
-    """Jobs like these did well there, and it fails others now: it has to show anew that it is well, by a canary."""
+    """Jobs like these did well there, and now it fails them or others: it has to show anew that it is well, by a
+    canary."""
     window = min(settings.canaries, settings.bound(b.group_jobs))
     return msgspec.structs.replace(b, credit=0, window=window)
 

@@ -24,28 +24,16 @@ from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from tests.batch.test_book_searched import ALPHA, PART, Rough, opened, order
+from tests.batch.test_gates_kept import JOBS, given, outcomes
 from tests.batch.test_rows import ENDED
 from tests.batch.test_rows import book as machine
 
-JOBS = [3, 4, 9]
 TOO_LONG = "no such queue; ask for one of " + "ä" * 400
 
 
 @pytest.fixture
 def system() -> Rough:
     return Rough(random.Random(1), {})
-
-
-def given(root: Path, system: Rough, processors: int = 1) -> Book:
-    book, jobs = opened(DataDir(root), system), order(JOBS)
-    jobs.processors = processors
-    book.give(jobs)
-    return book
-
-
-def outcomes(book: Book) -> dict[int, Outcome]:
-    rows = [facts for _, _, facts in book.told()]
-    return {i: Outcome(how) for facts in rows for i, how in zip(facts.indices, facts.outcomes, strict=True)}
 
 
 def refuse(book: Book) -> None:

@@ -3,12 +3,14 @@ elsewhere. Drain gives back what waits."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.engine import events as ev
 from diana.engine import messages as ms
+from diana.engine.guard import tidy
 from diana.model.facts import Outcome
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.views import GroupView, Sites
 from tests.engine.bench import Grid
@@ -396,3 +398,15 @@ def test_jobs_that_were_tried_at_a_site_that_is_stopped_end_there(bad: str) -> N
     assert len(grid[bad].running) == 4
     live(grid)
     assert (view(grid).done, view(grid).failed) == (96, 4)
+
+
+def test_what_was_counted_of_a_placement_that_is_not_there_any_more_is_under_way_no_more() -> None:
+    grid = Grid(alpha=4)
+    grid["alpha"].submit(spec(30, work_s=LONG), 30)
+    core, name = grid["alpha"].engine.core, GroupId("alpha-1")
+    b = core.guard.here[name]
+    core.guard.keys[name][SubgroupId("alpha-1/9"), 9] = (5, 2)
+    core.guard.put(name, msgspec.structs.replace(b, out=b.out + 5, running=b.running + 2))
+    tidy(core)
+    assert (core.guard.here[name].out, core.guard.here[name].running) == (b.out, b.running)
+    assert [key[0] for key in core.guard.keys[name]] == ["alpha-1/0"]
