@@ -3,8 +3,10 @@ concept 4)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,28 @@ class ClassKey(NamedTuple):
 
     def added(self) -> float:
         return self.offset + self.steps * priority.AGE_STEP - (priority.LEVEL_WIDTH if self.demoted else 0.0)
+
+
+class Closed:
+    """Kinds of jobs of which none can start any more, however many wait; it grows."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind] = []
+        self.wide = inf
+        """Of jobs without needs: with so many processors or more."""
+        self.changes = 0
+
+    def add(self, *kinds: Kind) -> None:
+        self.kinds += kinds
+        self.changes += 1
+
+    def from_width(self, processors: int) -> None:
+        if processors < self.wide:
+            self.wide = processors
+            self.changes += 1
+
+    def has(self, kind: Kind) -> bool:
+        return kind in self.kinds or (kind[0] >= self.wide and kind[1] == PLAIN)
 
 
 class Sizes:
@@ -84,6 +108,10 @@ class Sizes:
                 self.base, self._processors, self._user = map(doubled, (self.base, self._processors, self._user))
             self._processors[row], self._user[row] = processors, self._numbers[user]
         return row
+
+    def processors(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of a job of each of these rows."""
+        return self._processors[rows]
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
         """Pr of every row, from n, t, q, T and Q as they are now."""
@@ -322,7 +350,7 @@ class ClassTable:
 
     def _offer(self, row: int, entry: Entry, startable: bool) -> None:
         line = self._ready[row]
-        at = bisect_left(line, entry.order, key=_order)
+        at = bisect_left(line, (entry.order,))
         there = at < len(line) and line[at][1] is entry
         if startable and not there:
             line.insert(at, (entry.order, entry))
@@ -333,17 +361,17 @@ class ClassTable:
 
     # --- order ---------------------------------------------------------------------------------------
 
-    def order(self, closed: Sequence[Kind] = ()) -> Iterator[tuple[Entry, bool]]:
+    def order(self, closed: Closed | None = None) -> Iterator[tuple[Entry, bool]]:
         """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, and kinds of jobs may be
-        closed, by appending, under the iteration: of those no more come."""
-        count = len(self._members)
+        closed under the iteration: of those no more come."""
+        count, closed = len(self._members), closed or Closed()
         if not count:
             return
         left, known = np.where(self._startable[:count], self.effective[:count], -np.inf), 0
         while True:
-            if len(closed) > known:
-                left[self._marked(closed[known:])[self._kind[:count]]] = -np.inf
-                known = len(closed)
+            if closed.changes != known:
+                left[self._shut(closed, count)] = -np.inf
+                known = closed.changes
             if (best := left.max()) == -np.inf:
                 return
             tied = np.flatnonzero(left == best)
@@ -353,51 +381,64 @@ class ClassTable:
             yield from self._merge(tied[bound], closed)
             yield from self._merge(tied[~bound], closed)
 
-    def _merge(self, rows: NDArray[np.int64], closed: Sequence[Kind]) -> Iterator[tuple[Entry, bool]]:
-        """Entries of rows of one priority in their order; a choice costs one look over the rows' heads.
+    def _shut(self, closed: Closed, count: int) -> NDArray[np.bool_]:
+        kind = self._kind[:count]
+        shut = self._marked(closed.kinds)[kind]
+        shut |= (kind == 0) & (self.sizes.processors(self._size[:count]) >= closed.wide)
+        return shut
+
+    def _merge(self, rows: NDArray[np.int64], closed: Closed) -> Iterator[tuple[Entry, bool]]:
+        """Entries of rows of one priority in their order. A row is looked into when its head may be next.
 
         What is started may take others of its user to other rows: a head is looked at again before it is chosen.
         """
         heads = self._head_s[rows]
+        unseen = _rising(heads)
+        at = next(unseen, None)
         seen: dict[int, Order] = {}
-        known = 0
-        while len(rows):
-            if len(closed) > known:
-                heads[self._marked(closed[known:])[self._kind[rows]]] = np.inf
-                known = len(closed)
-            if (first_s := heads.min()) == np.inf:
-                return
-            found: list[tuple[Order, bool, int, Entry]] = []
-            for at in np.flatnonzero(heads == first_s).tolist():
-                row = int(rows[at])
-                head = self._next(row, seen.get(row))
-                if head is not None and head[0][0] == first_s:
-                    found.append((head[0], self.keys[row].demoted, at, head[1]))
-                else:
-                    heads[at] = head[0][0] if head else np.inf
+        found: list[tuple[Order, bool, int, Entry]] = []
+        while found or at is not None:
+            while at is not None and (not found or heads[at] <= found[0][0][0]):
+                self._find(int(rows[at]), None, found)
+                at = next(unseen, None)
             if not found:
                 continue
             # An entry's jobs within the thresholds go before its demoted ones.
-            order, demoted, at, entry = min(found, key=_turn)
-            row = int(rows[at])
+            order, demoted, row, entry = heappop(found)
+            head = self._next(row, seen.get(row))
+            if head is None or closed.has(self.keys[row].kind()):
+                continue
+            if head[1] is not entry:
+                heappush(found, (head[0], self.keys[row].demoted, row, head[1]))
+                continue
             seen[row] = order
             yield entry, demoted
-            head = self._next(row, order)
-            heads[at] = head[0][0] if head else np.inf
+            self._find(row, order, found)
+
+    def _find(self, row: int, seen: Order | None, found: list[tuple[Order, bool, int, Entry]]) -> None:
+        head = self._next(row, seen)
+        if head is not None:
+            heappush(found, (head[0], self.keys[row].demoted, row, head[1]))
 
     def _next(self, row: int, seen: Order | None) -> tuple[Order, Entry] | None:
         """The first of the row's line behind `seen`, whatever left the line or came into it meanwhile."""
-        line = self._ready[row]
-        at = bisect_right(line, seen, key=_order) if seen is not None else 0
+        line, at = self._ready[row], 0
+        if seen is not None:
+            # Shorter than what it is compared with, so that it stands right before its own entry.
+            at = bisect_left(line, (seen,))
+            at += at < len(line) and line[at][0] == seen
         return line[at] if at < len(line) else None
 
 
-def _turn(found: tuple[Order, bool, int, Entry]) -> tuple[Order, bool, int]:
-    return found[:3]
-
-
-def _order(item: tuple[Order, Entry]) -> Order:
-    return item[0]
+def _rising(values: NDArray[np.float64]) -> Iterator[int]:
+    """Indices by rising value; the first few are found without sorting all."""
+    first = np.empty(0, dtype=np.int64)
+    if len(values) > 4 * _FIRST:
+        first = np.argpartition(values, _FIRST)[:_FIRST]
+        first = first[np.argsort(values[first], kind="stable")]
+        yield from first.tolist()
+    rest = np.argsort(values, kind="stable")
+    yield from (rest[~np.isin(rest, first)] if len(first) else rest).tolist()
 
 
 def doubled(array: NDArray[Any]) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -141,6 +142,8 @@ class Context:
         """Group -> those that are to come after it."""
         self.blocked: set[GroupId] = set()
         """Groups that wait for one that did not end well (`dependencies.py`)."""
+        self.first_closed_s = -inf
+        """No group here was closed before."""
         self.chains: list[Chain] = []
         """Submissions of several groups that are looked at and not accepted yet."""
         self.drafts: dict[int, Draft] = {}

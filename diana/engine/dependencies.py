@@ -105,7 +105,11 @@ def expirable(core: Context, keep_s: float) -> list[GroupId]:
     """Groups closed for longer than `keep_s`. Groups of one submission go together, so that its key keeps its meaning,
     and none goes that an open group is to come after."""
     groups = core.state.groups
-    over = {name for name, group in groups.items() if group.state and core.now - group.closed_s > keep_s}
+    if core.now - core.first_closed_s <= keep_s:
+        return []
+    closed = {name: group.closed_s for name, group in groups.items() if group.state}
+    core.first_closed_s = min(closed.values(), default=core.now)
+    over = {name for name, at_s in closed.items() if core.now - at_s > keep_s}
     if not over:
         return []
     for name in sorted(groups):

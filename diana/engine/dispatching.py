@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from diana.engine import forecast, guard, licences, load, machine_guard, maintenance, recovery, renewing, wants
+from diana.engine.classes import Closed
 from diana.engine.context import Context
 from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
@@ -125,8 +126,7 @@ class _Round:
         self.settled: set[Needs] = set()
         """Needs of which that is known."""
         self.claimed: set[str] = set()
-        self.closed: list[Kind] = []
-        """Kinds with needs of which no more comes."""
+        self.closed = Closed()
         self.missed: Counter[Kind] = Counter()
         """Entries of which not all could start, of kinds that some machine has room for."""
         self.promised = licences.Promised()
@@ -145,6 +145,11 @@ def _fill(core: Context, turn: _Round) -> None:
     closing = maintenance.Closing(core)
     for entry, jobs in core.queues.order(core.now, turn.closed):
         custody = core.state.custodies[entry.key]
+        if kept and _stays(core, turn, entry, custody):
+            turn.looks -= 1
+            if turn.looks <= 0:
+                return
+            continue
         takes_s = custody.spec.resources.time_limit_s or entry.run_s
         if not closing.any_left(takes_s):
             turn.looks -= 1
@@ -165,7 +170,7 @@ def _fill(core: Context, turn: _Round) -> None:
             kind = (entry.processors, needs)
             pools = licences.some_for(core, kind, min(most, jobs), turn.promised)
             if not pools:
-                turn.closed.append(kind)
+                turn.closed.add(kind)
                 continue
             most = min(most, sum(pool.jobs for pool in pools))
         behind = max(0, min(most, entry.ready) - jobs)
@@ -196,6 +201,27 @@ def _fill(core: Context, turn: _Round) -> None:
         turn.looks -= bool(kept)
         if turn.looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
             return
+
+
+def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
+    """Whether a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: no
+    machine has so many processors free, but those kept, which let it not pass."""
+    if entry.needs != PLAIN or core.merges or not core.workers.free_slots():
+        return False
+    if entry.processors > 1 and PLAIN not in turn.settled:
+        # It may get a machine kept for it.
+        return False
+    if turn.in_order and (entry.processors == 1 or not core.state.settings.claims_ahead(entry.run_s)):
+        # It may be claimed ahead, or what is behind it may not any more.
+        return False
+    if core.workers.has_free(entry.processors, turn.kept):
+        return False
+    beside = [one for one in turn.kept.values() if one.free() >= entry.processors]
+    if not beside:
+        turn.closed.from_width(entry.processors)
+        return True
+    run_s = load.expected_s(core, custody)
+    return not any(one.reservation.lets_pass(entry.processors, run_s, one.free(), core.now) for one in beside)
 
 
 def _await_room(
@@ -254,9 +280,9 @@ def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Wan
     if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
         # Where no machine could be kept for this one, by its memory, one may be for the next.
         alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
-        turn.closed += [kind] if alone else load.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,))
+        turn.closed.add(*([kind] if alone else load.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,))))
     elif turn.missed[kind] >= MOST_MISSED:
-        turn.closed.append(kind)
+        turn.closed.add(kind)
 
 
 class _Kept(NamedTuple):

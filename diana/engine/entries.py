@@ -100,7 +100,8 @@ class Lines:
 
     def remove(self, name: str, entry: Entry) -> None:
         line = self._lines[name]
-        del line[bisect_left(line, entry.order, key=_order)]
+        # Shorter than what it is compared with, so that it stands right before its own entry.
+        del line[bisect_left(line, (entry.order,))]
         if not line:
             del self._lines[name]
 
@@ -118,7 +119,3 @@ class Lines:
             if (above or name in self._above) and name in self._lines:
                 yield [entry for _, entry in self._lines[name]]
             (self._above.add if above else self._above.discard)(name)
-
-
-def _order(item: tuple[Order, Entry]) -> Order:
-    return item[0]

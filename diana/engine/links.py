@@ -17,6 +17,8 @@ TOLD_EVERY_S = 10.0
 """Forecasts move slowly: the summaries between are spared them."""
 TOLD_IDLE_S = 30.0
 """By a site that has no work: its links are measured as seldom."""
+TOLD_AGAIN_S = 1.0
+"""To newcomers the same links are told for so long."""
 _RECORD = ("links",)
 
 
@@ -45,11 +47,15 @@ def told_now(core: Context) -> tuple[LinkEstimate, ...]:
         return ()
     busy = load.queued_jobs(core) or load.running_jobs(core)
     view.told_again_s = core.now + (TOLD_EVERY_S if busy else TOLD_IDLE_S)
-    return told_always(core)
+    return view.book.freshest(MOST_TOLD)
 
 
 def told_always(core: Context) -> tuple[LinkEstimate, ...]:
-    return core.view.book.freshest(MOST_TOLD)
+    """For who has heard none yet. Who meets many at once tells all the same."""
+    view = core.view
+    if core.now - view.told_s >= TOLD_AGAIN_S:
+        view.told, view.told_s = view.book.freshest(MOST_TOLD), core.now
+    return view.told
 
 
 def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None:

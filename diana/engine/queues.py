@@ -9,11 +9,11 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from diana.engine.ageing import Ageing
-from diana.engine.classes import ClassKey, ClassTable
+from diana.engine.classes import ClassKey, ClassTable, Closed
 from diana.engine.entries import Entry, Lines
 from diana.engine.state import CustodyKey, Service
 from diana.engine.wants import Kind
@@ -198,14 +198,14 @@ class Queues:
 
     # --- who is next ---------------------------------------------------------------------------------
 
-    def order(self, now: float, closed: Sequence[Kind] = ()) -> Iterator[tuple[Entry, int]]:
+    def order(self, now: float, closed: Closed | None = None) -> Iterator[tuple[Entry, int]]:
         """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
         global on ties, then submission, then fewest processors.
 
         The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
         all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
-        a site with many slots would fill them for one user. `closed`: kinds of jobs of which none can start any more,
-        however many wait; the caller may append to it.
+        a site with many slots would fill them for one user. `closed`: what no more is to come of; the caller may add
+        to it.
         """
         passed: set[tuple[CustodyKey, bool]] = set()
         portion = self._portion()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 from diana.engine.linkbook import Link, LinkBook
@@ -141,6 +142,9 @@ class View:
     def __init__(self, histories: dict[SiteId, LinkHistory], now: Callable[[], float]) -> None:
         self.peers: dict[SiteId, PeerView] = {}
         self.book = LinkBook(histories, now)
+        self.told: tuple[LinkEstimate, ...] = ()
+        """Of this site's links, to newcomers last, and when."""
+        self.told_s = -inf
         self.told_again_s = 0.0
         """When a summary carries links again."""
 

@@ -311,6 +311,15 @@ class Workers:
         freest = self._peek()
         return not (want.ahead or self._deep) and (freest is None or -freest[0] < want.processors)
 
+    def has_free(self, processors: int, beside: Container[str]) -> bool:
+        """Whether a machine that is given jobs, but for the named ones, may have so many processors free, or lets such
+        jobs wait."""
+        self._settle()
+        freest = self._peek()
+        if self._deep or freest is None or -freest[0] < processors:
+            return bool(self._deep)
+        return freest[2] not in beside or any(name not in beside for name in self._idle)
+
     def share_out(
         self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
     ) -> dict[str, int]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from diana.engine.renewing import lapsed
 from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.views import Explanation, GroupView
@@ -18,6 +22,8 @@ LOOK_S = 1.0
 LOOK_SHARE = 0.001
 NAMED = 20
 """Groups of an entry that are named one by one."""
+COLLECT_EVERY = 50_000
+"""New objects between two collections of garbage."""
 DRAIN_S = 60.0
 """After the last group ended, this long for acknowledgements and clean-up."""
 
@@ -36,11 +42,25 @@ def simulate(
 
 def run(world: World) -> rp.Report:
     try:
-        _run(world)
+        with _rare_collections():
+            _run(world)
         return _report(world)
     except Exception as error:
         world.checkers.fell(error)
         return _bare_report(world)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A world is nearly all live: what collecting garbage looks through again and again is of no use to anybody."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_EVERY, 20, 100)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def _run(world: World) -> None:

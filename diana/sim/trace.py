@@ -21,13 +21,6 @@ STORY_LINES = 80
 _LINE = 300
 
 
-class _Sent(msgspec.Struct):
-    """As `fx.Send`, with the message written already."""
-
-    to: SiteId
-    message: msgspec.Raw
-
-
 class Trace:
     """`digest()` is SHA-256 over (site, time, effects) of every handled event, in order.
 
@@ -58,19 +51,21 @@ class Trace:
                     self._add(site, now_s, arrow, text)
 
     def _named(self, effects: list[fx.Effect]) -> list[tuple[str, str, object]]:
-        """With their types. A message to several sites is written once: that is most of what a digest costs."""
-        written: dict[int, msgspec.Raw] = {}
+        """With their types. A message to several sites, one after the other, is written once: that is most of what a
+        digest costs."""
         named: list[tuple[str, str, object]] = []
+        last: object = None
+        to: list[SiteId] = []
         for effect in effects:
-            kind, said = type(effect).__name__, ""
-            shown: object = effect
             if type(effect) is fx.Send:
-                message = effect.message
-                raw = written.get(id(message))
-                if raw is None:
-                    raw = written[id(message)] = msgspec.Raw(self._encode(message))
-                said, shown = type(message).__name__, _Sent(effect.to, raw)
-            named.append((kind, said, shown))
+                if effect.message is last:
+                    to.append(effect.to)
+                    continue
+                last, to = effect.message, [effect.to]
+                named.append(("Send", type(last).__name__, (to, last)))
+            else:
+                last = None
+                named.append((type(effect).__name__, "", effect))
         return named
 
     def note(self, site: SiteId, now_s: float, text: str) -> None:

@@ -291,6 +291,7 @@ def test_what_is_back_within_the_patience_keeps_its_work() -> None:
 
 
 def test_kinds_that_are_closed_come_no_more_however_many_entries_wait() -> None:
+    from diana.engine.classes import Closed
     from diana.engine.queues import Queues
     from diana.engine.state import Service
     from diana.model.settings import Settings
@@ -301,13 +302,13 @@ def test_kinds_that_are_closed_come_no_more_however_many_entries_wait() -> None:
         one = entry(f"a{number}", processors=1 + number % 2)
         one.needs = needs if number % 4 < 2 else PLAIN
         queues.put(one, 0.0)
-    closed: list[Kind] = []
+    closed = Closed()
     seen: Counter[Kind] = Counter()
     for one, _ in queues.order(0.0, closed):
         kind = (one.processors, one.needs)
         seen[kind] += 1
         if one.needs != PLAIN:
-            closed.append(kind)
+            closed.add(kind)
     assert seen == {(1, needs): 1, (2, needs): 1, (1, PLAIN): 50, (2, PLAIN): 50}
     assert set(queues.classes.special()) == {(1, needs), (2, needs)}
     for number in range(200):

@@ -29,6 +29,12 @@ def admits(core: Context, site: SiteId) -> bool:
     return reach is None or ring_distance(core.site, site) < reach
 
 
+def is_far(core: Context, peer: PeerView) -> bool:
+    """Whether its table holds none of those this one is to hold: each keeps those around it."""
+    reach = core.members.reach
+    return reach is not None and _apart(core, peer) >= 2 * reach
+
+
 def look(core: Context) -> None:
     """At each turn: is the table too large, or has it lost so many that farther ones are welcome again? Lost sites take
     nobody's place, but as many as living ones are remembered, so that no old word brings them back to life."""

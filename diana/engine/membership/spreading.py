@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from diana.engine.membership import learning, suspicion
+from diana.engine.membership import learning, neighbourhood, suspicion
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import Served
 from diana.engine.messages import Gossip, Rumour, Summary
+from diana.engine.view import UNHEARD
 from diana.model.ids import SiteId
 from diana.policy.membership import State, drawn, mark
 
@@ -79,8 +80,8 @@ def quiet_turns(core: Context) -> int:
 def via(core: Context) -> tuple[SiteId, ...]:
     """Who may relay to this site: peers that can be dialled, those whose streams stand longest first."""
     peers = core.view.peers
-    dialled = [site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address]
-    return tuple(dialled[: learning.MOST_VIA])
+    dialled = (site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address)
+    return tuple(islice(dialled, learning.MOST_VIA))
 
 
 def others(core: Context) -> None:
@@ -152,6 +153,8 @@ def meet(core: Context, peer: PeerView, told: Summary) -> None:
         members.asked_all_s = core.now
         core.send(peer.site, Gossip(asks_all=True))
         return
+    if neighbourhood.is_far(core, peer):
+        return
     core.send(peer.site, Gossip(digest=_digest(core, MEETING_ROWS)))
 
 
@@ -218,16 +221,15 @@ def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
 def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
     """The next ones round the table."""
     members, peers, order, home = core.members, core.view.peers, core.members.order, core.site
-    out = []
-    at, last = members.digest_at, len(order)
-    for _ in range(min(rows, last)):
-        at = (at + 1) % last
-        peer = peers[order[at]]
-        generation, counter = peer.version
-        if counter >= 0:
-            out.append(Rumour(peer.site, generation, counter, peer.state, home))
-    members.digest_at = at
-    return tuple(out)
+    last = len(order)
+    if not last:
+        return ()
+    rows, first = min(rows, last), (members.digest_at + 1) % last
+    sites = order[first : first + rows]
+    sites += order[: rows - len(sites)]
+    members.digest_at = (first + rows - 1) % last
+    some = ((peer := peers[site], peer.version) for site in sites)
+    return tuple([Rumour(peer.site, *at, peer.state, home) for peer, at in some if at is not UNHEARD])
 
 
 def _serve(core: Context, served: Served) -> None:
