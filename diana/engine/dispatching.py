@@ -7,18 +7,26 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from diana.engine import forecast, guard, licences, load, machine_guard, maintenance, recovery, renewing, wants
+from diana.engine import (
+    forecast,
+    guard,
+    licences,
+    load,
+    machine_guard,
+    maintenance,
+    recovery,
+    renewing,
+    starting,
+    wants,
+)
 from diana.engine.classes import Closed
 from diana.engine.context import Context
-from diana.engine.effects import GATHERED, Start
 from diana.engine.entries import Entry
 from diana.engine.licences import Pool
-from diana.engine.records import RunsStarted
 from diana.engine.state import Custody
 from diana.engine.wants import PLAIN, Kind, Needs, Want, of_kind
 from diana.engine.worker import MANY, Worker
 from diana.model.ids import group_of
-from diana.model.indexset import IndexSet
 from diana.model.licences import among
 from diana.model.software import spreads
 from diana.policy import limits
@@ -50,7 +58,7 @@ def recount(core: Context) -> None:
             core.predictions.forget(key)
             core.merges.discard(key)
             continue
-        if _merge_directory(core, custody):
+        if starting.merge_directory(core, custody):
             core.merges.add(key)
         waiting, blocked = custody.startable(), core.staging.blocked(key)
         core.queues.put(
@@ -145,13 +153,8 @@ def _fill(core: Context, turn: _Round) -> None:
     closing = maintenance.Closing(core)
     for entry, jobs in core.queues.order(core.now, turn.closed):
         custody = core.state.custodies[entry.key]
-        if kept and _stays(core, turn, entry, custody):
-            turn.looks -= 1
-            if turn.looks <= 0:
-                return
-            continue
         takes_s = custody.spec.resources.time_limit_s or entry.run_s
-        if not closing.any_left(takes_s):
+        if (kept and _stays(core, turn, entry, custody)) or not closing.any_left(takes_s):
             turn.looks -= 1
             if turn.looks <= 0:
                 return
@@ -177,18 +180,18 @@ def _fill(core: Context, turn: _Round) -> None:
         jobs = min(jobs, most)
         capped = partial(closing.caps, want, takes_s)
         shares = _shares(core, custody, entry, want, jobs, behind, kept, capped, pools)
-        starting = _start(core, custody, shares)
+        began = starting.start(core, custody, shares)
         closing.gave(shares, want, takes_s)
-        turn.started += starting
-        if starting:
-            running[entry.user] = running.get(entry.user, 0) + starting
-        short = jobs > starting
+        turn.started += began
+        if began:
+            running[entry.user] = running.get(entry.user, 0) + began
+        short = jobs > began
         wide = want.processors > 1 or want.gpus > 1
         place = None
         if short and wide and entry.key not in core.merges:
             among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
             place = _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
-        if short and pools and not starting:
+        if short and pools and not began:
             _await_room(core, turn, custody, want, pools, place, capped)
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
@@ -214,7 +217,7 @@ def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
     if turn.in_order and (entry.processors == 1 or not core.state.settings.claims_ahead(entry.run_s)):
         # It may be claimed ahead, or what is behind it may not any more.
         return False
-    if core.workers.has_free(entry.processors, turn.kept):
+    if not core.workers.fits_nowhere(Want(entry.processors, 0), turn.kept):
         return False
     beside = [one for one in turn.kept.values() if one.free() >= entry.processors]
     if not beside:
@@ -403,68 +406,10 @@ def _merge_without_slots(core: Context) -> None:
         return
     for key in sorted(core.merges):
         if core.state.custodies[key].startable():
-            _start(core, core.state.custodies[key], {own.name: 1})
+            starting.start(core, core.state.custodies[key], {own.name: 1})
             return
 
 
 def _parallel(core: Context, custody: Custody) -> int:
     """How many more of its jobs may run at once: by the group's `max_parallel`."""
     return custody.max_parallel - len(custody.running) if custody.max_parallel else len(custody.pending)
-
-
-def _start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
-    """Start that many ready jobs of the custody on each machine; how many there were."""
-    if not shares:
-        return 0
-    blocked = core.staging.blocked(custody.key)
-    waiting = custody.startable()
-    ready = waiting - blocked if blocked else waiting
-    first, started = ready.bounds[:1], 0
-    for machine, jobs in shares.items():
-        indices, ready = ready.take(jobs)
-        if indices:
-            _give(core, custody, machine, indices)
-            started += len(indices)
-    if not started:
-        return 0
-    guard.counted(core, custody)
-    core.queues.took(custody.key, started)
-    core.migration.rates.started(started, core.now)
-    core.count("jobs_started", started)
-    core.line.note(custody.key, len(custody.startable()), core.now)
-    core.predictions.given(custody.key, first[0])
-    if custody.origin != core.site:
-        core.moved.add(custody.key)
-    else:
-        core.notify(group_of(custody.subgroup))
-    return started
-
-
-def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> None:
-    worker = core.workers.find(machine)
-    assert worker is not None and worker.session is not None
-    core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices, worker=machine))
-    core.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
-    core.emit(
-        Start(
-            worker=machine,
-            session=worker.session,
-            term=core.term,
-            subgroup=custody.subgroup,
-            epoch=custody.epoch,
-            owner=custody.owner,
-            spec=custody.spec,
-            indices=indices,
-            attempts=tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1),
-            directory=_merge_directory(core, custody),
-            lease=custody.origin if renewing.leased(core, custody) else "",
-        )
-    )
-
-
-def _merge_directory(core: Context, custody: Custody) -> str:
-    """Where the merge command runs; empty for ordinary jobs."""
-    group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
-    if group is None or custody.indices.bounds[:1] != (group.jobs,):
-        return ""
-    return group.spec.outputs.folder or GATHERED

@@ -305,20 +305,16 @@ class Workers:
         self._runs.touched |= self._served
         self._served, self._unfed = {}, {}
 
-    def fits_nowhere(self, want: Want) -> bool:
-        """No machine that is given jobs has so many processors free, and such a job may wait at none."""
+    def fits_nowhere(self, want: Want, beside: Container[str] = ()) -> bool:
+        """No machine that is given jobs, but for the named ones, has so many processors free, and such a job may wait
+        at none. Where it says no there may be none all the same."""
         self._settle()
         freest = self._peek()
-        return not (want.ahead or self._deep) and (freest is None or -freest[0] < want.processors)
-
-    def has_free(self, processors: int, beside: Container[str]) -> bool:
-        """Whether a machine that is given jobs, but for the named ones, may have so many processors free, or lets such
-        jobs wait."""
-        self._settle()
-        freest = self._peek()
-        if self._deep or freest is None or -freest[0] < processors:
-            return bool(self._deep)
-        return freest[2] not in beside or any(name not in beside for name in self._idle)
+        if want.ahead or self._deep:
+            return False
+        if freest is None or -freest[0] < want.processors:
+            return True
+        return freest[2] in beside and all(name in beside for name in self._idle)
 
     def share_out(
         self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
