@@ -44,7 +44,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     if fresh:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
-        core.totals.runs.told(key, [facts.indices[at] for at in fresh])
+        core.totals.runs.told(key, [facts.indices[at] for at in fresh], core.now)
         _learn(core, custody, facts, fresh)
         if guard.ended(core, custody, facts, fresh):
             flush(core, key)
@@ -107,7 +107,7 @@ def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> 
         buffer = core.ended.setdefault(custody.key, Ended())
         buffer.facts.append(columns.pick(facts, rows))
         buffer.indices.update(indices[at] for at in rows)
-        core.totals.runs.told(custody.key, [indices[at] for at in rows])
+        core.totals.runs.told(custody.key, [indices[at] for at in rows], core.now)
         flush(core, custody.key)
 
 

@@ -22,6 +22,8 @@ class Run(NamedTuple):
     processors: int
     gpus: int = 0
     licences: Counts = ()
+    on_s: float = -1.0
+    """Site time at which it got its slot, as far as the worker has told of those before it; negative: not yet."""
 
 
 class Lane:
@@ -130,9 +132,9 @@ class GivenRuns:
             lane.gpus += gpus
             if lane is not self.main:
                 self._elsewhere[(key, index)] = lane
-        self._advance(lane)
+        self._advance(lane, now)
 
-    def told(self, key: CustodyKey, indices: Iterable[int]) -> None:
+    def told(self, key: CustodyKey, indices: Iterable[int], now: float) -> None:
         """Their end is known, and not durable yet."""
         self.changes += 1
         mine = self._told.setdefault(key, set())
@@ -142,9 +144,9 @@ class GivenRuns:
                 mine.add(index)
                 self._count(key, 1)
         for lane in lanes.values():
-            self._advance(lane)
+            self._advance(lane, now)
 
-    def forget(self, key: CustodyKey, indices: Iterable[int]) -> None:
+    def forget(self, key: CustodyKey, indices: Iterable[int], now: float) -> None:
         """Their end is durable, or they never started."""
         self.changes += 1
         mine = self._told.get(key, set())
@@ -158,7 +160,7 @@ class GivenRuns:
         if not mine:
             self._told.pop(key, None)
         for lane in lanes.values():
-            self._advance(lane)
+            self._advance(lane, now)
 
     # --- questions -----------------------------------------------------------------------------------
 
@@ -231,7 +233,8 @@ class GivenRuns:
                 if not held:
                     del self.licensed[name]
 
-    def _advance(self, lane: Lane) -> None:
+    def _advance(self, lane: Lane, now: float | None = None) -> None:
+        """None: a slot for what waited may have been there all along."""
         self.touched[lane.name] = None
         while lane.ahead:
             name = next(iter(lane.ahead))
@@ -239,7 +242,7 @@ class GivenRuns:
             if lane.used + run.processors > lane.slots:
                 return
             del lane.ahead[name]
-            lane.on[name] = run
+            lane.on[name] = run if run.on_s >= 0 else run._replace(on_s=run.given_s if now is None else now)
             lane.used += run.processors
             self._count(run.key, 1)
 

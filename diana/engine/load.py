@@ -17,7 +17,7 @@ from diana.engine.wants import Kind, Want
 from diana.model import licences, software
 from diana.model.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
-from diana.policy import limits
+from diana.policy import limits, residual
 
 MOST_LOOKED_AT = 512
 """Jobs on slots looked at to tell when slots come free; of more, an even sample."""
@@ -29,7 +29,7 @@ class Given(NamedTuple):
     """Jobs the LRM holds, as far as it has told."""
 
     ends: list[tuple[float, int]]
-    """(expected seconds still to run, processors) of those on slots; what is overdue is expected to end now."""
+    """(expected seconds still to run, processors) of those on slots."""
     ahead_s: float
     """Processor-seconds expected of those given ahead of free slots."""
     gpu_ends: list[tuple[float, int]]
@@ -52,7 +52,9 @@ def held(core: Context) -> Given:
 def _held(core: Context) -> Given:
     on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
     expected = _expected(core, (run.key for run, _ in on), (run.key for run in ahead))
-    ends = [(max(late_s, r.given_s + expected[r.key] - core.now), r.processors * every) for r, late_s in on]
+    ends = [
+        (max(late_s, residual.left_s(expected[r.key], core.now - r.on_s)), r.processors * every) for r, late_s in on
+    ]
     gpu_ends = [(left_s, run.gpus * every) for (left_s, _), (run, _) in zip(ends, on, strict=True) if run.gpus]
     ahead_s, gpus_s = (
         sum(expected[r.key] * each for r, each in some) * other
@@ -83,18 +85,20 @@ def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, f
 
 
 def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
-    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what is overdue is
-    expected to end now."""
+    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what waits there has
+    all of its run before it."""
     runs = list(core.totals.runs.of(lane))
-    expected = _expected(core, (run.key for run in runs))
-    return sorted((max(core.now, run.given_s + expected[run.key]), run.processors, run.gpus) for run in runs)
+    expected, now = _expected(core, (run.key for run in runs)), core.now
+    ran_s = (now - run.on_s if run.on_s >= 0 else 0.0 for run in runs)
+    left_s = (residual.left_s(expected[run.key], s) for run, s in zip(runs, ran_s, strict=True))
+    return sorted((now + s, run.processors, run.gpus) for run, s in zip(runs, left_s, strict=True))
 
 
 def licence_ends(core: Context, name: str) -> list[tuple[float, int]]:
     """(expected seconds still to run, licences) of what holds any of the name: together all that are held."""
     some = core.totals.runs.licence_sample(name, MOST_LOOKED_AT)
     expected = _expected(core, (key for key, _, _ in some))
-    return [(max(0.0, given_s + expected[key] - core.now), count) for key, given_s, count in some]
+    return [(residual.left_s(expected[key], core.now - given_s), count) for key, given_s, count in some]
 
 
 def queued_jobs(core: Context) -> int:

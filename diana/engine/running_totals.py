@@ -73,7 +73,7 @@ class Totals:
                 what = (need.gpus, need.licences)
                 self.runs.give(key, record.indices, need.processors, now, record.worker, *what)
             case r.RunsEnded():
-                self.runs.forget((record.subgroup, record.epoch), record.ended)
+                self.runs.forget((record.subgroup, record.epoch), record.ended, now)
             case r.MachineKnown():
                 self.runs.configure(record.slots, record.machine)
                 return
@@ -81,7 +81,7 @@ class Totals:
                 self.runs.configure(0, record.machine)
                 return
             case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
-                self.runs.forget((record.subgroup, record.epoch), record.indices)
+                self.runs.forget((record.subgroup, record.epoch), record.indices, now)
         part, group = getattr(record, "subgroup", None), getattr(record, "group", None)
         if part is not None:
             self._custodies[(part, record.epoch)] = None  # type: ignore[union-attr]
