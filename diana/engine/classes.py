@@ -47,13 +47,13 @@ class Closed:
     """Kinds of jobs of which none can start any more, however many wait; it grows."""
 
     def __init__(self) -> None:
-        self.kinds: list[Kind] = []
+        self.kinds: set[Kind] = set()
         self.wide = inf
         """Of jobs without needs: with so many processors or more."""
         self.changes = 0
 
     def add(self, *kinds: Kind) -> None:
-        self.kinds += kinds
+        self.kinds.update(kinds)
         self.changes += 1
 
     def from_width(self, processors: int) -> None:

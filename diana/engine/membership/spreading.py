@@ -20,7 +20,6 @@ from diana.engine.membership import learning, neighbourhood, suspicion
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import Served
 from diana.engine.messages import Gossip, Rumour, Summary
-from diana.engine.view import UNHEARD
 from diana.model.ids import SiteId
 from diana.policy.membership import State, drawn, mark
 
@@ -229,7 +228,7 @@ def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
     sites += order[: rows - len(sites)]
     members.digest_at = (first + rows - 1) % last
     some = ((peer := peers[site], peer.version) for site in sites)
-    return tuple([Rumour(peer.site, *at, peer.state, home) for peer, at in some if at is not UNHEARD])
+    return tuple([Rumour(peer.site, *at, peer.state, home) for peer, at in some if at[1] >= 0])
 
 
 def _serve(core: Context, served: Served) -> None:
