@@ -53,10 +53,9 @@ class Workers:
         for name, machine in state.machines.items():
             runs.configure(0 if machine.gone else machine.slots, name)
         for name in runs.lanes:
+            worker = self._worker(name, now)
             if name in state.machines:
-                self._worker(name, now).is_like(state.machines[name])
-            else:
-                self._worker(name, now)
+                worker.is_like(state.machines[name])
 
     # --- what happens to machines ----------------------------------------------------------------------
 
@@ -194,14 +193,9 @@ class Workers:
     def memory_bytes(self) -> int:
         """The most memory one job can have; 0: no limit is known."""
         default = self._state.settings.memory_bytes
-        most = 0
-        for name, worker in self._workers.items():
-            if worker.counted[0]:
-                limit = default if name == self.own else worker.memory_bytes or default
-                if not limit:
-                    return 0
-                most = max(most, limit)
-        return most or default
+        here = ((name, worker) for name, worker in self._workers.items() if worker.counted[0])
+        limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
+        return max(limits, default=default) if all(limits) else 0
 
     def gpus(self) -> int:
         """The most one job can have."""
@@ -306,12 +300,11 @@ class Workers:
         self._served, self._unfed = {}, {}
 
     def fits_nowhere(self, want: Want, beside: Container[str] = ()) -> bool:
-        """No machine that is given jobs, but for the named ones, has so many processors free, and such a job may wait
-        at none. Where it says no there may be none all the same."""
+        """Surely no machine that is given jobs, but for those beside, has so many processors free, nor may one wait."""
         self._settle()
-        freest = self._peek()
         if want.ahead or self._deep:
             return False
+        freest = self._peek()
         if freest is None or -freest[0] < want.processors:
             return True
         return freest[2] in beside and all(name in beside for name in self._idle)

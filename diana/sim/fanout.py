@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,8 +38,7 @@ def reports(scenario: Scenario, seeds: range, workers: int = 0) -> Iterator[Repo
         for seed in seeds[1:]:
             yield slim(simulate(scenario, seed))
         return
-    # Forked, so that the scenario need not be sent; this process has no threads yet.
-    with multiprocessing.get_context("fork").Pool(workers, _work_on, (scenario,)) as pool:
+    with _processes().Pool(workers, _work_on, (scenario,)) as pool:
         rest = pool.imap(_encoded, seeds[1:], AT_ONCE)
         yield simulate(scenario, seeds[0])
         for encoded in rest:
@@ -45,17 +46,23 @@ def reports(scenario: Scenario, seeds: range, workers: int = 0) -> Iterator[Repo
 
 
 def each(do: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int = 0) -> Iterator[_Result]:
-    """`do` of every task, in their order; both can be pickled but for `do`. What it does depends on its task alone."""
+    """`do` of every task, in their order; all can be pickled. What it does depends on its task alone."""
     workers = min(workers or cores(), len(tasks))
     if workers <= 1:
         yield from map(do, tasks)
         return
-    with multiprocessing.get_context("fork").Pool(workers, _work_with, (do,)) as pool:
+    with _processes().Pool(workers, _work_with, (do,)) as pool:
         yield from pool.imap(_done, tasks)
 
 
+def _processes() -> BaseContext:
+    """Forked, so that what they work on need not be sent; a process with threads of gRPC's own, which hold locks when
+    it forks, starts them anew."""
+    return multiprocessing.get_context("spawn" if "grpc" in sys.modules else "fork")
+
+
 _do: Callable[[Any], Any]
-"""Of a forked process."""
+"""Of a process of the pool."""
 
 
 def _work_with(do: Callable[[Any], Any]) -> None:
@@ -72,7 +79,7 @@ def _done(task: Any) -> Any:
 
 
 _scenario: Scenario
-"""Of a forked process."""
+"""Of a process of the pool."""
 
 
 def _work_on(scenario: Scenario) -> None:
