@@ -210,6 +210,15 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             values["quotas"] = _over(quotas, values.get("quotas", {}))
         return _settings({**values, **site.settings})
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Words that are one object with a default are left out of what is written: pickle would make others of them,
+        and a run of the same scenario would have another digest."""
+        return _unpickled, (msgspec.msgpack.encode(self),)
+
+
+def _unpickled(encoded: bytes) -> Scenario:
+    return msgspec.msgpack.decode(encoded, type=Scenario)
+
 
 def load(path: Path) -> Scenario:
     """Read and check; UsageError is one line with the file, the key and the mend."""
