@@ -60,8 +60,10 @@ def told_always(core: Context) -> tuple[LinkEstimate, ...]:
 
 def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None:
     """A peer's map: a claim, kept as such and never trusted over an own measurement."""
-    peer = core.view.peers[sender]
-    peer.told = Told(tuple(one for one in told[:MOST_TOLD] if one.site != sender), core.now)
+    if len(told) > MOST_TOLD or any(one.site == sender for one in told):
+        told = tuple(one for one in told[:MOST_TOLD] if one.site != sender)
+    # Else as it came: in a simulation many sites keep one object.
+    core.view.peers[sender].told = Told(told, core.now)
 
 
 def ordered(core: Context, order: StageIn | Gather, size_bytes: int = 0) -> None:

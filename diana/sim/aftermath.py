@@ -57,7 +57,7 @@ class Aftermath:
                 name = group_of(record.subgroup)
                 for index in record.done:
                     # Another life of it may have begun since, which this journal does not know of.
-                    if (record.subgroup, record.epoch, index) not in groups[name].ran_well:
+                    if index not in groups[name].ran_well.get((record.subgroup, record.epoch), ()):
                         life = groups[name].lives.get(index)
                         how = life.outcome if life else "nowhere"
                         return name, index, f"accepted as done, but it ended {how}"

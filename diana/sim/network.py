@@ -60,6 +60,7 @@ class Link:
         "cut",
         "cut_by",
         "dialling",
+        "idling",
         "latency_s",
         "loss",
         "noise",
@@ -87,6 +88,8 @@ class Link:
         """What has come and is not passed on yet; None: all passes."""
         self.stream = 0
         self.dialling = False
+        self.idling = 0
+        """The stream that is looked at when it may have been idle for too long."""
         self.relay: SiteId | None = None
         """Through whom the standing stream goes."""
         self.path_s = latency_s
@@ -268,12 +271,15 @@ class Network:
             self._let_go(site, other, link)
 
     def _let_go(self, a: SiteId, b: SiteId, link: Link) -> None:
-        if self.contacts.let_go(a, b):
+        if link.idling != link.stream and self.contacts.let_go(a, b):
+            link.idling = link.stream
             left_s = link.used_s + IDLE_S - self._clock.now_s
             # Never at this very moment again, whatever rounding says.
             self._clock.after(max(1.0, left_s), self._idle, a, b, link, link.stream)
 
     def _idle(self, a: SiteId, b: SiteId, link: Link, stream: int) -> None:
+        if link.idling == stream:
+            link.idling = 0
         if link.stream != stream or not self.contacts.let_go(a, b):
             return
         if self._clock.now_s - link.used_s < IDLE_S:

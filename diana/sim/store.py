@@ -7,6 +7,7 @@ seed decides them, never this file.
 from __future__ import annotations
 
 import copy
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,8 +18,18 @@ from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
 from diana.ports import Batch, Entry, Journal, LogEnd, Standing, TermStart, with_term
 
-_pack_facts = msgspec.msgpack.Encoder().encode
-_unpack_facts = msgspec.msgpack.Decoder(Facts).decode
+_encode_facts = msgspec.msgpack.Encoder().encode
+_decode_facts = msgspec.msgpack.Decoder(Facts).decode
+
+
+def _pack_facts(facts: Facts) -> bytes:
+    """Columns of much the same numbers shrink to a fifth: thousands of sites keep theirs in one memory."""
+    return zlib.compress(_encode_facts(facts), 1)
+
+
+def _unpack_facts(payload: bytes) -> Facts:
+    return _decode_facts(zlib.decompress(payload))
+
 
 _IN_FILE = (
     "_meta",

@@ -110,8 +110,8 @@ class GroupStory:
         self.lives: dict[int, Life] = {}
         self.attempts: dict[int, int] = {}
         """The highest that ran of each job, wherever it did."""
-        self.ran_well: set[tuple[SubgroupId, int, int]] = set()
-        """(subgroup, epoch, index) of runs that ended DONE, whatever was started of the job since."""
+        self.ran_well: dict[tuple[SubgroupId, int], set[int]] = {}
+        """(subgroup, epoch) -> indices of runs that ended DONE, whatever was started of the job since."""
         self.done = 0
         self.epoch = 0
         self.acknowledged = False
@@ -119,7 +119,7 @@ class GroupStory:
 
     def ended(self, run: Run, outcome: Outcome) -> None:
         if outcome is Outcome.DONE:
-            self.ran_well.add((run.subgroup, run.epoch, run.index))
+            self.ran_well.setdefault((run.subgroup, run.epoch), set()).add(run.index)
         life = self.lives.get(run.index)
         if life is not None and life.run == run:
             life.outcome = outcome
