@@ -79,6 +79,8 @@ def _clean(text: str) -> str:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """grpc calls it an error when a caller is gone before its call began."""
-    gone = record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
-    return not (gone and record.name == "grpc._cython.cygrpc")
+    """grpc calls it an error when a caller is gone before its call began, or before it was answered."""
+    if record.exc_info is None or record.name != "grpc._cython.cygrpc":
+        return True
+    fault = record.exc_info[1]
+    return not (isinstance(fault, asyncio.CancelledError) or type(fault).__name__ == "ExecuteBatchError")
