@@ -1,7 +1,9 @@
-"""Swarm testing (issue 6): workload and faults come from one seed, within what the scenario says, and are printed."""
+"""Swarm testing: workload and faults come from one seed, within what the scenario says, and are printed."""
 
 from __future__ import annotations
 
+import pickle
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -76,6 +78,20 @@ def test_a_failure_prints_all_that_was_drawn() -> None:
     text = failure(scenario, simulate(scenario, 3))
     assert "drawn: slots: a " in text and "drawn: w: " in text
     assert "loss=" in text and "off=0.3" in text and "stall_every_s=0" in text
+
+
+def test_a_scenario_sent_to_another_process_is_run_alike_to_the_byte() -> None:
+    scenario = sc.parse(SMALL)
+    assert simulate(pickle.loads(pickle.dumps(scenario)), 21).digest == simulate(scenario, 21).digest
+
+
+@pytest.mark.parametrize(("loaded", "how"), [(True, "spawn"), (False, "fork")])
+def test_a_process_in_which_grpc_runs_is_not_forked(loaded: bool, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if loaded:
+        monkeypatch.setitem(sys.modules, "grpc", sys)
+    else:
+        monkeypatch.delitem(sys.modules, "grpc", raising=False)
+    assert fanout._processes().get_start_method() == how
 
 
 def test_seeds_in_several_processes_give_what_one_process_gives(tmp_path: Path) -> None:
