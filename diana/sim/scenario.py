@@ -204,8 +204,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Simulated seconds after which whatever still runs is called stuck."""
 
     def site_settings(self, site: SiteSpec) -> Settings:
-        """Those of the scenario, then the site's own."""
-        values = {**self.settings, "slots": site.slots, "speed": site.speed}
+        """Those of the scenario, then the site's own. No group is forgotten before `limit_s` unless they say so, as
+        what a run came to is read when it is over."""
+        own = {"slots": site.slots, "speed": site.speed}
+        values = {"keep_s": max(Settings().keep_s, self.limit_s), **self.settings, **own}
         if quotas := {user.name: user.quota for user in self.users if user.quota}:
             values["quotas"] = _over(quotas, values.get("quotas", {}))
         return _settings({**values, **site.settings})
@@ -289,6 +291,11 @@ def _check(scenario: Scenario) -> None:
     for site in scenario.sites:
         site_id(site.name)
         its = scenario.site_settings(site)
+        if its.keep_s < scenario.limit_s and ("keep_s" in site.settings or "keep_s" in scenario.settings):
+            raise ValueError(
+                f"keep_s = {its.keep_s:g}: groups would be forgotten before limit_s = {scenario.limit_s:g}, when their "
+                f"results are read; leave it out"
+            )
         check_machines(site)
         check_lrm(site, its.slots)
     if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):

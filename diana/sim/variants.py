@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from diana.model.settings import Settings
 from diana.sim import central_spec
 from diana.sim.compare_spec import PolicySpec, SettingsTable
 
@@ -18,13 +16,9 @@ if TYPE_CHECKING:
 
 def under(scenario: Scenario, policy: PolicySpec, load: float = 1.0) -> Scenario:
     """The same sites, links, data and chance. ValueError where the work cannot come faster or slower."""
-    settings = scenario.settings | policy.settings
-    # What a run came to is read when it is over; nothing may have been forgotten by then.
-    if scenario.limit_s > float(_number(settings, "keep_s")):
-        settings = settings | {"keep_s": scenario.limit_s}
     return replace(
         scenario,
-        settings=settings,
+        settings=scenario.settings | policy.settings,
         sites=tuple(_without(site, policy.settings) for site in scenario.sites),
         workload=tuple(faster(work, load) for work in scenario.workload),
         swarm=replace(scenario.swarm, times_s=scenario.swarm.times_s / load),
@@ -99,8 +93,3 @@ def _without(site: SiteSpec, over: SettingsTable) -> SiteSpec:
 def _sooner(at_s: float, load: float) -> float:
     """Negative means never."""
     return at_s / load if at_s >= 0 else at_s
-
-
-def _number(settings: SettingsTable, key: str) -> float:
-    value = settings.get(key, getattr(Settings(), key))
-    return value if isinstance(value, int | float) else math.inf

@@ -157,13 +157,6 @@ def test_a_policys_settings_hold_at_every_site_over_the_sites_own() -> None:
     assert one.compare is None and one.policies == ()
 
 
-def test_nothing_is_forgotten_before_it_is_read() -> None:
-    scenario = replace(sc.parse(SMALL), limit_s=1e8)
-    one = under(scenario, PolicySpec("p"))
-    assert one.site_settings(one.sites[0]).keep_s == 1e8
-    assert "keep_s" not in under(sc.parse(SMALL), PolicySpec("p")).settings
-
-
 def test_twice_the_load_halves_the_times_between_and_nothing_else() -> None:
     work = sc.WorkSpec(
         "w", "a", 3, work_s=9.0, submit_s=10.0, every_s=4.0, cancel_s=30.0, moves=(sc.MoveSpec("b", 8.0),)

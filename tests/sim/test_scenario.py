@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from diana.errors import UsageError
+from diana.model.settings import Settings
 from diana.sim import scenario as sc
+from diana.sim.runner import simulate
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
 GOOD = """version = 1
@@ -19,6 +21,7 @@ name = "w"
 site = "alpha"
 jobs = 3
 """
+LONG_TURNS = "settings = { summary_every_s = 3600.0, suspect_after_s = 86400.0 }\n"
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda p: p.stem)
@@ -31,6 +34,15 @@ def test_settings_of_a_site_go_over_those_of_the_scenario() -> None:
     scenario = sc.parse("version = 1\nsettings = {claim_ahead = 3, offer_wait_s = 2}\n" + text.partition("\n")[2])
     settings = scenario.site_settings(scenario.sites[0])
     assert (settings.slots, settings.claim_ahead, settings.offer_wait_s) == (4, 7, 2)
+
+
+def test_nothing_is_forgotten_before_it_is_read() -> None:
+    last = GOOD.partition("[[workload]]")[2].replace('"w"', '"last"\nsubmit_s = 5e6')
+    scenario = sc.parse(f"limit_s = 1e7\n{LONG_TURNS}{GOOD}[[workload]]{last}")
+    report = simulate(scenario, 0)
+    assert report.good() and {name: one.done for name, one in report.groups.items()} == {"w": 3, "last": 3}
+    short = sc.parse(GOOD)
+    assert short.site_settings(short.sites[0]).keep_s == Settings().keep_s
 
 
 @pytest.mark.parametrize(
@@ -54,6 +66,11 @@ def test_settings_of_a_site_go_over_those_of_the_scenario() -> None:
         ("slots = 4", 'settings = {priority_mode = "papr"}', "Invalid enum value 'papr' - at `$.priority_mode`"),
         ("slots = 4", "settings = {quotas = {a = -1}}", "quotas.a = -1.0: want 1e-06 to 1e+12"),
         ("slots = 4", "settings = {job_threshold = -1}", "job_threshold = -1: want 0 to 1e+12"),
+        (
+            "slots = 4",
+            "settings = {keep_s = 100}",
+            "keep_s = 100: groups would be forgotten before limit_s = 1e+06, when their results are read; leave it out",
+        ),
         ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
     ],
 )
