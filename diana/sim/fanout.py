@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from diana.sim.report import Report
-from diana.sim.runner import simulate
+from diana.sim.runner import Watch, simulate
 from diana.sim.scenario import Scenario
 
 AT_ONCE = 4
@@ -29,18 +29,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def reports(scenario: Scenario, seeds: range, workers: int = 0) -> Iterator[Report]:
+def reports(scenario: Scenario, seeds: range, workers: int = 0, watch: Watch | None = None) -> Iterator[Report]:
     """In the order of the seeds. `workers`: processes, 0: one per core. Of all seeds but the first a report brings what
-    `diana simulate` adds up, not the groups' plans and decisions."""
+    `diana simulate` adds up, not the groups' plans and decisions. `watch` sees the world of the first seed."""
     workers = min(workers or cores(), 1 + (len(seeds) - 1) // AT_ONCE)
     if workers <= 1:
-        yield simulate(scenario, seeds[0])
+        yield simulate(scenario, seeds[0], watch=watch)
         for seed in seeds[1:]:
             yield slim(simulate(scenario, seed))
         return
     with _processes().Pool(workers, _work_on, (scenario,)) as pool:
         rest = pool.imap(_encoded, seeds[1:], AT_ONCE)
-        yield simulate(scenario, seeds[0])
+        yield simulate(scenario, seeds[0], watch=watch)
         for encoded in rest:
             yield msgspec.msgpack.decode(encoded, type=Report)
 

@@ -12,6 +12,7 @@ from diana.sim import coverage, fanout, flows
 from diana.sim import scenario as sc
 from diana.sim.compare_spec import AS_IT_IS, plan
 from diana.sim.driver import Boot
+from diana.sim.patience import Patience
 from diana.sim.report import Report, selected
 from diana.sim.runner import simulate
 from diana.sim.scenario_text import written
@@ -51,7 +52,8 @@ def run(
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
     failed: list[int] = []
-    for report in fanout.reports(scenario, range(first_seed, first_seed + max(1, seeds)), workers):
+    watch = Patience(lambda why: print(f"diana: {why}", file=sys.stderr)).look
+    for report in fanout.reports(scenario, range(first_seed, first_seed + max(1, seeds)), workers, watch):
         reports.append(report)
         if tell is not None:
             tell(len(reports), max(1, seeds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from diana.engine.renewing import lapsed
@@ -27,6 +27,8 @@ COLLECT_EVERY = 50_000
 DRAIN_S = 60.0
 """After the last group ended, this long for acknowledgements and clean-up."""
 
+Watch = Callable[[World], None]
+
 
 def simulate(
     scenario: Scenario,
@@ -35,15 +37,17 @@ def simulate(
     boot: Boot | None = None,
     trace: Trace | None = None,
     crash_at: tuple[str, int] | None = None,
+    watch: Watch | None = None,
 ) -> rp.Report:
-    """Run one seed to its end. `trace` may follow a group's story, `crash_at` makes one boundary a crash."""
-    return run(World(scenario, seed, boot or Boot(), trace, crash_at))
+    """Run one seed to its end. `trace` may follow a group's story, `crash_at` makes one boundary a crash; `watch` sees
+    the world now and then and changes nothing."""
+    return run(World(scenario, seed, boot or Boot(), trace, crash_at), watch)
 
 
-def run(world: World) -> rp.Report:
+def run(world: World, watch: Watch | None = None) -> rp.Report:
     try:
         with _rare_collections():
-            _run(world)
+            _run(world, watch)
         return _report(world)
     except Exception as error:
         world.checkers.fell(error)
@@ -67,7 +71,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _run(world: World) -> None:
+def _run(world: World, watch: Watch | None) -> None:
     scenario = world.scenario
     world.begin()
     faulty_s = scenario.faults.until_s
@@ -76,7 +80,7 @@ def _run(world: World) -> None:
     if world.faults.crash_at is None:
         world.heal()
     faulty = faulty_s > 0 or world.faults.crash_at is not None
-    over = _run_to_end(world, faulty_s + scenario.faults.heal_s if faulty else scenario.limit_s)
+    over = _run_to_end(world, faulty_s + scenario.faults.heal_s if faulty else scenario.limit_s, watch)
     world.heal()
     if over:
         _drain(world)
@@ -84,7 +88,7 @@ def _run(world: World) -> None:
         site.recount()
 
 
-def _run_to_end(world: World, limit_s: float) -> bool:
+def _run_to_end(world: World, limit_s: float, watch: Watch | None) -> bool:
     """Until every group is final and every user answered; False when time is up."""
     final: set[GroupId] = set()
     ended: set[str] = set()
@@ -92,6 +96,8 @@ def _run_to_end(world: World, limit_s: float) -> bool:
     while world.clock.now_s < limit_s:
         look_s = max(LOOK_S, LOOK_SHARE * world.clock.now_s)
         world.clock.run_until(min(limit_s, world.clock.now_s + look_s))
+        if watch is not None:
+            watch(world)
         if not world.settled():
             continue
         over = final | world.checkers.aftermath.gone

@@ -1,0 +1,44 @@
+"""A run that takes long says why, once, where its sites' own talk is all there is."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from diana.sim import scenario as sc
+from diana.sim.patience import Patience
+from diana.sim.runner import simulate
+
+QUIET = """version = 1
+sites = [{ name = "a", slots = 2 }, { name = "b", slots = 2 }]
+users = [{ name = "ann@vo" }]
+[[workload]]
+name = "first"
+site = "a"
+jobs = 1
+work_s = 1000.0
+"""
+
+
+def said(text: str, tick_s: float) -> list[str]:
+    lines: list[str] = []
+    clock = count(0.0, tick_s)
+    assert simulate(sc.parse(text), 0, watch=Patience(lines.append, lambda: next(clock)).look).good()
+    return lines
+
+
+def test_a_long_run_of_idle_sites_names_the_setting_that_shortens_it() -> None:
+    (line,) = said(QUIET, 0.05)
+    assert line == (
+        "after 20 s 0.0 days are simulated; most of it is that 2 sites speak every 1 s. "
+        "For jobs of hours put into the scenario: settings = { summary_every_s = 60, suspect_after_s = 360 }"
+    )
+
+
+def test_what_it_names_is_a_setting_that_works_and_is_not_named_again() -> None:
+    assert said("settings = { summary_every_s = 60, suspect_after_s = 360 }\n" + QUIET, 0.05) == []
+
+
+def test_a_quick_run_and_one_that_is_full_of_work_say_nothing() -> None:
+    assert said(QUIET, 0.0) == []
+    busy = QUIET.replace("1000.0", "1.0\nrepeat = 50\nevery_s = 2.0")
+    assert said(busy, 1.0) == []
