@@ -200,6 +200,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if not 1e-6 <= quota <= 1e12:
                 raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")
 
+    def contradiction(self) -> str:
+        """Which two do not go together, and the mend; empty: all do. Whoever reads settings from a file asks: what was
+        accepted once is read from a journal as it is."""
+        if self.suspect_after_s > self.summary_every_s:
+            return ""
+        return (
+            f"suspect_after_s = {self.suspect_after_s:g}: sites that speak every summary_every_s = "
+            f"{self.summary_every_s:g} would count as lost in between; want more, as {6 * self.summary_every_s:g}"
+        )
+
     def migrates(self) -> bool:
         """Whether work that waits here may be offered to others, and work that waits there may come."""
         return self.migration != "off" and self.placement == "diana"

@@ -172,6 +172,8 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         settings = Settings(**_checked(Settings, values.pop("settings", {}), name, "settings."))
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
+    if wrong := settings.contradiction():
+        raise errors.UsageError(f"{name}:settings.{wrong}")
     staging = _staging(values.pop("staging", {}), name)
     software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)

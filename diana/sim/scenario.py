@@ -291,6 +291,8 @@ def _check(scenario: Scenario) -> None:
     for site in scenario.sites:
         site_id(site.name)
         its = scenario.site_settings(site)
+        if wrong := its.contradiction():
+            raise ValueError(wrong)
         if its.keep_s < scenario.limit_s and ("keep_s" in site.settings or "keep_s" in scenario.settings):
             raise ValueError(
                 f"keep_s = {its.keep_s:g}: groups would be forgotten before limit_s = {scenario.limit_s:g}, when their "

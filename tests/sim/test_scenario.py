@@ -71,6 +71,12 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
             "settings = {keep_s = 100}",
             "keep_s = 100: groups would be forgotten before limit_s = 1e+06, when their results are read; leave it out",
         ),
+        (
+            "slots = 4",
+            "settings = {summary_every_s = 60}",
+            "suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in between; "
+            "want more, as 360",
+        ),
         ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
     ],
 )
