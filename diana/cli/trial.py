@@ -119,7 +119,7 @@ def _simulate(args: argparse.Namespace) -> int:
             raise UsageError(f"simulate: --{name} is for --trace FILE, which is not given")
     if args.scenario is None:
         raise UsageError("simulate: no FILE; name a scenario (scenarios/ holds some), or a log with --trace")
-    if not Path(args.scenario).is_file():
+    if not Path(args.scenario).exists():
         raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
     _check_page(args.html)
     from diana.cli.progress import progress

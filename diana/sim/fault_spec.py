@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+LEAST_EVERY_S = 0.01
+_CHANCES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
+
 
 class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
@@ -104,7 +107,7 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_faults(faults: FaultsSpec) -> None:
-    for key in ("loss", "duplicate", "delay", "crash", "stage_error", "retell", "off"):
+    for key in (*_CHANCES, "off"):
         value = getattr(faults, key)
         if not 0 <= value <= 1:
             raise ValueError(f"faults: {key} = {value}: want a probability, 0 to 1")
@@ -114,3 +117,9 @@ def check_faults(faults: FaultsSpec) -> None:
             raise ValueError(f"faults: {key} = {value}: want 0 to 1e9 seconds")
     if faults.loss >= 1:
         raise ValueError("faults: loss = 1: nothing would ever arrive; want less than 1")
+    for key in faults.__struct_fields__:
+        value = getattr(faults, key)
+        if key.endswith("_every_s") and 0 < value < LEAST_EVERY_S:
+            raise ValueError(f"faults: {key} = {value:g}: want 0 (never), or {LEAST_EVERY_S:g} to 1e9 seconds")
+        if value and not faults.until_s and (key in _CHANCES or key.endswith("_every_s")):
+            raise ValueError(f"faults: {key} = {value:g}, but until_s = 0: faults end there; set until_s")

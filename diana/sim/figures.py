@@ -112,7 +112,9 @@ def measured(outcome: Outcome, its: Grid, warm_up: float, submitted: int, messag
     span = window(outcome, warm_up)
     inside = (outcome.submit_s >= span.begin_s) & (outcome.submit_s <= span.end_s)
     if not inside.any():
-        raise UsageError(f"compare: warm_up = {warm_up:g} leaves out every job of this workload; set it lower")
+        late = submitted - len(outcome.submit_s)
+        more = f", and {late} jobs did not end; set it lower or limit_s higher" if late else "; set it lower"
+        raise UsageError(f"compare: warm_up = {warm_up:g} leaves out every job of this workload that ended{more}")
     wait_s = (outcome.start_s - outcome.submit_s)[inside]
     took_s = (outcome.end_s - outcome.submit_s)[inside]
     slowdown = slowdowns(outcome, its.fastest)[inside]

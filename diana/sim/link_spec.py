@@ -98,9 +98,25 @@ def check_links(scenario: Scenario, names: tuple[str, ...], known: Known) -> Non
         if link.between[0] == link.between[1]:
             raise ValueError(f"{at}: both ends are {link.between[0]!r}; name two")
         _figures(at, link)
+    _check_once(scenario, names)
     _figures("default_link", scenario.default_link)
     _check_routes(scenario, names, known)
     _check_transfers(scenario.transfers, names, known)
+
+
+def _check_once(scenario: Scenario, names: tuple[str, ...]) -> None:
+    """Of two links of a pair of sites one would never be used, but by a route that names it."""
+    routed = {name for route in scenario.routes for name in route.links}
+    sites, seen = set(names) - set(scenario.routers), set[frozenset[str]]()
+    for link in scenario.links:
+        pair = frozenset(link.between)
+        if link.called() in routed or not pair <= sites:
+            continue
+        if pair in seen:
+            raise ValueError(
+                f"links: {' and '.join(link.between)} are linked twice; a link is the same both ways, leave one out"
+            )
+        seen.add(pair)
 
 
 def _check_routes(scenario: Scenario, names: tuple[str, ...], known: Known) -> None:

@@ -19,6 +19,9 @@ from diana.sim.scenario_text import written
 from diana.sim.shrink import LIMIT_S, shrink
 from diana.sim.trace import Trace
 
+MOST_REFUSALS = 5
+"""Told one by one."""
+
 
 def run(
     path: str | Path,
@@ -57,6 +60,9 @@ def run(
         reports.append(report)
         if tell is not None:
             tell(len(reports), max(1, seeds))
+        if len(reports) == 1:
+            for line in refusals(report):
+                print(line, file=sys.stderr)
         if not report.good():
             failed.append(report.seed)
             if len(failed) == 1:
@@ -70,16 +76,28 @@ def run(
     return 1 if failed else 0
 
 
+def refusals(report: Report) -> list[str]:
+    """A line for each entry of the workload of which a group was taken by no site, as its sites said why."""
+    every = [(name, group.note) for name, group in report.groups.items() if group.state == "refused"]
+    lines = [f"diana: workload {name}: refused: {why}" for name, why in every[:MOST_REFUSALS]]
+    return lines + ([f"diana: {len(every) - len(lines)} more were refused"] if len(every) > len(lines) else [])
+
+
 def failure(scenario: sc.Scenario, report: Report, boot: Boot | None = None) -> str:
     """Seed, options, what broke, and the story of the first broken group: a run is its seed, so it is run again."""
     lines = [
         f"seed {report.seed} fails: {len(report.violations)} violations, {report.lost} jobs lost, "
         f"{report.doubled} doubled, {report.stuck} stuck",
         f"again: diana simulate FILE --first-seed {report.seed} --seeds 1",
+        *report.unmet,
+        *(
+            [f"limit_s = {scenario.limit_s:g} came first: raise it, or see below what did not end"]
+            if report.network.simulated_s >= scenario.limit_s
+            else []
+        ),
         "options: " + ", ".join(f"{k}={v:g}" for k, v in report.options.items() if k != "only"),
         *(f"drawn: {line}" for line in report.drawn),
         "faults: " + (", ".join(f"{v} {k}" for k, v in report.fault_kinds.items()) or "none"),
-        *report.unmet,
         *(str(v) for v in report.violations[:10]),
     ]
     first = next((v for v in report.violations if v.group != "-"), None)

@@ -50,6 +50,8 @@ from diana.sim.variants import check_variants
 from diana.sim.work_spec import MoveSpec as MoveSpec
 from diana.sim.work_spec import WorkSpec as WorkSpec
 
+MOST_FILES = 10**7
+"""Of a dataset, each of which its catalogue knows by name."""
 REPORT_KEYS = (
     "groups",
     "bound",
@@ -323,9 +325,10 @@ def _check(scenario: Scenario) -> None:
         _unique([dataset.site, *dataset.replicas], f"datasets {dataset.name}: site, replicas")
         for site_name in (dataset.site, *dataset.replicas):
             _known(site_name, names, f"datasets {dataset.name}: site")
-        if dataset.files < 1 or dataset.file_bytes < 0:
+        if not (1 <= dataset.files <= MOST_FILES and 0 <= dataset.file_bytes <= 10**15):
             raise ValueError(
-                f"datasets {dataset.name}: files = {dataset.files}, file_bytes = {dataset.file_bytes}: want >= 1, >= 0"
+                f"datasets {dataset.name}: files = {dataset.files}, file_bytes = {dataset.file_bytes}: want 1 to "
+                f"{MOST_FILES:g}, 0 to 1e+15"
             )
     for work in scenario.workload:
         _check_work(work, scenario, names, users)
@@ -337,9 +340,12 @@ def _check(scenario: Scenario) -> None:
     check_variants(scenario)
     check_events(scenario.events, names)
     check_faults(scenario.faults)
+    if not scenario.expect.makespan_s <= 1e12:
+        raise ValueError(f"expect: makespan_s = {scenario.expect.makespan_s}: want seconds, at most 1e+12")
     swarm = scenario.swarm
     if not (0 <= swarm.fewer < 1 and 0 <= swarm.drop <= 1 and 0 <= swarm.times_s <= 1e9 and 0 <= swarm.moves <= 1000):
-        raise ValueError(f"swarm: {swarm}: want shares of 0 to 1, 0 to 1e9 s, 0 to 1000 moves")
+        told = ", ".join(f"{key} = {getattr(swarm, key)}" for key in swarm.__struct_fields__)
+        raise ValueError(f"swarm: {told}: want fewer and drop of 0 to 1, times_s of 0 to 1e9, 0 to 1000 moves")
     if swarm.fewer and max(scenario.expect.done, scenario.expect.failed) >= 0:
         raise ValueError(f"swarm: fewer = {swarm.fewer}: nobody can expect a number of jobs then; leave one out")
     for key in scenario.report:
@@ -362,6 +368,8 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
     home = (work.site,) if work.site or work.trace is None else ()
     for site in (*home, *work.sites, *work.forced, *(move.to for move in work.moves)):
         _known(site, names, f"{at}: site")
+    if work.submit_s > scenario.limit_s:
+        raise ValueError(f"{at}: submit_s = {work.submit_s:g}: all ends at limit_s = {scenario.limit_s:g}; raise it")
     _check_forced(work, at)
     check_wanted(work, at)
     if work.user:
@@ -382,6 +390,8 @@ def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], user
         ("gpus", work.gpus, 0, 10**6),
         ("output_bytes", work.output_bytes, 0, 10**15),
         ("submit_s", work.submit_s, 0, 1e9),
+        ("max_subgroup", work.max_subgroup, 0, 10**12),
+        ("max_parallel", work.max_parallel, 0, 10**12),
         ("repeat", work.repeat, 1, 10**6),
         ("every_s", work.every_s, 0, 1e9),
     ):

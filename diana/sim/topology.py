@@ -36,7 +36,8 @@ class Topology:
         self._node = {site.name: site.node or site.name for site in scenario.sites}
         self._routers = frozenset(scenario.routers)
         self._own: dict[_Pair, int] = {}
-        sites = self._node.keys()
+        # A site may be called like the router where it is: then links of that name are the router's.
+        sites = self._node.keys() - self._routers
         for number, link in enumerate(self._links):
             if link.between[0] in sites and link.between[1] in sites:
                 self._own[_pair(*link.between)] = number

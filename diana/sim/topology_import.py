@@ -97,7 +97,25 @@ def _read_graph(path: Path, at: str) -> tuple[dict[str, dict[str, Any]], list[tu
         raise ValueError(f"{at}: no GraphML: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from None
     nodes = {str(name): dict(about) for name, about in graph.nodes(data=True)}
     directed = bool(graph.is_directed())
-    return nodes, [(str(a), str(b), dict(about), directed) for a, b, about in graph.edges(data=True)]
+    stands = _in_the_file(path, directed)
+    edges = [(str(a), str(b), dict(about), directed) for a, b, about in graph.edges(data=True)]
+    return nodes, sorted(edges, key=lambda edge: stands[_ends(edge[0], edge[1], directed)])
+
+
+def _in_the_file(path: Path, directed: bool) -> dict[tuple[str, str], int]:
+    """The place of each edge, which the reader's graph does not keep."""
+    from xml.etree import ElementTree
+
+    places: dict[tuple[str, str], int] = {}
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        for _, one in ElementTree.iterparse(file):
+            if one.tag.rpartition("}")[2] == "edge":
+                places.setdefault(_ends(one.get("source", ""), one.get("target", ""), directed), len(places))
+    return places
+
+
+def _ends(a: str, b: str, directed: bool) -> tuple[str, str]:
+    return (a, b) if directed or a <= b else (b, a)
 
 
 def _speed(about: dict[str, Any], at: str) -> float:

@@ -29,6 +29,16 @@ settings = { cost_model = "paper" }
 seeds = 2
 """
 
+ALONE = """
+version = 1
+sites = [{ name = "a", slots = 2 }]
+[[workload]]
+name = "w"
+site = "a"
+jobs = 2
+work_s = 60.0
+"""
+
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
@@ -81,3 +91,26 @@ def test_a_terminal_shows_how_far_it_is_and_standard_output_is_the_report_alone(
         os.close(ours)
     assert json.loads(done.stdout)["compare"]["baseline"] == "diana"
     assert "4/4" in shown and "runs" in shown
+
+
+def test_work_that_no_site_can_take_is_said_beside_the_report(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario.write_text(ALONE.replace("jobs = 2", "jobs = 2\nprocessors = 9"))
+    assert cli.main(["simulate", str(scenario), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["groups"]["w"]["state"] == "refused"
+    assert shown.err.startswith("diana: workload w: refused: ") and shown.err.count("\n") == 1
+    assert "has 2 of the 9 processors" in shown.err
+
+
+def test_a_run_that_was_cut_off_by_its_limit_says_so_first(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario.write_text("limit_s = 15\n" + ALONE + "\n[expect]\ndone = 2\n")
+    assert cli.main(["simulate", str(scenario), "--no-shrink"]) == 1
+    _, _, met, limit, *_ = capsys.readouterr().err.splitlines()
+    assert met.startswith("expect done = 2") and limit.startswith("limit_s = 15 came first: raise it")
+
+
+def test_a_folder_is_no_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["simulate", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err

@@ -77,6 +77,33 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
             "suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in between; "
             "want more, as 360",
         ),
+        (
+            "version = 1",
+            "version = 1\nfaults = {crash = 0.1}",
+            "faults: crash = 0.1, but until_s = 0: faults end there; set until_s",
+        ),
+        (
+            "version = 1",
+            "version = 1\nfaults = {until_s = 9, cut_every_s = 1e-9}",
+            "faults: cut_every_s = 1e-09: want 0 (never), or 0.01 to 1e9 seconds",
+        ),
+        (
+            "version = 1",
+            "version = 1\nexpect = {makespan_s = nan}",
+            "expect: makespan_s = nan: want seconds, at most 1e+12",
+        ),
+        (
+            "version = 1",
+            "version = 1\ndatasets = [{name = 'd', site = 'alpha', files = 100_000_000}]",
+            "datasets d: files = 100000000, file_bytes = 1000000: want 1 to 1e+07, 0 to 1e+15",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nsubmit_s = 5e6",
+            "workload w: submit_s = 5e+06: all ends at limit_s = 1e+06; raise it",
+        ),
+        ("jobs = 3", "jobs = 3\nmax_subgroup = -1", "workload w: max_subgroup = -1: want 0 to 1e+12"),
+        ("jobs = 3", "jobs = 3\nmax_parallel = -1", "workload w: max_parallel = -1: want 0 to 1e+12"),
         ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
     ],
 )

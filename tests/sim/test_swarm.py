@@ -111,7 +111,7 @@ def test_seeds_in_several_processes_give_what_one_process_gives(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("[swarm]\nfewer = 1.5\n", "fewer=1.5"),
+        ("[swarm]\nfewer = 1.5\n", "fewer = 1.5"),
         ("[swarm]\nfewr = 0.5\n", "did you mean 'fewer'"),
         ("[swarm]\nfewer = 0.5\n[expect]\ndone = 10\n", "leave one out"),
         ("[faults]\noff = 2.0\n", "off = 2.0"),

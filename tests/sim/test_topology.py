@@ -179,6 +179,23 @@ def test_a_graph_gives_links_with_the_speeds_of_its_labels(folder: Path) -> None
     assert way(scenario, "ral", "cern") == ["e1", "e0"]
 
 
+def test_sites_called_like_their_nodes_are_joined_as_any_others(folder: Path) -> None:
+    (folder / "net.graphml").write_text(GRAPH.replace('"n', '"s'))
+    head, _, _ = ON_GRAPH.partition("sites")
+    alike = parse(head + 'sites = [{ name = "s0" }, { name = "s1" }, { name = "s2" }]\n', folder=folder)
+    assert way(alike, "s0", "s1") == ["e0", "e1"] and way(alike, "s0", "s2") == ["e0"]
+    others = parse(ON_GRAPH, folder=folder)
+    assert figures(alike, "s0", "s1") == figures(others, "cern", "ral")
+
+
+def test_edges_without_an_id_are_numbered_as_they_stand_in_the_file(folder: Path) -> None:
+    more = '<edge source="n0" target="n1"><data key="e">1 Gbps</data></edge>\n</graph>'
+    (folder / "net.graphml").write_text(GRAPH.replace("</graph>", more))
+    links = parse(ON_GRAPH, folder=folder).links
+    ends = {link.called(): "".join(sorted(link.between)) for link in links}
+    assert ends == {"e0": "n0n2", "e1": "n1n2", "e2": "n0n1"}
+
+
 def test_what_was_read_from_files_stands_in_the_scenario_that_is_written(folder: Path) -> None:
     (folder / "x.toml").write_text(
         ON_GRAPH.replace('node = "CH"', 'node = "CH", place = "Geneva"')
@@ -238,6 +255,11 @@ SHORT = STAR.replace('{ between = ["a", "r"]', '{ between = ["a", "b"]')
             STAR.replace('["r"]', '["r", "s"]').replace('["a", "r"]', '["a", "s"]'),
             "links: no links connect 'a' and 'b', so 'a' cannot reach 'b'; "
             "add a link, a route, or the `node` where the site is",
+        ),
+        (
+            "version = 1\nsites = [{ name = 'a' }, { name = 'b' }]\n"
+            "links = [{ between = ['a', 'b'] }, { between = ['b', 'a'], bytes_per_s = 1e3 }]\n",
+            "links: b and a are linked twice; a link is the same both ways, leave one out",
         ),
         (STAR.replace('["r"]', '["r", "a"]'), "routers: 'a' is a site too; name it otherwise"),
         (STAR.replace('"c" }', '"c", node = "q" }'), "sites c: node: 'q' is not known; known: r"),
