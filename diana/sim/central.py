@@ -36,7 +36,10 @@ REMAPPED = 4
 def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:
     """What its jobs come to under the policy: the same jobs at the same times as the engine gets under this seed.
     UsageError: it has something no central policy here knows."""
-    jobs = jobs_of(scenario, seed)
+    return scheduled(jobs_of(scenario, seed), policy)
+
+
+def scheduled(jobs: Jobs, policy: Policy) -> Outcome:
     ends = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
     return _outcome(jobs, *ends)
 

@@ -146,7 +146,8 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
 
 def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
     one = under(scenario, task.policy, task.load)
-    outcome = central.run(one, task.seed, policy)
+    jobs = jobs_of(one, task.seed)
+    outcome = central.scheduled(jobs, policy)
     machines = fg.grid(drawn(one, task.seed))
     row = Row(
         policy=task.policy.name,
@@ -154,7 +155,7 @@ def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy)
         seed=task.seed,
         good=True,
         digest="",
-        figures=fg.measured(outcome, machines, plan.warm_up, len(outcome.submit_s)),
+        figures=fg.measured(outcome, machines, plan.warm_up, sum(s.jobs for s in jobs.submissions)),
         bound=_bound(one, plan, task),
     )
     return Run(row, None, drawing_of(outcome, machines) if task.draw else None)

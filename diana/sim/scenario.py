@@ -285,21 +285,34 @@ def _over(quotas: dict[str, float], more: Any) -> Any:
     return {**quotas, **more} if isinstance(more, dict) else more
 
 
+def _read_in_time(scenario: Scenario, site: SiteSpec) -> Settings:
+    """The site's settings. ValueError: two do not go together, or its groups are forgotten before the report."""
+    its = scenario.site_settings(site)
+    if wrong := its.contradiction():
+        raise ValueError(wrong)
+    if its.keep_s < scenario.limit_s and ("keep_s" in site.settings or "keep_s" in scenario.settings):
+        raise ValueError(
+            f"keep_s = {its.keep_s:g}: groups would be forgotten before limit_s = {scenario.limit_s:g}, when their "
+            f"results are read; leave it out"
+        )
+    return its
+
+
 def _check(scenario: Scenario) -> None:
     """What types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
     demand_spec.check_quotas(scenario.users)
+    for key in ("slots", "speed"):
+        if key in scenario.settings:
+            raise ValueError(f"settings: {key} is each site's own; write it into [[sites]]")
+    _read_in_time(scenario, SiteSpec("any"))
     for site in scenario.sites:
         site_id(site.name)
-        its = scenario.site_settings(site)
-        if wrong := its.contradiction():
-            raise ValueError(wrong)
-        if its.keep_s < scenario.limit_s and ("keep_s" in site.settings or "keep_s" in scenario.settings):
-            raise ValueError(
-                f"keep_s = {its.keep_s:g}: groups would be forgotten before limit_s = {scenario.limit_s:g}, when their "
-                f"results are read; leave it out"
-            )
+        try:
+            its = _read_in_time(scenario, site)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise ValueError(f"sites {site.name}: {error}") from None
         check_machines(site)
         check_lrm(site, its.slots)
     if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):

@@ -116,6 +116,16 @@ def test_central_policies_stand_beside_the_engines_and_nothing_comes_below_the_b
         assert "messages_per_job" not in table.policies["sees all"].figures
 
 
+def test_what_no_machine_can_take_is_unfinished_whatever_the_policy(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "x.toml", io.StringIO()
+    wide = '[[workload]]\nname = "wide"\nsite = "a"\njobs = 3\nprocessors = 9\n'
+    text = SMALL.replace("[[policies]]", f"{wide}[[policies]]", 1)
+    scenario.write_text(text.replace("[compare]", f"{CENTRAL}[compare]"))
+    run(scenario, seeds=1, as_json=True, out=out, workers=1, shrink_s=0.0)
+    found = msgspec.convert(json.loads(out.getvalue())["compare"], cp.Comparison)
+    assert {(row.policy, row.figures.unfinished) for row in found.runs} == {("diana", 3), ("paper", 3), ("sees all", 3)}
+
+
 def test_more_work_waits_longer(found: cp.Comparison) -> None:
     light, heavy = (table.policies["diana"].figures for table in found.loads)
     assert light["wait_mean_s"].mean < heavy["wait_mean_s"].mean

@@ -57,25 +57,30 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
         ("version = 1", "version = ", "no TOML: Invalid value (at line 1, column 11)"),
         ("version = 1", 'version = 1\nreport = ["fault"]', "report: 'fault' is not known; did you mean 'faults'?"),
         ("version = 1", "version = 1\nfaults = {loss = 2}", "faults: loss = 2.0: want a probability, 0 to 1"),
-        ("slots = 4", "settings = {slotz = 1}", "unknown key 'slotz' in settings; did you mean 'slots'?"),
+        ("slots = 4", "settings = {slotz = 1}", "sites alpha: unknown key 'slotz' in settings; did you mean 'slots'?"),
         (
             "slots = 4",
             'settings = {priority_mod = "paper"}',
-            "unknown key 'priority_mod' in settings; did you mean 'priority_mode'?",
+            "sites alpha: unknown key 'priority_mod' in settings; did you mean 'priority_mode'?",
         ),
-        ("slots = 4", 'settings = {priority_mode = "papr"}', "Invalid enum value 'papr' - at `$.priority_mode`"),
-        ("slots = 4", "settings = {quotas = {a = -1}}", "quotas.a = -1.0: want 1e-06 to 1e+12"),
-        ("slots = 4", "settings = {job_threshold = -1}", "job_threshold = -1: want 0 to 1e+12"),
+        (
+            "slots = 4",
+            'settings = {priority_mode = "papr"}',
+            "sites alpha: Invalid enum value 'papr' - at `$.priority_mode`",
+        ),
+        ("slots = 4", "settings = {quotas = {a = -1}}", "sites alpha: quotas.a = -1.0: want 1e-06 to 1e+12"),
+        ("slots = 4", "settings = {job_threshold = -1}", "sites alpha: job_threshold = -1: want 0 to 1e+12"),
         (
             "slots = 4",
             "settings = {keep_s = 100}",
-            "keep_s = 100: groups would be forgotten before limit_s = 1e+06, when their results are read; leave it out",
+            "sites alpha: keep_s = 100: groups would be forgotten before limit_s = 1e+06, when their results "
+            "are read; leave it out",
         ),
         (
             "slots = 4",
             "settings = {summary_every_s = 60}",
-            "suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in between; "
-            "want more, as 360",
+            "sites alpha: suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in "
+            "between; want more, as 360",
         ),
         (
             "version = 1",
@@ -104,7 +109,13 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
         ),
         ("jobs = 3", "jobs = 3\nmax_subgroup = -1", "workload w: max_subgroup = -1: want 0 to 1e+12"),
         ("jobs = 3", "jobs = 3\nmax_parallel = -1", "workload w: max_parallel = -1: want 0 to 1e+12"),
-        ("slots = 4", "slots = -1", "slots = -1: want 0 to 1e+06"),
+        (
+            "version = 1",
+            "version = 1\nsettings = {slots = 4}",
+            "settings: slots is each site's own; write it into [[sites]]",
+        ),
+        ("version = 1", "version = 1\nsettings = {keep_s = -1}", "keep_s = -1.0: want 0 to 1e+10"),
+        ("slots = 4", "slots = -1", "sites alpha: slots = -1: want 0 to 1e+06"),
     ],
 )
 def test_a_wrong_scenario_gives_one_line_with_key_and_mend(was: str, now: str, says: str) -> None:
