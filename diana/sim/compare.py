@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from diana.errors import UsageError
-from diana.sim import central, fanout
+from diana.sim import central, fanout, patience
 from diana.sim import figures as fg
 from diana.sim import outcome as oc
 from diana.sim.bounds import of_jobs
@@ -125,7 +125,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     reported = scenario.report if kept else ()
     one = replace(under(scenario, task.policy, task.load), report=(*reported, *watched))
     world = World(one, task.seed, Boot())
-    report = run_world(world)
+    report = run_world(world, patience.on_stderr() if task == first else None)
     outcome = oc.of_world(world)
     machines = fg.grid(world.scenario)
     drawing = drawing_of(outcome, machines, report.migration) if task.draw else None

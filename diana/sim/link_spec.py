@@ -164,7 +164,11 @@ def _check_transfers(transfers: Sequence[TransferSpec], names: tuple[str, ...], 
 
 def _figures(at: str, link: LinkSpec | LinksSpec) -> None:
     latency_s, bytes_per_s = link.latency_s, link.bytes_per_s
-    if not (0 < latency_s <= 3600 and 0 < bytes_per_s <= 1e15):
-        raise ValueError(f"{at}: latency_s = {latency_s}, bytes_per_s = {bytes_per_s}: want more than 0")
-    if not (0 <= link.loss <= 0.9 and 0 <= link.noise < 1):
-        raise ValueError(f"{at}: loss = {link.loss}, noise = {link.noise}: want 0 to 0.9 and 0 to less than 1")
+    if not 0 < latency_s <= 3600:
+        raise ValueError(f"{at}: latency_s = {latency_s}: want more than 0, up to 3600")
+    if not 0 < bytes_per_s <= 1e15:
+        raise ValueError(f"{at}: bytes_per_s = {bytes_per_s}: want more than 0, up to 1e+15")
+    if not 0 <= link.loss <= 0.9:
+        raise ValueError(f"{at}: loss = {link.loss}: want 0 to 0.9")
+    if not 0 <= link.noise < 1:
+        raise ValueError(f"{at}: noise = {link.noise}: want 0 to less than 1")

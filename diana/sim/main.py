@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from diana.sim import coverage, fanout, flows
+from diana.sim import coverage, fanout, flows, patience
 from diana.sim import scenario as sc
 from diana.sim.compare_spec import AS_IT_IS, plan
 from diana.sim.driver import Boot
-from diana.sim.patience import Patience
 from diana.sim.report import Report, selected
 from diana.sim.runner import simulate
 from diana.sim.scenario_text import written
@@ -55,8 +54,8 @@ def run(
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
     failed: list[int] = []
-    watch = Patience(lambda why: print(f"diana: {why}", file=sys.stderr)).look
-    for report in fanout.reports(scenario, range(first_seed, first_seed + max(1, seeds)), workers, watch):
+    some = range(first_seed, first_seed + max(1, seeds))
+    for report in fanout.reports(scenario, some, workers, patience.on_stderr()):
         reports.append(report)
         if tell is not None:
             tell(len(reports), max(1, seeds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,11 @@ TURNS_PER_GROUP = 200.0
 """Turns of sites that take about as long as all there is to a group of one job."""
 SLOWER = 60.0
 """In logs of hours and days news may be a minute old."""
+
+
+def on_stderr() -> Callable[[World], None]:
+    """For one run that people wait for."""
+    return Patience(lambda why: print(f"diana: {why}", file=sys.stderr)).look
 
 
 class Patience:

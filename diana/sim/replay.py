@@ -133,7 +133,7 @@ def report(
     log = swf.read(path)
     width = processors or log.max_processors()
     if not width:
-        raise UsageError(f"trace {path}: its header has no MaxProcs; say --processors P")
+        raise UsageError(f"trace {path}: its header has no MaxProcs above 0; say --processors P")
     work, left_out = choose(log, width, first, partition)
     if not len(work):
         why = ", ".join(f"{count} {reason}" for reason, count in left_out.items())

@@ -11,6 +11,7 @@ import gzip
 import io
 import zlib
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from operator import itemgetter
@@ -163,6 +164,10 @@ class _Reader:
 
     def _other(self, number: int, line: bytes) -> None:
         """A line that is not a job: a comment, an empty one, or a mistake."""
+        if number == 1 and line.startswith(BOM_UTF8):
+            # As some editors begin a file.
+            self.take(number, line.removeprefix(BOM_UTF8))
+            return
         text = line.strip()
         if not text:
             self._blank += 1

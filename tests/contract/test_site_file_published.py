@@ -47,8 +47,12 @@ def _number(text: str) -> float:
     return int(base) ** int(exponent) if power else float(text)
 
 
+BESIDE = {"summary_every_s": "suspect_after_s = 86400\n", "suspect_after_s": "summary_every_s = 0.05\n"}
+"""With which the whole range of a key is allowed."""
+
+
 def _parsed(section: str, key: str, value: str) -> SiteConfig:
-    return parse_config(f"{_HEAD}{section}\n{key} = {value}\n")
+    return parse_config(f"{_HEAD}{section}\n{BESIDE.get(key, '')}{key} = {value}\n")
 
 
 def _within(config: SiteConfig, field: str) -> msgspec.Struct:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 
+import pytest
+
+from diana.sim import patience
 from diana.sim import scenario as sc
+from diana.sim.main import run
 from diana.sim.patience import Patience
 from diana.sim.runner import simulate
 
@@ -42,3 +47,14 @@ def test_a_quick_run_and_one_that_is_full_of_work_say_nothing() -> None:
     assert said(QUIET, 0.0) == []
     busy = QUIET.replace("1000.0", "1.0\nrepeat = 50\nevery_s = 2.0")
     assert said(busy, 1.0) == []
+
+
+def test_of_a_comparison_the_first_run_says_it_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(patience, "TURNS_PER_GROUP", 0.0)
+    path = tmp_path / "x.toml"
+    path.write_text(QUIET.replace("1000.0", "2.0") + "[[policies]]\nname = 'diana'\n[compare]\nseeds = 3\n")
+    assert run(path, workers=1) == 0
+    assert capsys.readouterr().err.count("sites speak every 1 s") == 1

@@ -115,6 +115,13 @@ def test_headers_in_any_encoding_are_read(tmp_path: Path) -> None:
     assert log.header == {"Computer": ("Zürich",)} and log.max_processors() == 0
 
 
+@pytest.mark.parametrize("text", [HEADER + job(1), job(1)])
+def test_a_byte_order_mark_before_all_is_no_part_of_the_log(tmp_path: Path, text: str) -> None:
+    plain, marked = swf.read(written(tmp_path, text)), swf.read(written(tmp_path, b"\xef\xbb\xbf" + text.encode()))
+    assert marked.header == plain.header and marked.jobs.number.tolist() == plain.jobs.number.tolist() == [1]
+    assert "line 2" in refusal(tmp_path, job(1) + "\ufeff" + job(2))
+
+
 def test_oddities_are_counted_and_hinder_nothing(tmp_path: Path) -> None:
     text = job(1, 50) + "\n" + job(2, 40) + job(5, 60, run=20, requested=10) + job(5, 60, run=3, status=5)
     assert swf.read(written(tmp_path, text)).noticed() == {

@@ -128,7 +128,7 @@ def test_people_get_a_table_that_says_what_was_left_out(tmp_path: Path, capsys: 
             ["--trace", "LOG", "--partition", "9"],
             "5 other_partition); the trace names no partitions, leave --partition out",
         ),
-        (["--trace", "BARE"], "its header has no MaxProcs; say --processors P"),
+        (["--trace", "BARE"], "its header has no MaxProcs above 0; say --processors P"),
         (["--trace", "BARE", "--processors", "1"], "none of its jobs can run on 1 processors (1 too_wide)"),
         (["--lrm", "easy"], "--lrm is for --trace FILE, which is not given"),
         ([], "no FILE; name a scenario (scenarios/ holds some), or a log with --trace"),
