@@ -37,7 +37,7 @@ class Patience:
         days = world.clock.now_s / 86400.0
         settings = [world.scenario.site_settings(site) for site in world.scenario.sites]
         turns = sum(world.clock.now_s / one.summary_every_s for one in settings)
-        groups = sum(one.group is not None for one in world.users.in_order())
+        groups = sum(one.group is not None for one in world.users.submissions.values())
         if turns < TURNS_PER_GROUP * (1 + groups):
             return
         often = min(settings, key=lambda one: one.summary_every_s)

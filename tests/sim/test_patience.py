@@ -58,3 +58,11 @@ def test_of_a_comparison_the_first_run_says_it_for_all(
     path.write_text(QUIET.replace("1000.0", "2.0") + "[[policies]]\nname = 'diana'\n[compare]\nseeds = 3\n")
     assert run(path, workers=1) == 0
     assert capsys.readouterr().err.count("sites speak every 1 s") == 1
+
+
+def test_who_looks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TURNS_PER_GROUP", 0.0)
+    text = QUIET.replace("jobs = 1\n", "jobs = 1\nrepeat = 20\ngenerate = { arrivals = 'poisson', load = 0.1 }\n")
+    scenario, lines, clock = sc.parse(text.replace("1000.0", "30.0")), list[str](), count(0.0, 0.5)
+    watched = simulate(scenario, 0, watch=Patience(lines.append, lambda: next(clock)).look)
+    assert lines and watched.digest == simulate(scenario, 0).digest and watched.groups["first"].done == 20
