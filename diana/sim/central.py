@@ -9,6 +9,8 @@ time and every free processor, and nothing took time but jobs and data. They exi
   starts it; of several idle ones the submitter's, then the first listed. Its data are sent for when it was chosen and
   holds its processors.
 
+What has not ended at the scenario's `limit_s` is not done, as with the engine.
+
 Data come at the rate of the link as if nothing else moved there, and stay at the site. Faults, migration and the
 limits of queues are none of their business. Outputs are counted in the bytes, not in the time, as for the engine.
 """
@@ -36,24 +38,28 @@ REMAPPED = 4
 def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:
     """What its jobs come to under the policy: the same jobs at the same times as the engine gets under this seed.
     UsageError: it has something no central policy here knows."""
-    return scheduled(jobs_of(scenario, seed), policy)
+    return scheduled(jobs_of(scenario, seed), policy, scenario.limit_s)
 
 
-def scheduled(jobs: Jobs, policy: Policy) -> Outcome:
+def scheduled(jobs: Jobs, policy: Policy, limit_s: float = inf) -> Outcome:
+    """Fewer rows than `jobs.done`: the limit came first."""
     ends = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
-    return _outcome(jobs, *ends)
+    return _outcome(jobs, limit_s, *ends)
 
 
 _Ends = tuple[list[int], list[float], list[float], float]
 """Machine, start and end of every job, and the bytes that moved for their inputs."""
 
 
-def _outcome(jobs: Jobs, machine: list[int], start_s: list[float], end_s: list[float], moved: float) -> Outcome:
+def _outcome(
+    jobs: Jobs, limit_s: float, machine: list[int], start_s: list[float], end_s: list[float], moved: float
+) -> Outcome:
+    done = jobs.done & (np.array(end_s, np.float64) <= limit_s)
     users = {name: place for place, name in enumerate(jobs.users)}
     sites = {name: place for place, name in enumerate(jobs.machines.sites)}
-    its = jobs.submission[jobs.done]
+    its = jobs.submission[done]
     home = np.array([sites[s.site] for s in jobs.submissions], np.int32)[its]
-    site = jobs.machines.site[np.array(machine, np.int32)[jobs.done]]
+    site = jobs.machines.site[np.array(machine, np.int32)[done]]
     output = np.array([s.work.output_bytes for s in jobs.submissions], np.float64)[its]
     return Outcome(
         user=np.array([users[s.principal.name] for s in jobs.submissions], np.int32)[its],
@@ -61,9 +67,9 @@ def _outcome(jobs: Jobs, machine: list[int], start_s: list[float], end_s: list[f
         site=site,
         processors=np.array([s.spec.resources.processors for s in jobs.submissions], np.int32)[its],
         submit_s=jobs.submit_s[its],
-        start_s=np.array(start_s)[jobs.done],
-        end_s=np.array(end_s)[jobs.done],
-        run_s=jobs.work_s[jobs.done],
+        start_s=np.array(start_s)[done],
+        end_s=np.array(end_s)[done],
+        run_s=jobs.work_s[done],
         users=jobs.users,
         sites=jobs.machines.sites,
         bytes_moved=moved + float(output[home != site].sum()),

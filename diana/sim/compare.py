@@ -50,7 +50,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     load: float
     seed: int
     good: bool
-    """It broke no invariant and met what the scenario expects."""
+    """It broke no invariant, met what the scenario expects and ended before `limit_s`."""
     digest: str
     """Of a central policy: empty."""
     figures: fg.Figures
@@ -147,13 +147,13 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
 def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
     one = under(scenario, task.policy, task.load)
     jobs = jobs_of(one, task.seed)
-    outcome = central.scheduled(jobs, policy)
+    outcome = central.scheduled(jobs, policy, one.limit_s)
     machines = fg.grid(drawn(one, task.seed))
     row = Row(
         policy=task.policy.name,
         load=task.load,
         seed=task.seed,
-        good=True,
+        good=len(outcome.end_s) == int(jobs.done.sum()),
         digest="",
         figures=fg.measured(outcome, machines, plan.warm_up, sum(s.jobs for s in jobs.submissions)),
         bound=_bound(one, plan, task),

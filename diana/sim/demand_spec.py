@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from diana.sim.names import known
+from diana.sim.names import known, unique
 
 if TYPE_CHECKING:
     from diana.sim.scenario import Scenario, SiteSpec, WorkSpec
@@ -80,10 +79,17 @@ def _naming_all(work: WorkSpec, people: dict[str, tuple[UserSpec, ...]]) -> Work
     return msgspec.structs.replace(work, generate=msgspec.structs.replace(work.generate, users=tuple(names)))
 
 
-def check_quotas(users: Sequence[UserSpec]) -> None:
-    for user in users:
+def check_quotas(scenario: Scenario) -> None:
+    """ValueError: a weight out of range, or of nobody. Those of settings are in range, or their own check says so."""
+    for user in scenario.users:
         if not (user.quota == 0 or 1e-6 <= user.quota <= 1e12):
             raise ValueError(f"users {user.name}: quota = {user.quota}: want 1e-06 to 1e+12, or 0: the default")
+    names = tuple(user.name for user in scenario.users)
+    some = (("settings", scenario.settings), *((f"sites {site.name}", site.settings) for site in scenario.sites))
+    for at, settings in some:
+        quotas = settings.get("quotas")
+        for name in quotas if isinstance(quotas, dict) else ():
+            known(name, names, f"{at}: quotas")
 
 
 def allowed(work: WorkSpec, scenario: Scenario) -> tuple[SiteSpec, ...]:
@@ -159,6 +165,7 @@ def _check_people(work: WorkSpec, spec: GenerateSpec, sites: tuple[str, ...], us
     if spec.users and work.user:
         raise ValueError(f"{at}: users and the entry's user = {work.user!r} both say who submits; leave one out")
     among = frozenset(users)
+    unique(spec.users, f"{at}: users")
     for name in spec.users:
         if name not in among:
             known(name, users, f"{at}: users")

@@ -36,7 +36,7 @@ from diana.sim.lrm_spec import BackgroundSpec as BackgroundSpec
 from diana.sim.lrm_spec import LrmKind, check_lrm
 from diana.sim.machine_spec import MachineSpec as MachineSpec
 from diana.sim.machine_spec import MaintenanceSpec as MaintenanceSpec
-from diana.sim.machine_spec import check_machines, check_wanted
+from diana.sim.machine_spec import check_machines
 from diana.sim.names import known as _known
 from diana.sim.names import unique as _unique
 from diana.sim.schema import check_keys
@@ -49,6 +49,7 @@ from diana.sim.trace_spec import check_trace, placed
 from diana.sim.variants import check_variants
 from diana.sim.work_spec import MoveSpec as MoveSpec
 from diana.sim.work_spec import WorkSpec as WorkSpec
+from diana.sim.work_spec import check_numbered, check_work
 
 MOST_FILES = 10**7
 """Of a dataset, each of which its catalogue knows by name."""
@@ -302,7 +303,7 @@ def _check(scenario: Scenario) -> None:
     """What types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
-    demand_spec.check_quotas(scenario.users)
+    demand_spec.check_quotas(scenario)
     for key in ("slots", "speed"):
         if key in scenario.settings:
             raise ValueError(f"settings: {key} is each site's own; write it into [[sites]]")
@@ -327,7 +328,7 @@ def _check(scenario: Scenario) -> None:
     users = _unique([u.name for u in scenario.users], "users")
     shares = [f"{w.name} at {site}" for w in scenario.workload for site in w.forced]
     _unique([*(w.name for w in scenario.workload), *shares], "workload")
-    _check_numbered(scenario.workload)
+    check_numbered(scenario.workload)
     for user in users:
         if user.count("@") != 1:
             raise ValueError(f"users: {user!r}: want NAME@VO")
@@ -344,7 +345,7 @@ def _check(scenario: Scenario) -> None:
                 f"{MOST_FILES:g}, 0 to 1e+15"
             )
     for work in scenario.workload:
-        _check_work(work, scenario, names, users)
+        check_work(work, scenario, names, users)
         demand_spec.check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
         check_data(work, len(names))
@@ -365,59 +366,3 @@ def _check(scenario: Scenario) -> None:
         _known(key, REPORT_KEYS, "report")
     if "bound" in scenario.report:
         central_spec.check(scenario)
-
-
-def _check_numbered(workload: tuple[WorkSpec, ...]) -> None:
-    """The second group of an entry and the later ones have names of their own."""
-    repeats = {work.name: work.repeat if work.trace is None else 10**12 for work in workload}
-    for work in workload:
-        name, _, number = work.name.rpartition("-")
-        if number.isdecimal() and str(int(number)) == number and 2 <= int(number) <= repeats.get(name, 1):
-            raise ValueError(f"workload {work.name}: group {number} of {name!r} has this name; names must differ")
-
-
-def _check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
-    at = f"workload {work.name}"
-    home = (work.site,) if work.site or work.trace is None else ()
-    for site in (*home, *work.sites, *work.forced, *(move.to for move in work.moves)):
-        _known(site, names, f"{at}: site")
-    if work.submit_s > scenario.limit_s:
-        raise ValueError(f"{at}: submit_s = {work.submit_s:g}: all ends at limit_s = {scenario.limit_s:g}; raise it")
-    _check_forced(work, at)
-    check_wanted(work, at)
-    if work.user:
-        _known(work.user, users, f"{at}: user")
-    datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload}
-    for name in work.inputs:
-        _known(name, tuple(datasets), f"{at}: inputs")
-    files = sum(datasets[name] for name in work.inputs)
-    if work.file_per_job and files < work.jobs:
-        raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
-    for key, value, low, high in (
-        ("jobs", work.jobs, 1 if work.trace is None else 0, 10**12),
-        ("work_s", work.work_s, 1e-6, 1e9),
-        ("true_work_s", work.true_work_s, 0, 1e9),
-        ("spread", work.spread, 0, 1),
-        ("fail_fraction", work.fail_fraction, 0, 1),
-        ("processors", work.processors, 1, 10**6),
-        ("gpus", work.gpus, 0, 10**6),
-        ("output_bytes", work.output_bytes, 0, 10**15),
-        ("submit_s", work.submit_s, 0, 1e9),
-        ("max_subgroup", work.max_subgroup, 0, 10**12),
-        ("max_parallel", work.max_parallel, 0, 10**12),
-        ("repeat", work.repeat, 1, 10**6),
-        ("every_s", work.every_s, 0, 1e9),
-    ):
-        if not low <= value <= high:
-            raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
-
-
-def _check_forced(work: WorkSpec, at: str) -> None:
-    if not work.forced:
-        return
-    if min(work.forced.values()) < 1 or sum(work.forced.values()) != work.jobs:
-        shares = " + ".join(map(str, work.forced.values()))
-        raise ValueError(f"{at}: forced = {shares} jobs: want shares of 1 and more that make up its {work.jobs} jobs")
-    for key in ("sites", "merge", "after", "produces", "max_parallel"):
-        if getattr(work, key):
-            raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")

@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from diana.sim.link_spec import LinkSpec, RouteSpec
 from diana.sim.lrm_spec import expanded
+from diana.sim.names import known
 
 if TYPE_CHECKING:
     from diana.sim.scenario import Scenario, SiteSpec
@@ -97,20 +99,33 @@ def _read_graph(path: Path, at: str) -> tuple[dict[str, dict[str, Any]], list[tu
         raise ValueError(f"{at}: no GraphML: {str(e).splitlines()[0] if str(e) else type(e).__name__}") from None
     nodes = {str(name): dict(about) for name, about in graph.nodes(data=True)}
     directed = bool(graph.is_directed())
-    stands = _in_the_file(path, directed)
+    stands = _in_the_file(path, directed, at)
     edges = [(str(a), str(b), dict(about), directed) for a, b, about in graph.edges(data=True)]
     return nodes, sorted(edges, key=lambda edge: stands[_ends(edge[0], edge[1], directed)])
 
 
-def _in_the_file(path: Path, directed: bool) -> dict[tuple[str, str], int]:
-    """The place of each edge, which the reader's graph does not keep."""
+def _in_the_file(path: Path, directed: bool, at: str) -> dict[tuple[str, str], int]:
+    """The place of each edge, which the reader's graph does not keep. ValueError: one joins a node that the file has
+    not, which the reader makes up."""
     from xml.etree import ElementTree
 
     places: dict[tuple[str, str], int] = {}
+    nodes: list[str] = []
+    ends: list[tuple[str, str]] = []
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         for _, one in ElementTree.iterparse(file):
-            if one.tag.rpartition("}")[2] == "edge":
-                places.setdefault(_ends(one.get("source", ""), one.get("target", ""), directed), len(places))
+            kind = one.tag.rpartition("}")[2]
+            if kind == "node":
+                nodes.append(one.get("id", ""))
+            elif kind == "edge":
+                a, b = one.get("source", ""), one.get("target", "")
+                ends.append((one.get("id") or f"e{len(places)}", a))
+                ends.append((ends[-1][0], b))
+                places.setdefault(_ends(a, b, directed), len(places))
+    declared = frozenset(nodes)
+    for edge, end in ends:
+        if end not in declared:
+            known(end, nodes, f"{at}: edge {edge}")
     return places
 
 
@@ -228,7 +243,7 @@ def _place_of(site: SiteSpec, places: dict[str, str], scenario: Scenario, at: st
 
 
 def _read_rtts(path: Path, at: str) -> _Rtts:
-    """The first line of a pair counts, and of a name that two places have, as towns do, the first place."""
+    """Several lines of a pair count as their mean, and of a name that two places have, as towns do, the first place."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8", newline="")
@@ -255,7 +270,7 @@ def _rtt_rows(rows: Iterator[list[str]], at: str) -> _Rtts:
         raise ValueError(
             f"{at}: line 1: no columns of places and times; name them src_X, dst_X (or source, destination) and rtt_ms"
         )
-    rtt_ms: dict[tuple[str, str], float] = {}
+    found_ms: dict[tuple[str, str], list[float]] = {}
     places: dict[str, str] = {}
     for line, row in enumerate(rows, 2):
         if not row:
@@ -272,5 +287,5 @@ def _rtt_rows(rows: Iterator[list[str]], at: str) -> _Rtts:
         for a, b in ends:
             places.setdefault(a, ends[0][0])
             places.setdefault(b, ends[0][1])
-        rtt_ms.setdefault(ends[0], value)
-    return rtt_ms, places
+        found_ms.setdefault(ends[0], []).append(value)
+    return {pair: fmean(some) for pair, some in found_ms.items()}, places

@@ -170,7 +170,14 @@ def test_the_bound_is_reported_beside_what_came_of_the_same_work() -> None:
     assert report.bound == bounds.bound(case, 3)
     assert 0 < report.bound.makespan_s <= report.groups["w0"].makespan_s
     with pytest.raises(UsageError, match="workload w0: hold_s: central policies and bounds know no such thing"):
-        scenario("a:1", 'site = "a"; jobs = 3; hold_s = 1.0', more='report = ["bound"]')
+        scenario("a:1", 'site = "a"; jobs = 3; hold_s = 1.0; release_s = 2.0', more='report = ["bound"]')
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_has_not_ended_at_the_limit_is_not_done(policy: central.Policy) -> None:
+    work = 'site = "a"; jobs = 4; work_s = 10.0'
+    assert len(central.run(scenario("a:1", work), 1, policy).end_s) == 4
+    assert len(central.run(scenario("a:1", work, more="limit_s = 25.0"), 1, policy).end_s) == 2
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -218,7 +218,8 @@ def test_a_comparison_can_be_written_down_and_read_again() -> None:
         ('name = "paper"', 'name = "paper"\ncentral = "min-min"', "policies paper: central = 'min-min' has no"),
         (
             'name = "paper"\nsettings = { cost_model = "paper", cost_weights = { network = 0.5 } }',
-            'name = "paper"\ncentral = "min-min"\n[[workload]]\nname = "x"\nsite = "a"\njobs = 1\nhold_s = 1.0',
+            'name = "paper"\ncentral = "min-min"\n[[workload]]\nname = "x"\nsite = "a"\njobs = 1\n'
+            "hold_s = 1.0\nrelease_s = 2.0",
             "policies paper: workload x: hold_s: central policies",
         ),
         ("load = 1.0", 'arrivals = "lublin"', "workload day: generate: lublin as published comes at its own times"),

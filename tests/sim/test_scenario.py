@@ -66,9 +66,60 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
         (
             "slots = 4",
             'settings = {priority_mode = "papr"}',
-            "sites alpha: Invalid enum value 'papr' - at `$.priority_mode`",
+            "sites alpha: settings.priority_mode: 'papr' is not known; did you mean 'paper'?",
         ),
-        ("slots = 4", "settings = {quotas = {a = -1}}", "sites alpha: quotas.a = -1.0: want 1e-06 to 1e+12"),
+        (
+            "slots = 4",
+            'settings = {quotas = {"alice@sim" = -1}}',
+            "sites alpha: quotas.alice@sim = -1.0: want 1e-06 to 1e+12",
+        ),
+        (
+            "version = 1",
+            'version = 1\nsettings = {quotas = {"alce@sim" = 2}}',
+            "settings: quotas: 'alce@sim' is not known; did you mean 'alice@sim'?",
+        ),
+        ("slots = 4", 'lrm = "esay"', "sites[0].lrm: 'esay' is not known; did you mean 'easy'?"),
+        (
+            "jobs = 3",
+            "jobs = 3\nwork_s = 1\ngenerate = {arrivals = 'poison', load = 0.5}",
+            "workload[0].generate.arrivals: 'poison' is not known; did you mean 'poisson'?",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\ngenerate = {arrivals = 'even', homes = 'slot'}",
+            "workload[0].generate.homes: 'slot' is not known; did you mean 'slots'?",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\ngenerate = {arrivals = 'even', users = ['alice@sim', 'alice@sim']}",
+            "workload w: generate: users: 'alice@sim' stands twice; names must differ",
+        ),
+        ('name = "w"', 'name = ""', "workload[0]: name is empty; give the entry one"),
+        (
+            "jobs = 3",
+            "jobs = 3\nmoves = [{to = 'alhpa', at_s = 1}]",
+            "workload w: moves: to: 'alhpa' is not known; did you mean 'alpha'?",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nsites = ['alhpa']",
+            "workload w: sites: 'alhpa' is not known; did you mean 'alpha'?",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nhold_s = 5",
+            "workload w: hold_s = 5: it would never go on; give release_s or cancel_s too",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nrelease_s = 5",
+            "workload w: release_s = 5: nothing holds it; give hold_s too",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nhold_s = 6\nrelease_s = 5",
+            "workload w: release_s = 5: it is held later, hold_s = 6",
+        ),
         ("slots = 4", "settings = {job_threshold = -1}", "sites alpha: job_threshold = -1: want 0 to 1e+12"),
         (
             "slots = 4",

@@ -209,6 +209,14 @@ def test_what_was_read_from_files_stands_in_the_scenario_that_is_written(folder:
     assert figures(scenario, "fr", "cern")[0] == pytest.approx(0.002)
 
 
+def test_a_pair_measured_several_times_is_as_far_apart_as_in_the_mean(folder: Path) -> None:
+    with (folder / "rtt.csv").open("a") as file:
+        file.write("40,cern.ch,Geneva,8,in2p3.fr,Lyon,8\n")
+    sites = '{ name = "cern", place = "40" }, { name = "lyon" }'
+    scenario = parse(f'version = 1\nrtt_from = "rtt.csv"\nsites = [{sites}]\n', folder=folder)
+    assert figures(scenario, "cern", "lyon")[0] == pytest.approx((4 + 8) / 2 / 2000)
+
+
 def test_round_trip_times_alone_make_a_link_for_each_pair_that_has_none(folder: Path) -> None:
     text = """version = 1
 rtt_from = "rtt.csv"
@@ -287,7 +295,8 @@ def test_a_wrong_network_gives_one_line_with_key_and_mend(text: str, says: str) 
         ("34/45 Mbit/s", "0 Mbps", "edge e1 (UK-FR): label '0 Mbps': a speed of 0"),
         (">0.004<", ">-1<", "edge e0 (CH-FR): latency_s = -1.0: want a number more than 0"),
         ("</graphml>", "", "net.graphml: no GraphML: no element found"),
-        ('<edge source="n2"', '<edge source="n3"', "no links connect 'cern' and 'ral', so 'cern' cannot"),
+        ('<edge source="n2"', '<edge source="n1"', "no links connect 'cern' and 'ral', so 'cern' cannot"),
+        ('<edge source="n2"', '<edge source="n22"', "net.graphml: edge e1: 'n22' is not known; did you mean 'n2'?"),
         (">UK<", ">GB<", "sites ral: node: no node of net.graphml is called 'uk'; set `node`; known:"),
     ],
 )  # fmt: skip
