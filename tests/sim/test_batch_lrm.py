@@ -224,7 +224,7 @@ def test_a_site_with_a_count_stands_for_so_many() -> None:
     [
         ("count = 0", "sites n: count = 0: want 1 to 1e+06"),
         ('count = 2\n[[sites]]\nname = "n-2"', "sites: 'n-2' stands twice; names must differ"),
-        ('lrm = "pbs"', "Invalid enum value 'pbs' - at `$.sites[0].lrm`"),
+        ('lrm = "pbs"', "sites[0].lrm: 'pbs' is not known; known: slots, fcfs, easy"),
         ('lrm = "fcfs"\nslots = 0', "sites n: lrm = 'fcfs': slots = 0: a batch system has at least 1"),
         ('lrm = "fcfs"\nmachines = [{name = "k"}]', "lrm = 'fcfs': its processors are its slots; leave machines out"),
         (
