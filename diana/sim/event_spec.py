@@ -30,7 +30,7 @@ class EventSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def check_events(events: Sequence[EventSpec], sites: Sequence[str]) -> None:
     """ValueError names the event, the key and the range."""
-    for number, event in enumerate(events, 1):
+    for number, event in enumerate(events):
         at = f"events[{number}] ({event.kind})"
         for site in event.sites:
             known(site, sites, f"{at}: sites")
