@@ -84,6 +84,9 @@ def check_quotas(scenario: Scenario) -> None:
     for user in scenario.users:
         if not (user.quota == 0 or 1e-6 <= user.quota <= 1e12):
             raise ValueError(f"users {user.name}: quota = {user.quota}: want 1e-06 to 1e+12, or 0: the default")
+    if any(work.trace is not None for work in scenario.workload):
+        # A log brings users of its own.
+        return
     names = tuple(user.name for user in scenario.users)
     some = (("settings", scenario.settings), *((f"sites {site.name}", site.settings) for site in scenario.sites))
     for at, settings in some:

@@ -294,3 +294,10 @@ def test_the_account_is_complete_and_no_run_time_changes(
     every = sorted(run for at, run, width, _, _ in jobs if at >= 0 and run > 0 and 0 < width <= 4)
     mine = sorted(some.run_s.tolist())
     assert mine == every if len(mine) == len(every) else not set(mine) - set(every)
+
+
+def test_users_that_only_the_log_names_may_have_quotas(tmp_path: Path) -> None:
+    log(tmp_path, *BURST)
+    made = scenario(tmp_path, top='[settings]\nquotas = { "log-u1@sim" = 2.0 }')
+    assert made.site_settings(made.sites[0]).quotas == {"log-u1@sim": 2.0}
+    assert "log-u1@sim" in took(tmp_path).users
