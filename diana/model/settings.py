@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -21,6 +22,20 @@ Placement = Literal["diana", "random", "round-robin", "fastest", "least-queue", 
 
 MOST_BYTES_PER_S = 1e13
 """No link is faster; more is no limit."""
+
+
+SILENT_TURNS = 6
+"""Turns in which every peer says something of itself, unless it is gone."""
+
+
+def following(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With what was left out and follows from what is there. Values may be of any type: their own check comes later."""
+    every_s = values.get("summary_every_s")
+    if "suspect_after_s" not in values and isinstance(every_s, int | float):
+        usual_s = Settings().suspect_after_s
+        if every_s * SILENT_TURNS > usual_s:
+            return {**values, "suspect_after_s": float(every_s * SILENT_TURNS)}
+    return dict(values)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summary_every_s: float = 1.0
     """One turn. Every stream is told of this site at each, or every few of them while nothing happens to it."""
     suspect_after_s: float = 6.0
-    """A peer whose summary is older is no candidate."""
+    """A peer whose summary is older is no candidate. In a file: at least so many turns, see `following`."""
     lease_s: float = 60.0
     """Jobs of `on_site_lost = "rerun"` submitted here run on at another site for so long after it was heard of last."""
     network: Literal["lan", "wan"] = "lan"
@@ -207,7 +222,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         return (
             f"suspect_after_s = {self.suspect_after_s:g}: sites that speak every summary_every_s = "
-            f"{self.summary_every_s:g} would count as lost in between; want more, as {6 * self.summary_every_s:g}"
+            f"{self.summary_every_s:g} would count as lost in between; want more, as "
+            f"{SILENT_TURNS * self.summary_every_s:g}, or leave it out"
         )
 
     def migrates(self) -> bool:

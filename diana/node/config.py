@@ -24,7 +24,7 @@ from diana.adapters.staging.limits import StagingLimits
 from diana.model.identity import MACHINE
 from diana.model.ids import SiteId, site_id
 from diana.model.layout import DataDir
-from diana.model.settings import MOST_BYTES_PER_S, Settings
+from diana.model.settings import MOST_BYTES_PER_S, Settings, following
 from diana.model.urls import DEFAULT_ALLOWED, check_allowed
 from diana.node import gpus
 from diana.node.config_words import kind_of, range_line, shown
@@ -169,7 +169,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     _check_names(values, name)
     _check_addresses(values, name)
     try:
-        settings = Settings(**_checked(Settings, values.pop("settings", {}), name, "settings."))
+        settings = Settings(**following(_checked(Settings, values.pop("settings", {}), name, "settings.")))
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{range_line(str(error))}") from None
     if wrong := settings.contradiction():

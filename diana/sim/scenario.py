@@ -13,7 +13,7 @@ import msgspec
 
 from diana.errors import UsageError
 from diana.model.ids import site_id
-from diana.model.settings import Settings
+from diana.model.settings import Settings, following
 from diana.sim import central_spec, chains, demand_spec, traced
 from diana.sim.compare_spec import CompareSpec as CompareSpec
 from diana.sim.compare_spec import PolicySpec as PolicySpec
@@ -207,13 +207,13 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Simulated seconds after which whatever still runs is called stuck."""
 
     def site_settings(self, site: SiteSpec) -> Settings:
-        """Those of the scenario, then the site's own. No group is forgotten before `limit_s` unless they say so, as
-        what a run came to is read when it is over."""
+        """Those of the scenario, then the site's own, then what follows from them. No group is forgotten before
+        `limit_s` unless they say so, as what a run came to is read when it is over."""
         own = {"slots": site.slots, "speed": site.speed}
         values = {"keep_s": max(Settings().keep_s, self.limit_s), **self.settings, **own}
         if quotas := {user.name: user.quota for user in self.users if user.quota}:
             values["quotas"] = _over(quotas, values.get("quotas", {}))
-        return _settings({**values, **site.settings})
+        return _settings(following({**values, **site.settings}))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Words that are one object with a default are left out of what is written: pickle would make others of them,

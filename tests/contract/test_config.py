@@ -101,9 +101,9 @@ _BAD = [
         "site.toml:settings.slots: true is not a whole number; write it without quotes and point",
     ),
     (
-        _GOOD + "[settings]\nsummary_every_s = 60",
-        "site.toml:settings.suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in "
-        "between; want more, as 360",
+        _GOOD + "[settings]\nsummary_every_s = 60\nsuspect_after_s = 60",
+        "site.toml:settings.suspect_after_s = 60: sites that speak every summary_every_s = 60 would count as lost in "
+        "between; want more, as 360, or leave it out",
     ),
     (_GOOD + "[settings]\nslots = -1", "site.toml:settings.slots: -1 is out of range; want 0 to 1e+06"),
     (_GOOD + "[settings]\nspeed = nan", "site.toml:settings.speed: nan is out of range; want 0.001 to 1000"),

@@ -36,6 +36,15 @@ def test_settings_of_a_site_go_over_those_of_the_scenario() -> None:
     assert (settings.slots, settings.claim_ahead, settings.offer_wait_s) == (4, 7, 2)
 
 
+@pytest.mark.parametrize(
+    ("every_s", "rest", "suspect_s"),
+    [(0.5, "", 6.0), (2, "", 12.0), (60.0, "", 360.0), (60, ", suspect_after_s = 90", 90.0)],
+)
+def test_sites_that_speak_rarely_are_waited_for(every_s: float, rest: str, suspect_s: float) -> None:
+    scenario = sc.parse(f"version = 1\nsettings = {{summary_every_s = {every_s}{rest}}}\n" + GOOD.partition("\n")[2])
+    assert scenario.site_settings(scenario.sites[0]).suspect_after_s == suspect_s
+
+
 def test_nothing_is_forgotten_before_it_is_read() -> None:
     last = GOOD.partition("[[workload]]")[2].replace('"w"', '"last"\nsubmit_s = 5e6')
     scenario = sc.parse(f"limit_s = 1e7\n{LONG_TURNS}{GOOD}[[workload]]{last}")
@@ -129,9 +138,9 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
         ),
         (
             "slots = 4",
-            "settings = {summary_every_s = 60}",
+            "settings = {summary_every_s = 60, suspect_after_s = 6}",
             "sites alpha: suspect_after_s = 6: sites that speak every summary_every_s = 60 would count as lost in "
-            "between; want more, as 360",
+            "between; want more, as 360, or leave it out",
         ),
         (
             "version = 1",
