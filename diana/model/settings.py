@@ -24,18 +24,18 @@ MOST_BYTES_PER_S = 1e13
 """No link is faster; more is no limit."""
 
 
+MOST_TURN_S = 3600.0
 SILENT_TURNS = 6
 """Turns in which every peer says something of itself, unless it is gone."""
 
 
 def following(values: Mapping[str, Any]) -> dict[str, Any]:
     """With what was left out and follows from what is there. Values may be of any type: their own check comes later."""
-    every_s = values.get("summary_every_s")
-    if "suspect_after_s" not in values and isinstance(every_s, int | float):
-        usual_s = Settings().suspect_after_s
-        if every_s * SILENT_TURNS > usual_s:
-            return {**values, "suspect_after_s": float(every_s * SILENT_TURNS)}
-    return dict(values)
+    every_s, usual_s = values.get("summary_every_s"), Settings().suspect_after_s
+    if "suspect_after_s" in values or not isinstance(every_s, int | float):
+        return dict(values)
+    rarely = usual_s / SILENT_TURNS < every_s <= MOST_TURN_S
+    return {**values, "suspect_after_s": float(every_s * SILENT_TURNS)} if rarely else dict(values)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     summary_every_s: float = 1.0
     """One turn. Every stream is told of this site at each, or every few of them while nothing happens to it."""
     suspect_after_s: float = 6.0
-    """A peer whose summary is older is no candidate. In a file: at least so many turns, see `following`."""
+    """A peer whose summary is older is no candidate. Left out of a file: at least `SILENT_TURNS` turns."""
     lease_s: float = 60.0
     """Jobs of `on_site_lost = "rerun"` submitted here run on at another site for so long after it was heard of last."""
     network: Literal["lan", "wan"] = "lan"
@@ -181,7 +181,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("resend_first_s", 0.01, 3600),
             ("resend_most_s", 0.01, 86400),
             ("result_batch_s", 0.0, 60),
-            ("summary_every_s", 0.05, 3600),
+            ("summary_every_s", 0.05, MOST_TURN_S),
             ("suspect_after_s", 0.1, 86400),
             ("lease_s", 1.0, 86400),
             ("active_peers", 2, 1000),

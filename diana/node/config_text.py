@@ -114,8 +114,8 @@ _SETTINGS = {
     "resend_most_s": "Longest such pause, seconds.",
     "result_batch_s": "Results gathered this long leave in one message, seconds.",
     "summary_every_s": "How often this site tells the others how it is, seconds; a third as often when idle.",
-    "suspect_after_s": "A site not heard of for this long gets no new work, seconds; left out: at least six "
-    "times summary_every_s.",
+    "suspect_after_s": "A site not heard of for this long gets no new work, seconds; more than summary_every_s; "
+    "left out: at least six times that.",
     "lease_s": "Jobs with on_site_lost = rerun submitted here run on at a site that cannot reach this one for so long, "
     "seconds; after a tenth and half a minute more they are placed anew.",
     "network": "lan or wan: how patient this site is with a peer that fell silent.",

@@ -24,6 +24,7 @@ from math import inf
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diana.sim.central_jobs import Jobs, jobs_of
 from diana.sim.mapping import Mapped, Mapper
@@ -38,13 +39,14 @@ REMAPPED = 4
 def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:
     """What its jobs come to under the policy: the same jobs at the same times as the engine gets under this seed.
     UsageError: it has something no central policy here knows."""
-    return scheduled(jobs_of(scenario, seed), policy, scenario.limit_s)
+    return scheduled(jobs_of(scenario, seed), policy, scenario.limit_s)[0]
 
 
-def scheduled(jobs: Jobs, policy: Policy, limit_s: float = inf) -> Outcome:
-    """Fewer rows than `jobs.done`: the limit came first."""
-    ends = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
-    return _outcome(jobs, limit_s, *ends)
+def scheduled(jobs: Jobs, policy: Policy, limit_s: float) -> tuple[Outcome, int]:
+    """Also how many jobs had not ended at the limit. What was fetched for those counts in the bytes."""
+    machine, start_s, end_s, moved = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
+    in_time = np.array(end_s, np.float64) <= limit_s
+    return _outcome(jobs, jobs.done & in_time, machine, start_s, end_s, moved), int((~in_time).sum())
 
 
 _Ends = tuple[list[int], list[float], list[float], float]
@@ -52,9 +54,13 @@ _Ends = tuple[list[int], list[float], list[float], float]
 
 
 def _outcome(
-    jobs: Jobs, limit_s: float, machine: list[int], start_s: list[float], end_s: list[float], moved: float
+    jobs: Jobs,
+    done: NDArray[np.bool_],
+    machine: list[int],
+    start_s: list[float],
+    end_s: list[float],
+    moved: float,
 ) -> Outcome:
-    done = jobs.done & (np.array(end_s, np.float64) <= limit_s)
     users = {name: place for place, name in enumerate(jobs.users)}
     sites = {name: place for place, name in enumerate(jobs.machines.sites)}
     its = jobs.submission[done]

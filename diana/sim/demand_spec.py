@@ -87,12 +87,15 @@ def check_quotas(scenario: Scenario) -> None:
     if any(work.trace is not None for work in scenario.workload):
         # A log brings users of its own.
         return
-    names = tuple(user.name for user in scenario.users)
-    some = (("settings", scenario.settings), *((f"sites {site.name}", site.settings) for site in scenario.sites))
-    for at, settings in some:
+    names = {user.name: None for user in scenario.users}
+    said = [("settings", scenario.settings)]
+    said += [(f"sites {site.name}", site.settings) for site in scenario.sites if site.settings]
+    said += [(f"policies {policy.name}", policy.settings) for policy in scenario.policies]
+    for at, settings in said:
         quotas = settings.get("quotas")
         for name in quotas if isinstance(quotas, dict) else ():
-            known(name, names, f"{at}: quotas")
+            if name not in names:
+                known(name, tuple(names), f"{at}: quotas")
 
 
 def allowed(work: WorkSpec, scenario: Scenario) -> tuple[SiteSpec, ...]:

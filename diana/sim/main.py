@@ -78,7 +78,7 @@ def run(
 def refusals(report: Report) -> list[str]:
     """A line for each entry of the workload of which a group was taken by no site, as its sites said why."""
     every = [(name, group.note) for name, group in report.groups.items() if group.state == "refused"]
-    lines = [f"diana: workload {name}: refused: {why}" for name, why in every[:MOST_REFUSALS]]
+    lines = [f"diana: workload {name}: refused: {why or 'no answer'}" for name, why in every[:MOST_REFUSALS]]
     return lines + ([f"diana: {len(every) - len(lines)} more were refused"] if len(every) > len(lines) else [])
 
 
@@ -92,6 +92,11 @@ def failure(scenario: sc.Scenario, report: Report, boot: Boot | None = None) -> 
         *(
             [f"limit_s = {scenario.limit_s:g} came first: raise it, or see below what did not end"]
             if report.network.simulated_s >= scenario.limit_s
+            else []
+        ),
+        *(
+            [f"heal_s = {scenario.faults.heal_s:g} after the faults the run was over: raise it, or see below"]
+            if report.stuck and scenario.faults.until_s
             else []
         ),
         "options: " + ", ".join(f"{k}={v:g}" for k, v in report.options.items() if k != "only"),

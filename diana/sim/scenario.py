@@ -303,6 +303,10 @@ def _check(scenario: Scenario) -> None:
     """What types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
+    if not 0 < scenario.limit_s <= 1e9:
+        raise ValueError(f"limit_s = {scenario.limit_s}: want seconds, more than 0, up to 1e+09")
+    if not 0 <= scenario.fsync_s <= 60:
+        raise ValueError(f"fsync_s = {scenario.fsync_s}: want seconds, 0 to 60")
     demand_spec.check_quotas(scenario)
     for key in ("slots", "speed"):
         if key in scenario.settings:
@@ -316,8 +320,6 @@ def _check(scenario: Scenario) -> None:
             raise ValueError(f"sites {site.name}: {error}") from None
         check_machines(site)
         check_lrm(site, its.slots)
-    if not (0 <= scenario.fsync_s <= 60 and 0 < scenario.limit_s <= 1e9):
-        raise ValueError(f"fsync_s = {scenario.fsync_s}, limit_s = {scenario.limit_s}: want 0 to 60 and 0 to 1e9")
     names = _unique([s.name for s in scenario.sites], "sites")
     for site in scenario.sites:
         if site.witness:

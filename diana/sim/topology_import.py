@@ -7,6 +7,7 @@ one line that names the file, the edge, line or site, and the mend.
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import re
@@ -16,7 +17,7 @@ from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -107,26 +108,44 @@ def _read_graph(path: Path, at: str) -> tuple[dict[str, dict[str, Any]], list[tu
 def _in_the_file(path: Path, directed: bool, at: str) -> dict[tuple[str, str], int]:
     """The place of each edge, which the reader's graph does not keep. ValueError: one joins a node that the file has
     not, which the reader makes up."""
+    places: dict[tuple[str, str], int] = {}
+    nodes: dict[str, None] = {}
+    edges: list[tuple[str, str, str]] = []
+    for kind, one in _of_the_first_graph(path):
+        if kind == "node":
+            nodes[one.get("id", "")] = None
+        elif kind == "edge":
+            a, b = one.get("source", ""), one.get("target", "")
+            places.setdefault(_ends(a, b, directed), len(edges))
+            edges.append((one.get("id") or f"e{len(edges)}", a, b))
+    for name, *ends in edges:
+        for end in ends:
+            if end not in nodes:
+                known(end, tuple(nodes), f"{at}: edge {name}")
+    return places
+
+
+def _of_the_first_graph(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Kind and attributes of its elements; the reader, too, reads no other graph of the file."""
     from xml.etree import ElementTree
 
-    places: dict[tuple[str, str], int] = {}
-    nodes: list[str] = []
-    ends: list[tuple[str, str]] = []
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        for _, one in ElementTree.iterparse(file):
+    depth = 0
+    with _opened(path) as file:
+        for event, one in ElementTree.iterparse(file, ("start", "end")):
             kind = one.tag.rpartition("}")[2]
-            if kind == "node":
-                nodes.append(one.get("id", ""))
-            elif kind == "edge":
-                a, b = one.get("source", ""), one.get("target", "")
-                ends.append((one.get("id") or f"e{len(places)}", a))
-                ends.append((ends[-1][0], b))
-                places.setdefault(_ends(a, b, directed), len(places))
-    declared = frozenset(nodes)
-    for edge, end in ends:
-        if end not in declared:
-            known(end, nodes, f"{at}: edge {edge}")
-    return places
+            if kind == "graph":
+                depth += 1 if event == "start" else -1
+                if not depth:
+                    return
+            elif event == "start":
+                yield kind, one.attrib
+
+
+def _opened(path: Path) -> IO[bytes] | gzip.GzipFile | bz2.BZ2File:
+    """As the reader of graphs does: packed or not."""
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    return bz2.open(path) if path.suffix == ".bz2" else path.open("rb")
 
 
 def _ends(a: str, b: str, directed: bool) -> tuple[str, str]:

@@ -71,7 +71,9 @@ def check_variants(scenario: Scenario) -> None:
                 raise ValueError(f"policies {policy.name}: {error}") from None
         for site in sites:
             try:
-                under(scenario, policy).site_settings(_without(site, policy.settings))
+                its = under(scenario, policy).site_settings(_without(site, policy.settings))
+                if wrong := its.contradiction():
+                    raise ValueError(wrong)
             except (msgspec.ValidationError, ValueError) as error:
                 raise ValueError(f"policies {policy.name}: {error}") from None
     for load in scenario.compare.loads if scenario.compare else ():

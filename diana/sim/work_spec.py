@@ -128,11 +128,15 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     if work.submit_s > scenario.limit_s:
         raise ValueError(f"{at}: submit_s = {work.submit_s:g}: all ends at limit_s = {scenario.limit_s:g}; raise it")
     _check_forced(work, at)
-    _check_orders(work, at)
+    if work.trace is None:
+        _check_moves(work, at)
+    if scenario.swarm == type(scenario.swarm)():
+        # A seed that draws draws when what is held goes on, too.
+        _check_orders(work, at)
     check_wanted(work, at)
     if work.user:
         known(work.user, users, f"{at}: user")
-    datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload}
+    datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload if w.produces}
     for name in work.inputs:
         known(name, tuple(datasets), f"{at}: inputs")
     files = sum(datasets[name] for name in work.inputs)
@@ -168,9 +172,20 @@ def _check_forced(work: WorkSpec, at: str) -> None:
             raise ValueError(f"{at}: forced makes a group per site, which cannot have {key}; leave one of the two out")
 
 
+def _check_moves(work: WorkSpec, at: str) -> None:
+    for move in work.moves:
+        if not 0 <= move.at_s <= 1e9:
+            raise ValueError(f"{at}: moves: at_s = {move.at_s:g}: want 0 to 1e+09")
+        if not (0 <= move.first < work.jobs and 0 <= move.jobs <= 10**12):
+            told = f"first = {move.first}, jobs = {move.jobs}"
+            raise ValueError(f"{at}: moves: {told}: want some of its {work.jobs} jobs, the first is 0")
+
+
 def _check_orders(work: WorkSpec, at: str) -> None:
     if work.hold_s >= 0 and max(work.release_s, work.cancel_s) < 0:
-        raise ValueError(f"{at}: hold_s = {work.hold_s:g}: it would never go on; give release_s or cancel_s too")
+        raise ValueError(
+            f"{at}: hold_s = {work.hold_s:g}: what it holds would never go on; give release_s or cancel_s too"
+        )
     if work.release_s >= 0 > work.hold_s:
         raise ValueError(f"{at}: release_s = {work.release_s:g}: nothing holds it; give hold_s too")
     if 0 <= work.release_s < work.hold_s:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from diana.errors import UsageError
 from diana.sim import bounds, central
-from diana.sim.central_jobs import Items, Kind, Machines
+from diana.sim.central_jobs import Items, Kind, Machines, jobs_of
 from diana.sim.mapping import Mapped, Mapper
 from diana.sim.outcome import Outcome
 from diana.sim.runner import simulate
@@ -171,6 +171,13 @@ def test_the_bound_is_reported_beside_what_came_of_the_same_work() -> None:
     assert 0 < report.bound.makespan_s <= report.groups["w0"].makespan_s
     with pytest.raises(UsageError, match="workload w0: hold_s: central policies and bounds know no such thing"):
         scenario("a:1", 'site = "a"; jobs = 3; hold_s = 1.0; release_s = 2.0', more='report = ["bound"]')
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_that_would_have_failed_are_unfinished_at_the_limit_too(policy: central.Policy) -> None:
+    jobs = jobs_of(scenario("a:1", 'site = "a"; jobs = 3; work_s = 10.0; fail_fraction = 1.0'), 1)
+    assert central.scheduled(jobs, policy, 5.0)[1] == 3
+    assert central.scheduled(jobs, policy, 30.0)[1] == 0
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -87,6 +87,16 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
             'version = 1\nsettings = {quotas = {"alce@sim" = 2}}',
             "settings: quotas: 'alce@sim' is not known; did you mean 'alice@sim'?",
         ),
+        (
+            "version = 1",
+            'version = 1\npolicies = [{name = "p", settings = {quotas = {"alce@sim" = 2}}}]',
+            "policies p: quotas: 'alce@sim' is not known; did you mean 'alice@sim'?",
+        ),
+        (
+            "version = 1",
+            f"version = 1\nsettings = {{summary_every_s = {'9' * 400}}}",
+            "Number out of range - at `$.summary_every_s`",
+        ),
         ("slots = 4", 'lrm = "esay"', "sites[0].lrm: 'esay' is not known; did you mean 'easy'?"),
         (
             "jobs = 3",
@@ -116,8 +126,27 @@ def test_nothing_is_forgotten_before_it_is_read() -> None:
         ),
         (
             "jobs = 3",
+            "jobs = 3\nmoves = [{to = 'alpha', at_s = -5}]",
+            "workload w: moves: at_s = -5: want 0 to 1e+09",
+        ),
+        (
+            "jobs = 3",
+            "jobs = 3\nmoves = [{to = 'alpha', at_s = 1, first = 3}]",
+            "workload w: moves: first = 3, jobs = 0: want some of its 3 jobs, the first is 0",
+        ),
+        ("jobs = 3", "jobs = 3\ninputs = ['e']", "workload w: inputs: 'e' is not known; known: none"),
+        ("version = 1", "version = 1\nlimit_s = inf", "limit_s = inf: want seconds, more than 0, up to 1e+09"),
+        ("version = 1", "version = 1\nfsync_s = -1", "fsync_s = -1.0: want seconds, 0 to 60"),
+        (
+            "version = 1",
+            'version = 1\npolicies = [{name = "p", settings = {suspect_after_s = 0.5}}]',
+            "policies p: suspect_after_s = 0.5: sites that speak every summary_every_s = 1 would count as lost in "
+            "between; want more, as 6, or leave it out",
+        ),
+        (
+            "jobs = 3",
             "jobs = 3\nhold_s = 5",
-            "workload w: hold_s = 5: it would never go on; give release_s or cancel_s too",
+            "workload w: hold_s = 5: what it holds would never go on; give release_s or cancel_s too",
         ),
         (
             "jobs = 3",

@@ -43,6 +43,10 @@ homes = true
 """
 
 
+def test_a_hold_whose_release_is_drawn_needs_none_of_its_own() -> None:
+    assert simulate(sc.parse(SMALL.replace("release_s = 6.0\n", "")), 1).good()
+
+
 def test_each_seed_draws_within_the_scenario_and_at_least_two_hundred_jobs() -> None:
     seen = set()
     for seed in range(60):

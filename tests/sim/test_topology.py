@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
 from pathlib import Path
 
@@ -194,6 +196,15 @@ def test_edges_without_an_id_are_numbered_as_they_stand_in_the_file(folder: Path
     links = parse(ON_GRAPH, folder=folder).links
     ends = {link.called(): "".join(sorted(link.between)) for link in links}
     assert ends == {"e0": "n0n2", "e1": "n1n2", "e2": "n0n1"}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2"])
+def test_of_a_file_of_several_graphs_the_first_is_read_packed_or_not(folder: Path, suffix: str) -> None:
+    more = '</graph>\n<graph edgedefault="undirected"><edge source="x" target="y"/></graph>'
+    pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[suffix]
+    (folder / f"two.graphml{suffix}").write_bytes(pack(GRAPH.replace("</graph>", more).encode()))
+    scenario = parse(ON_GRAPH.replace("net.graphml", f"two.graphml{suffix}"), folder=folder)
+    assert [link.called() for link in scenario.links] == ["e0", "e1"]
 
 
 def test_what_was_read_from_files_stands_in_the_scenario_that_is_written(folder: Path) -> None:
