@@ -128,20 +128,13 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     if work.submit_s > scenario.limit_s:
         raise ValueError(f"{at}: submit_s = {work.submit_s:g}: all ends at limit_s = {scenario.limit_s:g}; raise it")
     _check_forced(work, at)
-    if work.trace is None:
-        _check_moves(work, at)
     if scenario.swarm == type(scenario.swarm)():
         # A seed that draws draws when what is held goes on, too.
         _check_orders(work, at)
     check_wanted(work, at)
     if work.user:
         known(work.user, users, f"{at}: user")
-    datasets = {d.name: d.files for d in scenario.datasets} | {w.produces: w.jobs for w in scenario.workload if w.produces}
-    for name in work.inputs:
-        known(name, tuple(datasets), f"{at}: inputs")
-    files = sum(datasets[name] for name in work.inputs)
-    if work.file_per_job and files < work.jobs:
-        raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {files}; add files or drop jobs")
+    _check_inputs(work, scenario, at)
     for key, value, low, high in (
         ("jobs", work.jobs, 1 if work.trace is None else 0, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
@@ -159,6 +152,18 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     ):
         if not low <= value <= high:
             raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
+    if work.trace is None:
+        _check_moves(work, at)
+
+
+def _check_inputs(work: WorkSpec, scenario: Scenario, at: str) -> None:
+    files = {dataset.name: dataset.files for dataset in scenario.datasets}
+    files |= {other.produces: other.jobs for other in scenario.workload if other.produces}
+    for name in work.inputs:
+        known(name, tuple(files), f"{at}: inputs")
+    count = sum(files[name] for name in work.inputs)
+    if work.file_per_job and count < work.jobs:
+        raise ValueError(f"{at}: file_per_job wants {work.jobs} files, inputs have {count}; add files or drop jobs")
 
 
 def _check_forced(work: WorkSpec, at: str) -> None:
