@@ -1,10 +1,9 @@
-"""What a lost or old database of a site may cost, and no more (PROMISES sections 1 and 2).
+"""The cost that a lost or old database of a site may have, and no more (PROMISES sections 1 and 2).
 
-Groups that the site had accepted since the copy was made are gone with it, which is nobody's promise. Of all others it
-had to do with every job stays in sight, held or unreachable perhaps; what its records say may contradict what was said
-before. That no job really starts twice, and none is done that did not run to its end, holds for them as for all: only a
-user's own word, a release after the restore or a retry, has something run again.
-"""
+Groups that the site had accepted since the copy was made are gone with it; no promise covers them. Every job of the
+other groups it had to do with stays in sight, perhaps held or unreachable; its records may contradict what was said
+before. Two rules hold for these jobs as for all: no job really starts twice, and none is done that did not run to its
+end. Only a user's own word, a release after the restore or a retry, has something run again."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class Aftermath:
         self.touched: set[GroupId] = set()
         self.gone: set[GroupId] = set()
         self.lifted: set[GroupId] = set()
-        """Whose users had them go on."""
+        """Groups whose users released them after the restore."""
         self.sites: set[SiteId] = set()
 
     def put_back(
@@ -44,14 +43,14 @@ class Aftermath:
         self.touched |= {group_of(part) for (part, _), story in transfers.items() if story.site == site}
 
     def excuses(self, record: r.Record) -> bool:
-        """Whether the record is of a group that was touched."""
+        """True if the record is of a group that was touched."""
         if not self.touched:
             return False
         part: SubgroupId = getattr(record, "subgroup", SubgroupId(""))
         return getattr(record, "group", group_of(part)) in self.touched
 
     def look(self, record: r.Record, groups: dict[GroupId, GroupStory]) -> tuple[GroupId, int, str] | None:
-        """Takes note of a record of a group that was touched; gives job and what is wrong all the same."""
+        """Note a record of a group that was touched; returns group, job and what is wrong all the same, or None."""
         match record:
             case r.ResultAccepted():
                 name = group_of(record.subgroup)
@@ -80,8 +79,8 @@ class Aftermath:
         return None
 
     def rests(self, view: GroupView, held_away: int = 0) -> bool:
-        """Whether nothing more can come of a group by itself: all its jobs are over, held, or out of reach.
-        `held_away`: jobs under their user's hold at other sites, of which the origin may not have heard."""
+        """True if the group was touched and nothing more can come of it by itself: all its jobs are over, held, or out
+        of reach. `held_away`: jobs under their user's hold at other sites, of which the origin may not have heard."""
         # A site that was put back takes work until it is told that it fell; what it took is held with the rest.
         taken = any(share.site in self.sites and share.state == "unreachable" for share in view.shares)
         if view.group not in self.touched and not taken:

@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, int]
     predicted_s: float
     makespan_s: dict[str, float]
-    """By plan: planned, then each alternative."""
+    """Makespan by plan: planned, then each alternative."""
     bytes_moved: dict[str, int]
 
     def best_alternative_s(self) -> float:
@@ -130,7 +130,7 @@ def _work(
 
 
 def alternatives(scenario: Scenario) -> dict[str, dict[str, int]]:
-    """Site -> jobs of what one would do without a planner, by name."""
+    """Plans that one would make without a planner, site -> jobs, by name."""
     work = scenario.workload[0]
     biggest = max(scenario.sites, key=lambda s: (s.slots * s.speed, s.name))
     each, rest = divmod(work.jobs, len(scenario.sites))
@@ -182,7 +182,7 @@ class Errors(msgspec.Struct, frozen=True):
 
 
 def errors(groups: dict[str, GroupReport]) -> Errors:
-    """Of groups that ended as they were placed first."""
+    """Errors of the groups that ended as they were placed first."""
     rows = [
         (abs(g.predicted_s - g.makespan_s) / g.makespan_s, name, g.predicted_s, g.makespan_s)
         for name, g in groups.items()

@@ -1,4 +1,4 @@
-"""What each arrival does to a site's queues: SPEC D4's table, from the engine the node runs."""
+"""The effect of each arrival on a site's queues: SPEC D4's table, from the engine the node runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class QueuedReport(msgspec.Struct, frozen=True, kw_only=True):
     """The queued jobs of one group; two of them for a group that a job threshold parts."""
 
     user: str
-    """Without its VO."""
+    """Name without the VO."""
     processors: int
     N: float
     """The threshold q T / (Q t) of section X."""
     priority: float
-    """Effective: with ageing, offset and demotion."""
+    """Effective priority: with ageing, offset and demotion."""
     level: str
 
 
@@ -26,11 +26,11 @@ class ArrivalReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """A group came and was not started at once as a whole."""
 
     arrival: int
-    """From 1, over all sites."""
+    """Number of the arrival, from 1, over all sites."""
     queued: tuple[QueuedReport, ...]
-    """In order of submission."""
+    """Queued jobs, in order of submission."""
     site: str = ""
-    """Left out where there is one site."""
+    """Name of the site; left out where there is one."""
 
 
 class Arrivals:

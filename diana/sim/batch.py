@@ -27,7 +27,7 @@ class Discipline(StrEnum):
 
 
 class Told(NamedTuple):
-    """What became of jobs at one time, in the order in which it did."""
+    """Jobs that ended and jobs that started at one time, each in order."""
 
     ended: list[int]
     started: list[int]
@@ -36,8 +36,8 @@ class Told(NamedTuple):
 class Batch:
     """Jobs are the caller's numbers. At one time ends come before starts, and all that is submitted at it before both.
 
-    A job runs for `run_s` whatever its estimate: nothing is killed at its request, only by `withdraw`. What runs longer
-    than estimated is expected to end at once, and only then may a head start later than promised."""
+    A job runs for `run_s` whatever its estimate: nothing is killed at its request, only by `withdraw`. A job that runs
+    longer than estimated is expected to end at once, and only then may a head start later than promised."""
 
     __slots__ = ("_backfills", "_free", "_gap", "_planned", "_running", "_starts", "_waiting", "processors")
 
@@ -54,7 +54,7 @@ class Batch:
         self._planned: list[tuple[float, int, int]] = []
         """Sorted (expected end, order of start, width) of what runs; kept for EASY only."""
         self._gap: Gap | None = None
-        """What may be backfilled now; None: to be worked out anew."""
+        """Room for backfilling now; None: to be worked out anew."""
 
     @property
     def free(self) -> int:
@@ -71,15 +71,17 @@ class Batch:
         return len(self._running)
 
     def submit(self, job: int, width: int, run_s: float, estimate_s: float) -> None:
-        """`width` processors, for `run_s`, of which the machine knows `estimate_s` only. It starts at an `advance`."""
+        """Submit a job of `width` processors that runs for `run_s`; the machine knows only `estimate_s` of it. It
+        starts at an `advance`."""
         if not 0 < width <= self.processors:
             raise ValueError(f"job {job}: {width} processors of {self.processors}")
         self._waiting.append(Job(job, width, run_s, estimate_s))
 
     def withdraw(self, jobs: Collection[int]) -> list[int]:
-        """Whoever of these waits leaves the queue, whoever runs is killed; the others are not known here, or over. Who
-        went, those that waited first. What that lets start does so at an `advance`, which has to follow at this time:
-        the promise to the head is worked out anew then, and can only have become better."""
+        """Take these jobs out: those that wait leave the queue, those that run are killed; others are not known here,
+        or over. Returns the jobs that went, those that waited first. Jobs that may start instead do so at an `advance`,
+        which has to follow at this time: the promise to the head is worked out anew then, and can only have become
+        better."""
         waited = self._waiting.withdraw(jobs) if self._waiting else []
         named = frozenset(jobs)
         killed = sorted((one for one in self._running if one[2] in named), key=lambda one: one[1])
@@ -94,11 +96,12 @@ class Batch:
         return waited + [job for _, _, job, _, _ in killed]
 
     def next_s(self) -> float:
-        """When something ends next; inf: nothing runs."""
+        """Time when the next job ends; inf: nothing runs."""
         return self._running[0][0] if self._running else math.inf
 
     def advance(self, now_s: float) -> Told:
-        """Ends and starts what is due. Never pass over a `next_s`: what ended then would be taken to end now."""
+        """End and start the jobs that are due. Never pass over a `next_s`: a job that ended then would be taken to end
+        now."""
         ended = self._end(now_s)
         started: list[int] = []
         while self._waiting and self._waiting.head_width() <= self._free:
@@ -109,8 +112,8 @@ class Batch:
         return Told(ended, started)
 
     def promised_s(self, now_s: float) -> float:
-        """By when the head of the queue starts as far as the estimates tell; nan: nobody waits, or nothing is promised
-        (FCFS)."""
+        """Time by which the head of the queue starts as far as the estimates tell; nan: nobody waits, or nothing is
+        promised (FCFS)."""
         if not self._waiting or not self._backfills:
             return math.nan
         return self._reserved(now_s).shadow_s
@@ -141,7 +144,7 @@ class Batch:
         if not self._free:
             self._waiting.pass_over()
             return
-        # Until something ends or the head changes, who did not fit fits no better: only who is new can. A shadow in
+        # Until something ends or the head changes, a job that did not fit fits no better: only a new one can. A shadow in
         # the past (of jobs that run over their estimates) moves with the clock, and nothing can be said of it.
         only_new = self._gap is not None and now_s < self._gap.shadow_s
         gap = self._gap if only_new and self._gap is not None else self._reserved(now_s)
@@ -150,7 +153,8 @@ class Batch:
             self._start(job, now_s, started)
 
     def _reserved(self, now_s: float) -> Gap:
-        """The head's shadow time and what is extra then. What ends at the shadow time is free then, all of it."""
+        """The head's shadow time and the processors that are extra then. All that ends at the shadow time is free
+        then."""
         need, gathered, shadow_s = self._waiting.head_width(), self._free, math.inf
         for expected_s, _, width in self._planned:
             if gathered >= need and expected_s > shadow_s:

@@ -1,8 +1,7 @@
 """A site behind a batch system: the same port and the same promises as `SimLrm`, and a queue that is not diana's alone.
 
-What it is given stands in one queue with the jobs of others (`background.py`), FCFS or EASY (`batch.py`). Its node is
-told what the real one could see: the ends of its own jobs, and how many processors others hold.
-"""
+The jobs it is given stand in one queue with those of others (`background.py`), FCFS or EASY (`batch.py`). Its node is
+told what the real one could see: the ends of its own jobs, and how many processors others hold."""
 
 from __future__ import annotations
 
@@ -43,10 +42,10 @@ class BatchLrm(SimLrm):
         self._waits: dict[int, _Claim] = {}
         self._runs: dict[int, _Claim] = {}
         self._leaving: list[int] = []
-        """Over already, and not yet withdrawn."""
+        """Jobs that are over already and not yet withdrawn."""
         self._filling = False
         self._armed_s = math.inf
-        """When the batch system is looked at next, at the latest."""
+        """Latest time at which the batch system is looked at next."""
         self._coming = others or iter(())
         self._strangers: dict[int, Other] = {}
         self._stranger_began_s: dict[int, float] = {}
@@ -125,7 +124,7 @@ class BatchLrm(SimLrm):
         return self._numbers
 
     def _fill(self) -> None:
-        """Let the batch system do what is due; again when it started what may not start."""
+        """Let the batch system do what is due; again when it started a job that may not start."""
         if self._filling:
             return
         self._filling = True

@@ -1,4 +1,4 @@
-"""What no schedule can do better than, whoever makes it."""
+"""Lower bounds of a scenario's makespan and turnaround: no schedule does better, whoever makes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 def bound(scenario: Scenario, seed: int) -> Bound:
-    """UsageError as `central.run`. All zeros without jobs."""
+    """The bounds of a scenario under a seed; all zeros without jobs. UsageError as `central.run`."""
     return of_jobs(jobs_of(scenario, seed))
 
 
@@ -45,7 +45,8 @@ def of_jobs(jobs: Jobs) -> Bound:
 
 
 def _busiest_s(jobs: Jobs) -> float:
-    """What is read at one site alone and lies at one other alone comes over the link between them."""
+    """Seconds that the busiest link needs. Data read at one site alone that lie at one other alone come over the link
+    between them."""
     sites = jobs.machines.site
     run_at = [frozenset(sites[np.isfinite(kind.pace)].tolist()) for kind in jobs.kinds]
     counts = np.bincount(jobs.kind, minlength=len(jobs.kinds)).tolist()

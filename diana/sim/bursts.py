@@ -67,15 +67,15 @@ def most_used(user: swf.Whole, place: swf.Whole, counts: Mask, users: int) -> sw
 
 
 def means(values: swf.Real, weights: swf.Real, begin: swf.Whole) -> tuple[swf.Real, swf.Real]:
-    """Of each group the weighted mean (0 where nothing weighs) and the sum of weights."""
+    """The weighted mean of each group (0 where nothing weighs) and its sum of weights."""
     weight = np.add.reduceat(weights, begin[:-1])
     total = np.add.reduceat(values * weights, begin[:-1])
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
 def history(jobs: swf.Columns, rows: swf.Whole, user: swf.Whole, at_s: swf.Real) -> swf.Real:
-    """What each `user` can know at `at_s`: the mean run time of those of its jobs among `rows` that would have ended by
-    then had they started at once; of nobody in particular if there are none, and nan if there are none at all."""
+    """Run time that each `user` can expect at `at_s`: the mean of those of its jobs among `rows` that would have ended
+    by then had they started at once; the mean over everybody's such jobs if it has none, and nan if nobody has."""
     ends_s, run_s, whose = jobs.submit_s[rows] + jobs.run_s[rows], jobs.run_s[rows], jobs.user[rows]
     found = _mean_before(ends_s, run_s, at_s)
     order, asked = np.argsort(whose, kind="stable"), np.argsort(user, kind="stable")

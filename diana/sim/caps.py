@@ -16,10 +16,10 @@ from diana.sim.stories import Transfer
 
 
 class Feed(NamedTuple):
-    """What one machine may hold at once."""
+    """The most that one machine may hold at once."""
 
     processors: int
-    """Their work, on slots and ahead of them."""
+    """Processors of the jobs it holds, on slots and ahead of them."""
     gpus: int = 0
 
 
@@ -69,7 +69,7 @@ class Caps:
         self._gpus[site, worker] -= need.gpus
 
     def forgot(self, site: SiteId, transfer: Transfer) -> None:
-        """Nobody knows any more what runs of it."""
+        """Forget the jobs of a transfer: nobody knows any more which of them run."""
         self._less(site, transfer, IndexSet.of(self._running.get(transfer, ())))
         self._running.pop(transfer, None)
 
@@ -87,7 +87,7 @@ class Caps:
             yield Finding("I7", name, -1, text)
 
     def _less(self, site: SiteId, transfer: Transfer, indices: IndexSet) -> None:
-        """Of those that never started nothing was counted."""
+        """Count these jobs as running no more; those that never started were not counted."""
         running = self._running.get(transfer)
         if running is None:
             return

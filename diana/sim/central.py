@@ -9,7 +9,7 @@ time and every free processor, and nothing took time but jobs and data. They exi
   starts it; of several idle ones the submitter's, then the first listed. Its data are sent for when it was chosen and
   holds its processors.
 
-What has not ended at the scenario's `limit_s` is not done, as with the engine.
+A job that has not ended at the scenario's `limit_s` is not done, as with the engine.
 
 Data come at the rate of the link as if nothing else moved there, and stay at the site. Faults, migration and the
 limits of queues are none of their business. Outputs are counted in the bytes, not in the time, as for the engine.
@@ -33,17 +33,17 @@ from diana.sim.scenario import Scenario
 
 Policy = Literal["min-min", "sufferage", "first-start"]
 REMAPPED = 4
-"""All that waits is mapped anew when a quarter as many jobs came."""
+"""All waiting jobs are mapped anew when a quarter as many jobs have come."""
 
 
 def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:
-    """What its jobs come to under the policy: the same jobs at the same times as the engine gets under this seed.
-    UsageError: it has something no central policy here knows."""
+    """Run the scenario's jobs under the policy: the same jobs at the same times as the engine gets under this seed.
+    UsageError: the scenario has something that no central policy here knows."""
     return scheduled(jobs_of(scenario, seed), policy, scenario.limit_s)[0]
 
 
 def scheduled(jobs: Jobs, policy: Policy, limit_s: float) -> tuple[Outcome, int]:
-    """Also how many jobs had not ended at the limit. What was fetched for those counts in the bytes."""
+    """The outcome of the jobs, and how many had not ended at the limit. Bytes fetched for those count."""
     machine, start_s, end_s, moved = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
     in_time = np.array(end_s, np.float64) <= limit_s
     return _outcome(jobs, jobs.done & in_time, machine, start_s, end_s, moved), int((~in_time).sum())
@@ -86,13 +86,13 @@ def _outcome(
 
 
 class _Book:
-    """What is mapped and may yet be mapped anew, and what became of the rest."""
+    """Mappings that may yet be made anew, and the machine, start and end of every job."""
 
     def __init__(self, jobs: Jobs, mapper: Mapper) -> None:
         count = len(jobs.kind)
         self.machine, self.start_s, self.end_s = [0] * count, [0.0] * count, [0.0] * count
         self.plan: list[Mapped] = []
-        """Since the last time all was mapped anew, in that order."""
+        """Mappings since the last time all was mapped anew, in the order they were made."""
         self._starts: list[float] = []
         self._jobs, self._mapper = jobs, mapper
 
@@ -104,13 +104,14 @@ class _Book:
                 heappush(self._starts, one.start_s)
 
     def waiting(self, now_s: float) -> int:
-        """Jobs that have not begun."""
+        """Number of jobs that have not begun and that no data were sent for."""
         while self._starts and self._starts[0] < now_s:
             heappop(self._starts)
         return len(self._starts)
 
     def withdraw(self, now_s: float) -> list[int]:
-        """Takes those back; what stays keeps its machine, and may start earlier if it has not begun."""
+        """Take those back and return them; a job that stays keeps its machine, and may start earlier if it has not
+        begun."""
         stays = [one for one in self.plan if one.fetched or one.start_s < now_s]
         goes = [one.job for one in self.plan if not one.fetched and one.start_s >= now_s]
         if goes:
@@ -169,7 +170,7 @@ class _Copies:
         alike: dict[tuple[int, bytes], int] = {}
         may = [(kind.processors, np.isfinite(kind.pace)) for kind in jobs.kinds]
         self._queue = [alike.setdefault((p, fits.tobytes()), len(alike)) for p, fits in may]
-        """By kind."""
+        """Place in `_queues`, by kind."""
         self._queues: list[deque[int]] = [deque() for _ in alike]
         self._fits = [np.frombuffer(fits, np.bool_) for _, fits in alike]
         self._wide = [processors for processors, _ in alike]
@@ -186,7 +187,7 @@ class _Copies:
         self._until(inf)
 
     def _until(self, now_s: float) -> None:
-        """Ends up to then, those of one time together."""
+        """Let jobs end up to then, those of one time together, and start others in their place."""
         while self._ends and self._ends[0][0] <= now_s:
             at_s, freed = self._ends[0][0], set[int]()
             while self._ends and self._ends[0][0] == at_s:

@@ -1,4 +1,4 @@
-"""What a central policy knows of a scenario: every machine, every job with its true run time, and what its data take
+"""A scenario as a central policy knows it: every machine, every job with its true run time, and the time its data take
 to come. The jobs are those of the simulated users, under the same seed."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Only(NamedTuple):
     holder: int
     """Place in `sites`."""
     takes_s: Floats
-    """(M,) what its bytes alone take from there."""
+    """(M,) seconds that its bytes alone take from there."""
 
 
 class Kind:
@@ -79,7 +79,7 @@ class Kind:
         known = pace[np.isfinite(pace)]
         self.fits = bool(len(known))
         self.uniform = self.fits and float(known.min()) == float(known.max())
-        """As fast wherever it runs."""
+        """True if it is as fast wherever it runs."""
 
 
 class Items:
@@ -90,9 +90,9 @@ class Items:
         self.size_bytes: list[float] = []
         self.only: list[Only | None] = []
         self.fetch_s: list[Floats] = []
-        """(M,) from the holder nearest in time, with the link to itself."""
+        """(M,) seconds from the holder nearest in time, with the link to itself."""
         self.there_s: list[Floats] = []
-        """(M,) since when or from when on it is at the site; infinite: nobody sent for it."""
+        """(M,) time from which on it is at the site, past or to come; infinite: nobody sent for it."""
 
     def add(self, size_bytes: float, fetch_s: Floats, only: Only | None = None) -> int:
         self.size_bytes.append(size_bytes)
@@ -102,7 +102,7 @@ class Items:
         return len(self.size_bytes) - 1
 
     def ready_s(self, kind: Kind, now_s: float) -> Floats | None:
-        """(M,) when a job's data are there, if sent for now; None: it reads nothing. What several links bring comes at
+        """(M,) times when a job's data are there, if sent for now; None: it reads nothing. Several links bring data at
         once."""
         out: Floats | None = None
         for item in kind.items:
@@ -114,7 +114,7 @@ class Items:
         return out
 
     def send_for(self, kind: Kind, machine: int, now_s: float) -> float:
-        """A job is to run there; gives the bytes that move on its account."""
+        """Send for the data of a job that is to run there; returns the bytes that move on its account."""
         moved = kind.own_bytes if kind.own_s is not None and kind.own_s[machine] > 0 else 0.0
         for item in kind.items:
             if self.there_s[item][machine] == inf:
@@ -125,7 +125,7 @@ class Items:
 
 
 class Jobs(NamedTuple):
-    """N jobs in order of submission, a row each; of those no machine can take there is none."""
+    """N jobs in order of submission, a row each; jobs that no machine can take are left out."""
 
     submission: Ints
     """Place in `submissions`."""
@@ -134,10 +134,10 @@ class Jobs(NamedTuple):
     work_s: Floats
     """True run time at speed 1."""
     done: NDArray[np.bool_]
-    """It exits 0."""
+    """True if it exits 0."""
     submissions: tuple[Submission, ...]
     submit_s: Floats
-    """Of each submission, rising."""
+    """Time of each submission, rising."""
     kinds: tuple[Kind, ...]
     items: Items
     machines: Machines
@@ -230,7 +230,8 @@ class _Kinds:
         return out
 
     def _kind(self, processors: int, sites: tuple[str, ...], refs: Sequence[str]) -> int:
-        """Of files that nobody else reads only where they lie and how large they are makes a difference."""
+        """The number of the kind of such jobs. Of files that nobody else reads, only place and size make a
+        difference."""
         shared = tuple(sorted(self._item(ref) for ref in refs if self._read[ref] > 1))
         alone = tuple(sorted((_dataset(ref), self._size(ref)) for ref in refs if self._read[ref] == 1))
         key = (processors, sites, shared, alone)

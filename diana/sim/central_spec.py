@@ -1,4 +1,4 @@
-"""What of a scenario no central policy, and no bound, knows anything of."""
+"""The parts of a scenario that no central policy, and no bound, knows anything of."""
 
 from __future__ import annotations
 

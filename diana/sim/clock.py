@@ -19,8 +19,8 @@ class Clock:
         self._sequence = 0
 
     def at(self, when_s: float, action: Callable[..., None], *arguments: Any) -> None:
-        """Call `action(*arguments)` at `when_s`; a time gone by means now. There is no cancelling: what may have
-        become void carries a number its receiver compares."""
+        """Call `action(*arguments)` at `when_s`; a time gone by means now. There is no cancelling: an action that may
+        have become void carries a number that its receiver compares."""
         self._sequence += 1
         heappush(self._heap, (max(when_s, self.now_s), self._sequence, action, arguments))
 
@@ -29,13 +29,13 @@ class Clock:
         heappush(self._heap, (self.now_s + delay_s, self._sequence, action, arguments))
 
     def reserve(self, count: int) -> int:
-        """So many places in the order of what is due at one time, for what is asked for later by `at_place`: the first
-        of them. What is made lazily comes in the order in which it would have come."""
+        """Reserve `count` places in the order of callbacks due at one time, for `at_place`, and return the first of
+        them. Callbacks that are made lazily so come in the order in which they would have come."""
         self._sequence += count
         return self._sequence - count + 1
 
     def at_place(self, place: int, when_s: float, action: Callable[..., None], *arguments: Any) -> None:
-        """As `at`, in a reserved place, each of which is for one use."""
+        """As `at`, in a reserved place; each place is for one use."""
         heappush(self._heap, (max(when_s, self.now_s), place, action, arguments))
 
     def step(self) -> bool:

@@ -1,8 +1,7 @@
 """Policies compared: every one of them under every load and seed, over all cores; differences paired by seed.
 
 A run is reduced to its figures where it ran: thousands of them need no more memory than their rows. Only runs of the
-first seed under the highest load bring what is drawn of them.
-"""
+first seed under the highest load bring a drawing."""
 
 from __future__ import annotations
 
@@ -50,44 +49,45 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     load: float
     seed: int
     good: bool
-    """It broke no invariant, met what the scenario expects and ended before `limit_s`."""
+    """True if it broke no invariant, met what the scenario expects and ended before `limit_s`."""
     digest: str
-    """Of a central policy: empty."""
+    """Digest of the run's report; empty for a central policy."""
     figures: fg.Figures
     bound: dict[str, float] = {}
-    """In rows of the baseline: what no schedule of the same jobs comes below, by the name of the figure. Empty where
-    the work is not such that this is known (`central_jobs`)."""
+    """Values that no schedule of the same jobs comes below, by the name of the figure; in rows of the baseline. Empty
+    where they are not known for such work (`central_jobs`)."""
 
 
 class Run(NamedTuple):
     row: Row
     report: Report | None
-    """Of the first run, of those that are not good and where the plan keeps them; a central policy has none."""
+    """Report of the first run, of those that are not good and where the plan keeps them, else None; a central policy
+    has none."""
     drawing: Drawing | None
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """From the baseline, seed by seed."""
+    """Difference from the baseline, seed by seed."""
 
     absolute: Interval
     relative: Interval | None
-    """As a share of the baseline's value; None where that is 0 in some seed."""
+    """Share of the baseline's value; None where that is 0 in some seed."""
 
 
 class PolicyTable(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     figures: dict[str, Interval]
-    """Over the seeds."""
+    """Figures over the seeds."""
     differences: dict[str, Difference]
-    """Empty: it is the baseline."""
+    """Differences from the baseline; empty: it is the baseline."""
 
 
 class LoadTable(msgspec.Struct, frozen=True, kw_only=True):
     load: float
     policies: dict[str, PolicyTable]
-    """In the order of the scenario."""
+    """Tables by policy, in the order of the scenario."""
     bound: dict[str, Interval]
-    """What no policy comes below, over the seeds; empty: not known."""
+    """Values that no policy comes below, over the seeds; empty: not known."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,11 +99,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     loads: list[LoadTable]
     runs: list[Row]
-    """Load by load, seed by seed, policy by policy."""
+    """Rows load by load, seed by seed, policy by policy."""
 
 
 def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: Tell | None = None) -> Iterator[Run]:
-    """In the order of `Comparison.runs`, whatever the number of processes."""
+    """Run every policy under every load and seed, in the order of `Comparison.runs`, whatever the number of
+    processes."""
     policies = plan.policies
     drawn = (max(plan.loads), seeds[0])
     tasks = [
@@ -119,7 +120,7 @@ def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: T
 def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     if task.policy.central:
         return _central(scenario, plan, task, task.policy.central)
-    # What is observed costs time; of other runs than the first nobody asks for more than figures.
+    # Observing costs time; of other runs than the first nobody asks for more than figures.
     watched = ("migration",) if task.draw else ()
     kept = task == first or plan.whole
     reported = scenario.report if kept else ()
@@ -178,7 +179,8 @@ def _bound(scenario: Scenario, plan: Plan, task: Task) -> dict[str, float]:
 
 
 def comparison(rows: Sequence[Row], plan: Plan) -> Comparison:
-    """Of the rows of all runs, wherever they ran. UsageError where a policy lacks a seed that the baseline has."""
+    """The comparison made of the rows of all runs, wherever they ran. UsageError where a policy lacks a seed that the
+    baseline has."""
     return Comparison(
         baseline=plan.baseline,
         seeds=sorted({row.seed for row in rows}),

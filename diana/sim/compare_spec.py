@@ -1,4 +1,4 @@
-"""What a scenario may say of comparisons: which policies, under which loads, over how many seeds."""
+"""The comparisons of a scenario: which policies, under which loads, over how many seeds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way to place the same work."""
 
     name: str
-    """For the report, and for `compare`."""
+    """Name for the report, and for `compare`."""
     settings: SettingsTable = {}
-    """At every site, over the scenario's `settings` and the sites' own."""
+    """Settings at every site, over the scenario's `settings` and the sites' own."""
     central: Literal["", "min-min", "sufferage", "first-start"] = ""
     """A scheduler that sees everything at no cost, instead of the engine; only the simulator has it."""
 
@@ -35,11 +35,11 @@ class CompareSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policies: tuple[str, ...] = ()
     """Names of `[[policies]]`, in the order shown; empty: all of them."""
     loads: tuple[float, ...] = (1.0,)
-    """Work comes so many times as fast; of a workload with `load = 1.0` these are the loads themselves."""
+    """Factors by which work comes faster; of a workload with `load = 1.0` these are the loads themselves."""
     seeds: int = 10
-    """How many each is run with."""
+    """Number of seeds each policy is run with."""
     warm_up: float = 0.1
-    """Jobs submitted in the first and in the last such share of the time are not measured."""
+    """Share of the time, at its beginning and at its end, whose submitted jobs are not measured."""
     baseline: str = ""
     """The policy that the others' differences are taken from; empty: the first."""
 
@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True):
     warm_up: float
     baseline: str
     whole: bool = False
-    """Each run's report is kept."""
+    """True: each run's report is kept."""
 
 
 AS_IT_IS = Plan((PolicySpec(AS_WRITTEN),), (1.0,), 1, 0.0, AS_WRITTEN, whole=True)
@@ -61,7 +61,7 @@ AS_IT_IS = Plan((PolicySpec(AS_WRITTEN),), (1.0,), 1, 0.0, AS_WRITTEN, whole=Tru
 
 
 def plan(scenario: Scenario) -> Plan:
-    """What `scenario.compare` asks for."""
+    """The comparison that `scenario.compare` asks for; without one `AS_IT_IS`."""
     spec = scenario.compare
     if spec is None:
         return AS_IT_IS

@@ -14,17 +14,17 @@ def written(value: float) -> str:
 
 
 class Heading(NamedTuple):
-    """How a figure is called and written."""
+    """Name and unit of a figure as they are written."""
 
     title: str
-    """With its unit."""
+    """Title with the unit."""
     short: str
     factor: float = 1.0
-    """From the figure's unit to that shown."""
+    """Factor from the figure's unit to that shown."""
 
     @property
     def bare(self) -> str:
-        """Without its unit."""
+        """Title without the unit."""
         return self.title.removesuffix(", s").removesuffix(", GB").removesuffix(", %")
 
     def scaled(self, one: Interval | None) -> Interval | None:
@@ -51,7 +51,7 @@ HEADINGS = {
     "bytes_moved": Heading("Moved between sites, GB", "moved GB", 1e-9),
     "messages_per_job": Heading("Messages per job", "messages/job"),
 }
-"""Of each of `figures.NAMES`."""
+"""Headings of each of `figures.NAMES`."""
 SHOWN = (
     "turnaround_mean_s",
     "turnaround_p95_s",
@@ -105,7 +105,7 @@ def cell_of(one: Interval | None, key: str) -> str:
 
 
 def with_margin(one: Interval) -> str:
-    """`mean ± half the interval`; of one value the value."""
+    """`mean ± half the interval`; for one value the value alone."""
     if one.high is None:
         return written(one.mean)
     half = one.high - one.mean

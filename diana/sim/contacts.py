@@ -1,5 +1,5 @@
-"""Whom each simulated site may dial, and what waits for a stream that is being made: the transport's address book, twin
-of the real one's."""
+"""The transport's address book, twin of the real one's: the sites that each simulated site may dial, and the messages
+that wait for a stream that is being made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from diana.engine.messages import Message, Summary
 from diana.model.ids import SiteId
 
 SEND_WAIT_S = 5.0
-"""What is sent without a stream waits this long for one."""
+"""Seconds that a message without a stream waits for one."""
 MOST_WAITING = 64
 """Messages of one site for another."""
 IDLE_S = 60.0
@@ -16,7 +16,7 @@ IDLE_S = 60.0
 
 
 class Contacts:
-    """Of all sites. `learned` is emptied by whoever restarts a site: the engine tells its contacts anew."""
+    """The contacts of all sites. Whoever restarts a site calls `restarted`: the engine tells its contacts anew."""
 
     def __init__(self) -> None:
         self._told: dict[SiteId, dict[SiteId, Contact]] = {}
@@ -41,25 +41,25 @@ class Contacts:
         return order is not None and order.keep
 
     def let_go(self, a: SiteId, b: SiteId) -> bool:
-        """Neither holds the stream; sites that tell no contacts at all hold every one."""
+        """True if neither holds the stream; sites that tell no contacts at all hold every one."""
         return (a in self._told or b in self._told) and not self.keeps(a, b) and not self.keeps(b, a)
 
     def keepers(self, site: SiteId) -> list[SiteId]:
-        """Who holds a stream to it, in order."""
+        """Sites that hold a stream to it, in order."""
         return sorted(other for other in self._told if self.keeps(other, site))
 
     def kept(self, site: SiteId) -> list[SiteId]:
         return sorted(other for other, order in self._told.get(site, {}).items() if order.keep)
 
     def via(self, a: SiteId, b: SiteId) -> tuple[SiteId, ...]:
-        """Who may relay between the two, as both have heard."""
+        """Sites that may relay between the two, as both have heard."""
         orders = (self._told.get(a, {}).get(b), self._told.get(b, {}).get(a))
         return tuple(dict.fromkeys(site for order in orders if order is not None for site in order.via))
 
     # --- until a stream stands -------------------------------------------------------------------------
 
     def wait(self, sender: SiteId, to: SiteId, message: Message, now_s: float) -> bool:
-        """Keep it for the stream that is about to be made. False: it is dropped."""
+        """Keep a message for the stream that is about to be made. False: it is dropped."""
         if not self.knows(sender, to) or isinstance(message, Summary):
             return False
         waiting = self._waiting.setdefault((sender, to), [])
@@ -69,7 +69,7 @@ class Contacts:
         return True
 
     def wanted(self, a: SiteId, b: SiteId, now_s: float) -> bool:
-        """Whether one of the two still wants a stream to the other."""
+        """True if one of the two still wants a stream to the other."""
         waits = any(until_s > now_s for pair in ((a, b), (b, a)) for until_s, _ in self._waiting.get(pair, ()))
         return waits or self.keeps(a, b) or self.keeps(b, a)
 

@@ -30,11 +30,12 @@ from diana.sim.operations import (
 
 Table = dict[str, dict[str, int]]
 _STANDING = frozenset(("summary", "gossip", "ledger", "surplus", "room", "lease", "greeting"))
-"""Go on between all sites all the time, where there are such at all."""
+"""Operations that go on between all sites all the time, where a scenario has them at all."""
 
 
 class Coverage:
-    """`strikes[operation, fault]`; `open_now` is asked for what a site does besides: (operation, ...)."""
+    """Counts the strikes: `strikes[operation, fault]`. `open_now` gives the operations open at a site that no record or
+    message shows."""
 
     def __init__(self, now_s: Callable[[], float], open_now: Callable[[SiteId], Iterable[str]]) -> None:
         self._now_s = now_s
@@ -43,7 +44,7 @@ class Coverage:
         self._open: defaultdict[str, Counter[tuple[SiteId, SiteId | None]]] = defaultdict(Counter)
         self._controls: dict[tuple[str, int], tuple[r.ControlIssued, tuple[str, ...]]] = {}
         self._why: dict[str, str] = {}
-        """Group -> what its jobs were last called back for."""
+        """Group -> the operation its jobs were last called back for, export or recall."""
         self._dest: dict[tuple[str, int], SiteId] = {}
         self._last: dict[SiteId, tuple[float, set[str]]] = {}
         self.seen: set[str] = {"summary"}
@@ -70,7 +71,7 @@ class Coverage:
         return self._between(frozenset(sites), fault == "partition")
 
     def _about(self, about: object) -> set[str]:
-        """Of a message, an effect, records, or the name of an operation itself."""
+        """Operations that `about` belongs to: a message, an effect, records, or an operation's own name."""
         if isinstance(about, str):
             return {about}
         if isinstance(about, list):
@@ -94,7 +95,7 @@ class Coverage:
         return {*held, *self._open_now(site), *(_STANDING & self.seen)}
 
     def _between(self, sites: frozenset[SiteId], out: bool) -> set[str]:
-        """The link between the two; with `out` all links that lead out of them."""
+        """Operations open over the link between the two sites; with `out` over all links that lead out of them."""
 
         def crosses(pair: tuple[SiteId, SiteId | None]) -> bool:
             a, b = pair
@@ -122,7 +123,7 @@ class Coverage:
             self._end(operation, token)
 
     def handled(self, site: SiteId, event: ev.Event | None, effects: list[fx.Effect]) -> None:
-        """What leaves no record: quotes and stagings."""
+        """Note the operations that leave no record: quotes, stagings, and the end of a restart."""
         match event:
             case ev.StageDone() | ev.OutputsInCatalogue():
                 self._end_all(("stage in", "register"), (site, event.ticket))
@@ -168,7 +169,7 @@ class Coverage:
         return found
 
     def _wants(self, record: r.ControlIssued) -> tuple[str, ...]:
-        """Against the order that stood before: what this one is for."""
+        """Operations that an order asks for beyond the order that stood before it."""
         known = self._controls.get((record.subgroup, record.epoch))
         before = known[0] if known is not None else r.ControlIssued(subgroup=record.subgroup, epoch=0, control_seq=0)
         if record.control_seq <= before.control_seq and known is not None:
@@ -319,7 +320,7 @@ def empty(table: Table) -> list[str]:
 
 
 def report(tables: Iterable[Table]) -> dict[str, Any]:
-    """As it is printed: counts, holes, and why the rest cannot be."""
+    """The coverage as it is printed: counts, holes, and why the rest cannot be."""
     table = joined(tables)
     reasons: dict[str, list[str]] = {}
     for operation, row in table.items():
@@ -331,7 +332,7 @@ def report(tables: Iterable[Table]) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> list[str]:
-    """For people: operations down, faults across; `-` cannot be, `0` is a hole. Legend and holes below."""
+    """The coverage for people: operations down, faults across; `-` cannot be, `0` is a hole. Legend and holes below."""
     table: Table = found["table"]
     faults = sorted({fault for row in table.values() for fault in row})
     names = [f"{number:>2} {fault}" for number, fault in enumerate(faults, 1)]

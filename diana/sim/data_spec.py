@@ -1,4 +1,4 @@
-"""What a scenario says of data that are drawn: how often datasets are read, how large they are, where they lie.
+"""Data of a scenario that are drawn: how often datasets are read, how large they are, where they lie.
 
 All of it is synthetic, and so are the names it gives: ENTRY-synthetic-1, ... The shape is that of what was published:
 reads per file at CERN's EOS ("Analysis and workload characterization of the CERN EOS storage system", CHEOPS 2022, doi
@@ -21,7 +21,7 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Each group of an entry reads one dataset that is drawn, beside its `inputs`; all its jobs read all of it."""
 
     share: float = 1.0
-    """Of the groups that read one."""
+    """Share of the groups that read a dataset."""
     read_once: float = 0.56
     """Share of the datasets that one group reads."""
     mean_reads: float = 12.6
@@ -32,11 +32,11 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replicas: int = 1
     """Sites that hold it, drawn by slots beyond the first."""
     mean_files: float = 6.6
-    """Of a dataset; at least 1, the rest by Poisson."""
+    """Mean number of files of a dataset; at least 1, the rest by Poisson."""
     file_bytes: float = 338e6
     """Mean size of a file; those of one dataset are equal."""
     sigma: float = 1.0
-    """Of the logarithm of that size, which is normal; 0: all the same."""
+    """Standard deviation of the logarithm of that size, which is normal; 0: all the same."""
 
 
 def check_data(work: WorkSpec, sites: int) -> None:

@@ -1,4 +1,4 @@
-"""What a scenario may say of demand: its users, and groups drawn from a model instead of written one by one."""
+"""The demand of a scenario: its users, and groups drawn from a model instead of written one by one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an entry's `repeat` groups of `jobs` jobs are drawn, by the seed of the run and the entry's name.
+    """How to draw an entry's `repeat` groups of `jobs` jobs, by the seed of the run and the entry's name.
 
     They come from `submit_s` on, `every_s` apart in the mean, and are reported as one entry."""
 
@@ -34,30 +34,31 @@ class GenerateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     burst: int = 10
     """Groups of a burst; bursts come by a Poisson process."""
     burst_gap_s: float = 0.0
-    """Between the groups of a burst."""
+    """Seconds between the groups of a burst."""
     load: float = 0.0
-    """Offered work over what the sites it may run at can do: all times between groups are scaled to give it. 0: not."""
+    """Offered work over the capacity of the sites it may run at: all times between groups are scaled to give it. 0: not
+    scaled."""
     sizes: Literal["given", "lublin"] = "given"
     """lublin: processors and run time of each group are drawn as `lublin` says, instead of `processors`, `work_s`."""
     lublin: Literal["all", "batch", "interactive"] = "all"
-    """Which jobs of Lublin and Feitelson's model."""
+    """Kind of jobs in Lublin and Feitelson's model."""
     max_processors: int = 0
     """Largest size drawn; 0: the largest machine of the sites it may run at."""
     start_hour: float = 0.0
     """Hour of the day at `submit_s`, for the daily cycle."""
     users: tuple[str, ...] = ()
-    """Who submits, the busiest first; the name of an entry with `count` means all of them. Empty: the entry's `user`,
-    or else all users."""
+    """Users who submit, the busiest first; the name of an entry with `count` means all of them. Empty: the entry's
+    `user`, or else all users."""
     zipf: float = 1.0
-    """The k-th of them has weight k ** -zipf; 0: all the same."""
+    """Exponent of the users' weights: the k-th has weight k ** -zipf; 0: all the same."""
     homes: dict[str, float] | Literal["", "slots", "equal"] = ""
     """Site -> weight of what is submitted there; slots: each as its slots; empty: all at `site`."""
     one_home: bool = False
-    """A user always submits at one site, drawn by the weights."""
+    """True: a user always submits at one site, drawn by the weights."""
 
 
 def expanded(scenario: Scenario) -> Scenario:
-    """Users with a `count` as so many users. ValueError for a count that cannot be."""
+    """The scenario with each user of a `count` as so many users. ValueError for a count that cannot be."""
     if all(user.count == 1 for user in scenario.users):
         return scenario
     people: dict[str, tuple[UserSpec, ...]] = {}

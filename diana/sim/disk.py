@@ -1,4 +1,4 @@
-"""How well a site's disk is just now. Whoever lets faults happen changes it; the site asks at each commit."""
+"""The state of a site's disk. Whoever lets faults happen changes it; the site asks at each commit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ class Disk:
         self.slow_until_s = 0.0
         self.full_until_s = 0.0
         self.breaks: bool | None = None
-        """The next commit fails; True: it is kept all the same, which nobody learns."""
+        """True or False: the next commit fails; True: it is kept all the same, and nobody learns it. None: it does not
+        fail."""
 
     def commit_s(self, now_s: float) -> float:
         return self._draw_s() if now_s < self.slow_until_s else self._commit_s
 
     def low(self, now_s: float) -> str:
-        """As `RoomChecked` says it; empty: there is room."""
+        """The shortage of room as `RoomChecked` says it; empty: there is room."""
         return LOW if now_s < self.full_until_s else ""
 
     def heal(self) -> None:

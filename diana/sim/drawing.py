@@ -1,4 +1,5 @@
-"""What is drawn of one run: courses over time, quantiles and a few thousand bars, however many jobs it had."""
+"""The data for the pictures of one run: courses over time, quantiles and a few thousand bars, however many jobs it
+had."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from diana.sim.outcome import Floats, Outcome
 BUCKETS = 200
 """Points of a course over time."""
 MOST_SITES = 24
-"""That are drawn one by one: those with the most work."""
+"""Sites that are drawn one by one: those with the most work."""
 GANTT_SITES = 10
 MOST_BARS = 2500
-"""In the picture of who ran where."""
+"""Bars in the picture of who ran where."""
 QUANTILES = (*(k / 100 for k in range(100)), 0.995, 0.999, 1.0)
 
 
@@ -42,7 +43,7 @@ class Bar(NamedTuple):
     """Place in `Drawing.sites`."""
     lane: int
     lanes: int
-    """As many as its processors."""
+    """Lanes from there on; all bars of a job have as many together as its processors."""
     start_s: float
     end_s: float
     user: int
@@ -55,9 +56,9 @@ class Drawing(NamedTuple):
     waiting: list[int]
     """Jobs submitted that had not started, over the whole grid."""
     busy: list[float]
-    """Share of all processors."""
+    """Share of all processors that were busy."""
     sites: list[SiteRow]
-    """The busiest, in the scenario's order."""
+    """The busiest sites, in the scenario's order."""
     other_sites: int
     site_busy: list[list[float]]
     """By site: share of its processors."""
@@ -72,17 +73,17 @@ class Drawing(NamedTuple):
     turnaround_s: list[float]
     slowdown: list[float]
     bars: list[Bar]
-    """Of the first jobs of the `GANTT_SITES` busiest sites."""
+    """Bars of the first jobs of the `GANTT_SITES` busiest sites."""
     bars_until_s: float
     all_bars: bool
-    """No job of any site is missing there."""
+    """True if no job of any site is missing there."""
     users: list[str]
     bytes_moved: float
     jobs: int
 
 
 def drawing_of(outcome: Outcome, its: Grid, moved: MigrationReport | None = None) -> Drawing | None:
-    """Of all jobs, untrimmed; None: there are none."""
+    """The drawing of all jobs, untrimmed; None: there are none."""
     if not len(outcome.submit_s):
         return None
     begin_s, end_s = 0.0, float(outcome.end_s.max())
@@ -130,7 +131,7 @@ def _at(outcome: Outcome, place: int) -> Outcome:
 
 
 def _upto(times_s: Floats, edges: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How many lie at or before each edge but the first."""
+    """Number of times at or before each edge but the first."""
     return np.searchsorted(np.sort(times_s), edges[1:], side="right")
 
 

@@ -31,7 +31,7 @@ class Boot:
         self.replica = replica
 
     def restored(self, site: SiteId, store: ports.Store, keyring: ports.Keyring, now: float) -> Engine:
-        """What the store holds, not started yet."""
+        """The engine that the store holds, not started yet."""
         return self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
 
     def start(

@@ -1,4 +1,4 @@
-"""The `[[events]]` of a scenario: what happens at a given time, in the simulator and on real nodes alike."""
+"""The `[[events]]` of a scenario: things that happen at a given time, in the simulator and on real nodes alike."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ class EventSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that happens for sure, unlike `faults`, which are drawn."""
 
     at_s: float
-    """When it happens."""
+    """Time when it happens."""
     kind: EventKind
     """`kill`: the machines of these sites lose power, jobs and all; of a site with a standby the one that leads.
     `stop`: their nodes are stopped (SIGSTOP) for `for_s`, jobs go on. `restart`: those that were killed are started
     again, the nodes of others end and start anew while their jobs go on. `partition`: these sites are cut from all
     others. `heal`: partitions of these sites end."""
     sites: tuple[str, ...] = ()
-    """Empty: all, for `restart` (those that were killed) and `heal`; the others want at least one."""
+    """Sites it happens to; empty: all, for `restart` (those that were killed) and `heal`; the others want at least
+    one."""
     for_s: float = 0.0
-    """Until a `kill`, `stop` or `partition` is over by itself; 0: until a `restart` or `heal`."""
+    """Seconds until a `kill`, `stop` or `partition` is over by itself; 0: until a `restart` or `heal`."""
 
 
 def check_events(events: Sequence[EventSpec], sites: Sequence[str]) -> None:

@@ -25,12 +25,12 @@ _Result = TypeVar("_Result")
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def reports(scenario: Scenario, seeds: range, workers: int = 0, watch: Watch | None = None) -> Iterator[Report]:
-    """In the order of the seeds. `workers`: processes, 0: one per core. Of all seeds but the first a report brings what
+    """Reports in the order of the seeds. `workers`: processes, 0: one per core. All reports but the first bring what
     `diana simulate` adds up, not the groups' plans and decisions. `watch` sees the world of the first seed."""
     workers = min(workers or cores(), 1 + (len(seeds) - 1) // AT_ONCE)
     if workers <= 1:
@@ -46,7 +46,7 @@ def reports(scenario: Scenario, seeds: range, workers: int = 0, watch: Watch | N
 
 
 def each(do: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int = 0) -> Iterator[_Result]:
-    """`do` of every task, in their order; all can be pickled. What it does depends on its task alone."""
+    """Results of `do` for every task, in their order; all can be pickled. A result depends on its task alone."""
     workers = min(workers or cores(), len(tasks))
     if workers <= 1:
         yield from map(do, tasks)
@@ -62,7 +62,7 @@ def _processes() -> BaseContext:
 
 
 _do: Callable[[Any], Any]
-"""Of a process of the pool."""
+"""Function that a process of the pool calls for each task."""
 
 
 def _work_with(do: Callable[[Any], Any]) -> None:
@@ -79,7 +79,7 @@ def _done(task: Any) -> Any:
 
 
 _scenario: Scenario
-"""Of a process of the pool."""
+"""Scenario that a process of the pool runs."""
 
 
 def _work_on(scenario: Scenario) -> None:
@@ -98,6 +98,6 @@ def _encoded(seed: int) -> bytes:
 
 
 def slim(report: Report) -> Report:
-    """Without what only the first seed's report shows."""
+    """Drop from a report what only the first seed's report shows, and return it."""
     report.decisions, report.plans, report.arrivals = {}, [], []
     return report

@@ -1,4 +1,4 @@
-"""The `[faults]` table of a scenario: how often what goes wrong, and for how long."""
+"""The `[faults]` table of a scenario: the rate of each kind of fault, and its length."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _CHANCES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
 
 
 class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rates. With `draw` each seed takes for every rate an even share of it between 0 and what stands here."""
+    """Rates of faults. With `draw` each seed takes for every rate an even share of it between 0 and the value here."""
 
     draw: bool = False
-    """Each seed draws its rates, between 0 and what stands here."""
+    """True: each seed draws its rates, between 0 and the values here."""
     off: float = 0.0
     """With `draw`: the probability for each kind of fault that a seed goes without it."""
     until_s: float = 0.0
-    """Faults end here, all heals, and everything has to come to an end within `heal_s`."""
+    """Time when faults end: all heals, and everything has to come to an end within `heal_s`."""
     heal_s: float = 600.0
-    """So long after the last fault all must be over."""
+    """Seconds after the last fault by which all must be over."""
     loss: float = 0.0
     """Probability per message."""
     duplicate: float = 0.0
@@ -30,7 +30,7 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crash: float = 0.0
     """Probability of a node's crash at each boundary: before a commit, after it, before each other effect."""
     restart_s: float = 5.0
-    """A crashed node starts again within this."""
+    """Seconds within which a crashed node starts again."""
     spawner_crash_every_s: float = 0.0
     """Mean time between deaths of a site's spawner; 0: never."""
     machine_crash_every_s: float = 0.0
@@ -41,7 +41,7 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Mean time between power failures of a member machine after which the operator gives it up; it comes back all
     the same. 0: never."""
     machine_away_s: float = 10.0
-    """A member machine is back within this."""
+    """Seconds within which a member machine is back."""
     leader_kill_every_s: float = 0.0
     """Mean time between deaths of a replica of each site with a standby, mostly the leader; 0: never."""
     leader_stop_every_s: float = 0.0
@@ -53,57 +53,57 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut_every_s: float = 0.0
     """Mean time between cuts of a link; 0: never. One in three cuts one direction only."""
     cut_s: float = 10.0
-    """Up to this long."""
+    """Longest cut, in seconds."""
     stage_error: float = 0.0
     """Probability that a stage-in or a gathering fails for good."""
     retell: float = 0.0
     """Probability that the LRM tells the end of a job twice."""
     only: tuple[int, ...] = ()
-    """Of the single faults that a seed draws, only those of these numbers (from 1, in the order they are drawn)
-    strike; empty: all. A shrunk scenario says here which ones it takes."""
+    """Numbers of the single faults that strike, of those that a seed draws (from 1, in the order they are drawn);
+    empty: all. A shrunk scenario says here which ones it takes."""
     clog_every_s: float = 0.0
     """Mean time between clogs of a link: nothing passes, then all that was sent meanwhile comes at once, in order."""
     clog_s: float = 6.0
-    """Up to this long; a stream that is clogged for 3 s is given up, and what it held is lost."""
+    """Longest clog, in seconds; a stream that is clogged for 3 s is given up, and what it held is lost."""
     partition_every_s: float = 0.0
     """Mean time between partitions: some sites are cut from all others."""
     partition_s: float = 20.0
-    """Up to this long."""
+    """Longest partition, in seconds."""
     disk_slow_every_s: float = 0.0
     """Mean time between spells of a slow disk at a site; each commit takes from 0.1 s up to `disk_slow_commit_s`."""
     disk_slow_s: float = 15.0
-    """Up to this long."""
+    """Longest spell of a slow disk, in seconds."""
     disk_slow_commit_s: float = 3.0
-    """What a commit takes then, at most."""
+    """Longest time that a commit takes on a slow disk, in seconds."""
     disk_full_every_s: float = 0.0
     """Mean time between full disks: the site refuses new work; in every other case its node stops at a commit."""
     disk_full_s: float = 15.0
-    """Up to this long."""
+    """Longest spell of a full disk, in seconds."""
     disk_error_every_s: float = 0.0
-    """Mean time between I/O errors of a site's disk: its node stops. Whether that commit is kept nobody knows."""
+    """Mean time between I/O errors of a site's disk: its node stops. Nobody knows whether that commit is kept."""
     clock_jump_every_s: float = 0.0
     """Mean time between jumps of a site's wall clock, to any time within `clock_jump_s` of the right one."""
     clock_jump_s: float = 3600.0
-    """How far, either way."""
+    """Farthest jump from the right time, in seconds, either way."""
     stall_every_s: float = 0.0
     """Mean time between stops of a node (SIGSTOP) for 1 s up to `stall_s`; its jobs go on."""
     stall_s: float = 60.0
-    """Up to this long."""
+    """Longest stop of a node, in seconds."""
     database_lost_every_s: float = 0.0
     """Mean time between losses of a site's database: its node stops and comes back without it."""
     database_old_every_s: float = 0.0
     """Mean time between old copies put back in the place of a site's database, some so that nothing beside
     them tells, and only the other sites remember."""
     database_old_s: float = 20.0
-    """The copy is up to this old."""
+    """Greatest age of the copy, in seconds."""
     backup_restored_every_s: float = 0.0
     """Mean time between restores of a backup of a site (`diana restore`)."""
     backup_restored_s: float = 20.0
-    """The backup is up to this old."""
+    """Greatest age of the backup, in seconds."""
     site_loss_every_s: float = 0.0
     """Mean time between losses of a whole site, its machine and its node, for 5 s up to `site_loss_s`."""
     site_loss_s: float = 60.0
-    """Up to this long."""
+    """Longest loss of a site, in seconds."""
 
 
 def check_faults(faults: FaultsSpec) -> None:

@@ -1,4 +1,5 @@
-"""What goes wrong, drawn from the one seed. Every rate and every draw is here, so that a failure can print them all."""
+"""The faults of a run, drawn from the one seed. Every rate and every draw is here, so that a failure can print them
+all."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from diana.sim.scenario import FaultsSpec
 
 _RATES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
 _STEADY = ("loss", "duplicate", "delay", "crash")
-"""Of these, what strikes all the time."""
+"""Kinds of these that strike all the time."""
 _FEW = 20.0
-"""Faults that are to be expected of a run."""
+"""Least number of faults to be expected of a run that none of `_STEADY` strikes."""
 _INTERVALS = (
     "spawner_crash_every_s",
     "machine_crash_every_s",
@@ -117,7 +118,7 @@ class Faults:
             self.watch(kind, (), message)
 
     def extra_delays(self, message: object = None) -> tuple[float, ...]:
-        """For one message: extra delay of each copy that arrives; empty: lost."""
+        """Extra delay of each copy of a message that arrives; empty: lost."""
         if not self.on:
             return (0.0,)
         rates, draw = self.rates, self._message.random
@@ -168,7 +169,7 @@ class Faults:
         return self._other.expovariate(1.0 / every_s) if every_s > 0 else math.inf
 
     def happens(self, kind: str, *sites: str, about: object = None) -> bool:
-        """Whether a fault given as a probability (stage_error, retell) strikes now."""
+        """Tell whether a fault given as a probability (stage_error, retell) strikes now."""
         rate: float = getattr(self.rates, kind)
         drawn = self.on and rate > 0 and self._other.random() < rate
         return drawn and self.strikes(kind, *sites, about=about)
@@ -180,7 +181,7 @@ class Faults:
         return self._other.random() * self.rates.cut_s
 
     def length_s(self, kind: str) -> float:
-        """How long a fault of `kind` lasts (of a jump: how far it goes), evenly up to what the scenario says."""
+        """Length of a fault of `kind` (of a jump: its distance), drawn evenly up to the scenario's value."""
         most_s: float = getattr(self.rates, f"{kind}_s", 0.0)
         least_s = min(_LEAST_S.get(kind, 0.0), most_s)
         return least_s + self._other.random() * (most_s - least_s)
@@ -206,7 +207,7 @@ def drawn_rates(spec: FaultsSpec, seed: int) -> FaultsSpec:
     steady = [key for key in _STEADY if getattr(spec, key)]
     rare = sum(spec.until_s / drawn[key] for key in _INTERVALS if drawn[key])
     if steady and rare < _FEW and not any(drawn[key] for key in steady):
-        # Of a run that next to nothing strikes nothing is learnt.
+        # A run that next to nothing strikes teaches nothing.
         key = kinds.choice(steady)
         drawn[key] = getattr(spec, key)
     return msgspec.structs.replace(spec, draw=False, **drawn)

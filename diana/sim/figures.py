@@ -1,4 +1,4 @@
-"""What one run is worth: the figures of a comparison, from the columns of its jobs.
+"""The figures of one run in a comparison, from the columns of its jobs.
 
 Jobs submitted while the grid filled or emptied are left out (warm-up trimming): the first and the last `warm_up` share
 of the span of submissions. Medians and tails stand beside means; a quantile is the smallest value that its share of the
@@ -19,7 +19,7 @@ from diana.sim.outcome import Floats, Outcome
 from diana.sim.scenario import Scenario
 
 BOUND_S = 10.0
-"""Run time below which a job's slowdown is not counted as that of a shorter one."""
+"""Least run time in a slowdown: a shorter job counts as one of this length."""
 TAIL = 0.95
 
 
@@ -27,9 +27,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Times in simulated seconds, over the jobs that are measured."""
 
     jobs: int
-    """Done and measured."""
+    """Jobs that were done and are measured."""
     unfinished: int
-    """Of all that were submitted: not done at the end."""
+    """Jobs not done at the end, of all that were submitted."""
     wait_mean_s: float
     wait_median_s: float
     wait_p95_s: float
@@ -37,13 +37,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     turnaround_median_s: float
     turnaround_p95_s: float
     slowdown_mean: float
-    """Bounded: turnaround over the run time on the grid's fastest machine, counted as 10 s at least."""
+    """Bounded slowdown: turnaround over the run time on the grid's fastest machine, counted as 10 s at least."""
     slowdown_median: float
     slowdown_p95: float
     response_mean_s: float
-    """From a submission to the end of its first job."""
+    """Time from a submission to the end of its first job."""
     makespan_s: float
-    """From the first submission to the last end, of all jobs."""
+    """Time from the first submission to the last end, of all jobs."""
     throughput_per_h: float
     """Jobs that ended while those measured were submitted; per hour."""
     utilisation: float
@@ -53,20 +53,20 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     jain_share: float
     """The same over the share of their work that users had been given when the last of the measured jobs came."""
     bytes_moved: float
-    """Between sites, for all jobs."""
+    """Bytes moved between sites, for all jobs."""
     messages_per_job: float | None = None
-    """Between sites, for all jobs submitted; None: nothing was sent, as with a central policy."""
+    """Messages between sites, over all jobs submitted; None: nothing was sent, as with a central policy."""
 
 
 NAMES = tuple(name for name in Figures.__struct_fields__ if name != "jobs")
-"""Those that are compared."""
+"""Figures that are compared."""
 
 
 class Grid(NamedTuple):
-    """What a scenario's machines can do."""
+    """The capacity of a scenario's machines."""
 
     processors: tuple[int, ...]
-    """By site, in the scenario's order."""
+    """Processors by site, in the scenario's order."""
     fastest: float
     """Speed of the fastest machine."""
 
@@ -83,7 +83,7 @@ class Window(NamedTuple):
     begin_s: float
     end_s: float
     at_once: bool
-    """All came at the same moment: the window lasts until the last end."""
+    """True if all came at the same moment: the window lasts until the last end."""
 
 
 def window(outcome: Outcome, warm_up: float) -> Window:
@@ -92,7 +92,7 @@ def window(outcome: Outcome, warm_up: float) -> Window:
 
 
 def trimmed(submit_s: Floats, warm_up: float) -> Window:
-    """When the submissions that are measured came."""
+    """Stretch of time in which the measured submissions came."""
     first_s, last_s = float(submit_s.min()), float(submit_s.max())
     trim_s = warm_up * (last_s - first_s)
     return Window(first_s + trim_s, last_s - trim_s, first_s == last_s)
@@ -163,14 +163,15 @@ def jain(values: Floats) -> float:
 
 
 def _means(users: np.ndarray[tuple[int], np.dtype[np.int32]], values: Floats) -> Floats:
-    """Of each user that has some."""
+    """Mean of each user that has some values."""
     counts = np.bincount(users)
     means: Floats = np.bincount(users, values)[counts > 0] / counts[counts > 0]
     return means
 
 
 def _shares(outcome: Outcome, span: Window) -> Floats:
-    """What was done of each user's work that had come by the end of the window (its middle, if all came at once)."""
+    """Share that was done of each user's work that had come by the end of the window (its middle, if all came at
+    once)."""
     at_s = (span.begin_s + span.end_s) / 2 if span.at_once else span.end_s
     came = outcome.submit_s <= at_s
     work_s = (outcome.processors * outcome.run_s)[came]
@@ -183,7 +184,8 @@ def _shares(outcome: Outcome, span: Window) -> Floats:
 
 
 def _response_s(outcome: Outcome, span: Window) -> float:
-    """Jobs of one user that came at one site at one moment are one submission."""
+    """Mean time to the first end of a submission. Jobs of one user that came at one site at one moment are one
+    submission."""
     order = np.lexsort((outcome.end_s, outcome.submit_s, outcome.home, outcome.user))
     user, home, submit_s = outcome.user[order], outcome.home[order], outcome.submit_s[order]
     first = np.ones(len(order), bool)

@@ -1,4 +1,4 @@
-"""What the judges of a simulation have found, and what others report to them."""
+"""The violations that the judges of a simulation have found, and those that others report to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True):
     rule: str
     group: GroupId
     index: int
-    """-1: the group as a whole."""
+    """Index of the job; -1: the group as a whole."""
     text: str
 
 
@@ -66,7 +66,7 @@ class Findings(Watcher):
         self._fail("assert", SiteId("-"), GroupId("-"), -1, f"{type(error).__name__}: {error} ({where})")
 
     def broken(self, rule: str, site: SiteId, text: str) -> None:
-        """What another judge found (`replicas.py`)."""
+        """Report a violation that another judge found (`replicas.py`)."""
         self._fail(rule, site, GroupId("-"), -1, text)
 
     def stuck(self, site: SiteId, group: GroupId, text: str) -> None:

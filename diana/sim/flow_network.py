@@ -2,9 +2,8 @@
 
 Rates change only when a flow begins or ends, and only in the part of the network it hangs together with. All flows of
 one path have one rate, so a part keeps per path (a lane) how many bytes each flow of it was served, and a heap of the
-values at which flows end: what a change costs grows with paths, not with flows. What begins or ends at one instant is
-solved once.
-"""
+values at which flows end: what a change costs grows with paths, not with flows. All that begins or ends at one instant
+is solved once."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class Flow:
         self.lane = lane
         self.size_bytes = size_bytes
         self.ends_at_bytes = -1.0
-        """What its lane has served each flow by the time this one ends; negative: it has not begun."""
+        """Bytes that its lane has served each flow by the time this one ends; negative: it has not begun."""
         self.done = done
         self.arguments = arguments
         self.live = True
@@ -47,13 +46,13 @@ class _Lane:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.flows = 0
-        """That move now; `heap` may still hold some that were stopped."""
+        """Flows that move now; `heap` may still hold some that were stopped."""
         self.heap: list[tuple[float, int, Flow]] = []
         self.row = -1
-        """In its part; -1: in none yet."""
+        """Row in its part; -1: in none yet."""
 
     def head_bytes(self) -> float:
-        """When the next flow ends, in bytes served; infinite: there is none."""
+        """Bytes that the lane has served each flow when the next one ends; infinite: there is none."""
         heap = self.heap
         while heap and not heap[0][2].live:
             heappop(heap)
@@ -101,7 +100,7 @@ class FlowNetwork:
         self._bytes_per_s = bytes_per_s
         self._lanes: dict[Path, _Lane] = {}
         self._part_of: dict[int, _Part] = {}
-        """By link."""
+        """Part by link."""
         self._fresh: dict[Path, _Lane] = {}
         """Lanes with flows and in no part yet."""
         self._touched: dict[int, _Part] = {}
@@ -109,7 +108,7 @@ class FlowNetwork:
         self._flushing = False
         self._started = 0
         self.solved = 0
-        """How often rates were computed."""
+        """Number of times that rates were computed."""
 
     def start(
         self, path: Path, size_bytes: float, done: Callable[..., None], *arguments: Any, latency_s: float = 0.0
@@ -127,7 +126,7 @@ class FlowNetwork:
         return flow
 
     def stop(self, flow: Flow) -> None:
-        """Nobody is told; what of it has moved is lost. Of a flow that ended: nothing."""
+        """Stop a flow: nobody is told, and the bytes it has moved are lost. A flow that ended is left alone."""
         if not flow.live:
             return
         flow.live = False

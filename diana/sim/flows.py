@@ -1,5 +1,5 @@
-"""How work flows between sites over time: what came, started, left for other sites and came from them (SPEC D7; figures
-9 and 10 of papers/diana-bulk-scheduling), and whether each move kept what it promised.
+"""The flow of work between sites over time: jobs that came, started, left for other sites and came from them (SPEC D7;
+figures 9 and 10 of papers/diana-bulk-scheduling), and whether each move kept its promise.
 
 An observer of durable records and of what really runs: it counts beside the checkers and judges nothing.
 """
@@ -33,21 +33,21 @@ SHOWN_SITES, SHOWN_COLUMNS = 6, 12
 
 
 class SiteFlow(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one site, jobs per bucket of time; `waiting` as it stands at the end of each."""
+    """Jobs of one site, per bucket of time; `waiting` as it stands at the end of each."""
 
     submitted: list[int]
-    """By users of this site, wherever they went."""
+    """Jobs submitted by users of this site, wherever they went."""
     sent: list[int]
-    """Of those, placed elsewhere when they came."""
+    """Submitted jobs that were placed elsewhere when they came."""
     arrived: list[int]
-    """Placed here, those that came from a congested site left out."""
+    """Jobs placed here, those that came from a congested site left out."""
     received: list[int]
-    """Of those, submitted elsewhere."""
+    """Arrived jobs that were submitted elsewhere."""
     imported: list[int]
-    """Taken from a congested site."""
+    """Jobs taken from a congested site."""
     started: list[int]
     exported: list[int]
-    """Left this site because it was congested."""
+    """Jobs that left this site because it was congested."""
     waiting: list[int]
 
 
@@ -64,24 +64,24 @@ class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     """Orders, each of any number of jobs."""
     exported_jobs: int
     most_exports: int
-    """Of any one job; the rule is 1."""
+    """Most exports of any one job; the rule is 1."""
     started_in_time: int
     """Exported jobs that started at the site they were sent to within the gain that justified the move."""
     started_late: int
     late_at: dict[str, int]
-    """Those, by the site they were sent to."""
+    """Late jobs, by the site they were sent to."""
     started_elsewhere: int
-    """At another site than that they were sent to: it had no room for them any more."""
+    """Exported jobs that started at another site than they were sent to: it had no room for them any more."""
     worst_start: float
     """The longest time from the order to the start, as a share of the gain that justified it."""
     turnaround: dict[str, Turnaround]
-    """By user; `all`: of all."""
+    """Turnaround by user; `all`: of all."""
     bucket_s: float
     sites: dict[str, SiteFlow]
 
 
 class _Order:
-    """What a move promised."""
+    """The promise of a move."""
 
     __slots__ = ("gain_s", "group", "indices", "made_s", "to")
 
@@ -91,7 +91,7 @@ class _Order:
 
 
 class _Copy:
-    """A placement at its site: what of it has not yet started there, or left."""
+    """A placement at its site; `gone`: those of its jobs that have started there, or left."""
 
     __slots__ = ("gone", "indices", "site")
 
@@ -126,7 +126,7 @@ class Flows(Watcher):
         self._waiting = dict.fromkeys(sites, 0)
         self._copies: dict[Transfer, _Copy] = {}
         self._groups: dict[GroupId, tuple[str, float]] = {}
-        """Whose, and when it was submitted."""
+        """Owner of each group, and when it was submitted."""
         self._orders: dict[GroupId, list[_Order]] = {}
         self._exports: dict[GroupId, Counter[int]] = {}
         self._starts = Counter[str]()
@@ -289,7 +289,7 @@ def _turnaround(took_s: Sequence[float]) -> Turnaround:
 
 
 def text(found: dict[str, Any]) -> list[str]:
-    """For people: what moved and what it brought, then the sites that moved most, in columns of time."""
+    """The report for people: what moved and what it brought, then the sites that moved most, in columns of time."""
     lines = [
         f"migration: {found['moves']} moves of {found['exported_jobs']} jobs, {found['most_exports']} at most of any"
         f" job; {found['started_in_time']} started within the gain, {found['started_late']} later,"

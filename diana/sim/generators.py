@@ -26,7 +26,7 @@ BUCKET_S = DAY_S / BUCKETS
 FIRST_BUCKET = 10
 """The paper's day begins at 5:00, when the fewest jobs come."""
 MAX_LOG_RUN = 12.0
-"""Run times end at e^12 s, 45 hours; what is longer is drawn again."""
+"""Run times end at e^12 s, 45 hours; a longer one is drawn again."""
 MAX_LOG_GAP = 13.0
 """Gaps between arrivals in the rush hours end at e^13 s, 5 days."""
 
@@ -55,7 +55,7 @@ class Lublin(NamedTuple):
     """The first of them is taken with probability pa * processors + pb."""
     aarr: float
     barr: float
-    """Of the gap's logarithm in the rush hours."""
+    """Shape and scale of the gamma distribution of the gap's logarithm in the rush hours."""
     arar: float
     """Corrects aarr from the rush hours to the whole day."""
     anum: float
@@ -184,7 +184,7 @@ def _gamma_shape(x: Floats, shape: float, scale: float) -> Floats:
 
 
 def _gamma_below(rng: np.random.Generator, draws: int, shape: float, scale: float, most: float) -> Floats:
-    """What is above `most` is drawn again."""
+    """Values of a gamma distribution; one above `most` is drawn again."""
     values = rng.gamma(shape, scale, draws)
     while len(above := np.flatnonzero(values > most)):
         values[above] = rng.gamma(shape, scale, len(above))

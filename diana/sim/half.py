@@ -1,8 +1,7 @@
 """One of the two replicas of a simulated site: a follower, or the node that leads, under the machine of diana/replica.
 
-What the engine wants done waits in line until the machine says that it may leave. A stop (SIGSTOP) leaves the process
-as it is, and all that would have reached it waits; a kill leaves the disk. Each half has a clock of its own speed.
-"""
+The engine's effects wait in line until the machine says that they may leave. A stop (SIGSTOP) leaves the process as it
+is, and all that would have reached it waits; a kill leaves the disk. Each half has a clock of its own speed."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from diana.sim.replicas import Pair
 
 HELD_ENTRIES = 400
-"""Kept in memory for a follower that lags."""
+"""Entries kept in memory for a follower that lags."""
 STEP_DOWN_S = 0.3
-"""Until a node that stepped down is up again as a follower."""
+"""Seconds until a node that stepped down is up again as a follower."""
 
 
 class Kept(NamedTuple):
@@ -58,10 +57,10 @@ class Half(Site):
         self._speed = speed
         self.saved = saved
         self.disk = 0
-        """How often a new disk was put in, or a copy installed."""
+        """Number of times that a new disk was put in, or a copy installed."""
         self.replica: Replica | None = None
         self.life = 0
-        """Rises with every process; what was asked for in an earlier one finds nobody."""
+        """Counter that rises when a process begins or ends; calls asked for before are dropped."""
         self.paused = False
         self.begun_term = 0
         """Highest term in which it was told to lead."""
@@ -85,7 +84,7 @@ class Half(Site):
         return Copy(self.machine, f"{self.machine}-{self.disk}")
 
     def begin(self) -> None:
-        """A new process: nobody's leader, whatever it was."""
+        """Start a new process, which leads nothing, whatever the last one did."""
         if self.alive:
             return
         self.life += 1
@@ -111,7 +110,7 @@ class Half(Site):
         self._clock.after(self._faults.restart_after_s(), self._again, self.life)
 
     def fall(self, why: str) -> None:
-        """The process is gone, what it held in memory with it."""
+        """End the process; all it held in memory is lost."""
         if not self.alive:
             return
         self._trace.note(self.site, self._clock.now_s, f"{self.machine}: {why}")
@@ -132,7 +131,7 @@ class Half(Site):
         self.paused = True
 
     def resume(self) -> None:
-        """All that came meanwhile is met now, in order."""
+        """Let the process go on: it meets all that came meanwhile now, in order."""
         if not self.paused:
             return
         self._trace.note(self.site, self._clock.now_s, f"{self.machine}: goes on")
@@ -229,7 +228,7 @@ class Half(Site):
         self.history.append((seq, digest(seq, batch)))
 
     def install(self, store: MemoryStore, history: list[tuple[int, bytes]]) -> None:
-        """Another's whole journal in the place of this one."""
+        """Put another's whole journal in the place of this one."""
         self.disk += 1
         self.store, self.history = store, history
         end = store.log_end()
@@ -247,7 +246,7 @@ class Half(Site):
     # --- the engine, while it leads --------------------------------------------------------------------
 
     def _open(self, lead: ms.Lead) -> None:
-        """Open the engine over the journal. What Opened says is durable where it must be before anybody hears of it."""
+        """Open the engine over the journal. `Opened` is durable where it must be before anybody hears of it."""
         self.begun_term = lead.term
         self._last = self.store.log_end().seq
         self._pair.begins(self)
@@ -358,13 +357,13 @@ class Half(Site):
             self._do[type(effect)](effect)
 
     def _start_anew(self, effect: fx.StartAnew) -> None:
-        """Nothing: what two replicas keep is put back by an operator alone."""
+        """Do nothing: only an operator puts back the database of two replicas."""
 
     def settled(self) -> bool:
-        """It leads, and all that it did has left."""
+        """True if it leads, and all that it did has left."""
         return self.engine is not None and not self.paused and not self._line and self._pair.serving is self
 
     def recount(self) -> None:
-        """As of a site alone, while nothing is under way."""
+        """Recount as a site alone does, while nothing is under way."""
         if self.settled():
             super().recount()

@@ -1,4 +1,4 @@
-"""What a user of a scenario hands in: the group as the job file would give it, and the datasets it reads."""
+"""The group that a user of a scenario hands in, as the job file would give it, and the datasets it reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diana.sim.scenario import DatasetSpec, Scenario, WorkSpec
 
 
 class Share(NamedTuple):
-    """What a forced plan gives one site: so many of the entry's jobs from `first` on."""
+    """The share of one site in a forced plan: so many of the entry's jobs from `first` on."""
 
     site: str
     first: int
@@ -21,13 +21,13 @@ class Share(NamedTuple):
 
 
 def shares(work: WorkSpec) -> tuple[Share, ...]:
-    """Of a forced plan, in the order written."""
+    """Shares of a forced plan, in the order written."""
     firsts = accumulate(work.forced.values(), initial=0)
     return tuple(Share(site, first, jobs) for (site, jobs), first in zip(work.forced.items(), firsts, strict=False))
 
 
 def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
-    """It and its files."""
+    """The dataset and its files."""
     names = sorted(f"f{k}" for k in range(spec.files))
     files = tuple(
         DataFile(f"dataset:{spec.name}/{n}", spec.file_bytes, hashlib.sha256(f"{spec.name}/{n}".encode()).hexdigest())

@@ -22,7 +22,7 @@ from diana.sim.variants import under
 
 
 class Wanted(NamedTuple):
-    """What `main.run` was asked for, which see."""
+    """The arguments of `main.run`, which see."""
 
     seeds: range
     keys: tuple[str, ...]
@@ -33,7 +33,8 @@ class Wanted(NamedTuple):
 
 
 def run(scenario: Scenario, its: Plan, wanted: Wanted, as_json: bool, out: TextIO) -> int:
-    """Keys beside `compare` are those of the first run: the first policy under the first load and seed."""
+    """Run every policy and print the report. Keys beside `compare` are those of the first run: the first policy under
+    the first load and seed."""
     drawn, reports = list[cp.Run](), list[Report]()
     rows, bad = list[cp.Row](), list[cp.Run]()
     for one in cp.runs(scenario, its, wanted.seeds, wanted.workers, wanted.tell):
@@ -61,8 +62,8 @@ def finish(
     chosen: dict[str, Any] | None = None,
     comparing: bool = True,
 ) -> int:
-    """The comparison of all rows is printed after what was `chosen` of the first run, and its page written. 1: a run
-    was not good."""
+    """Print the comparison of all rows after the keys `chosen` of the first run, and write its page. 1: a run was not
+    good."""
     comparison = cp.comparison(rows, its)
     chosen = dict(chosen or {})
     if comparing:

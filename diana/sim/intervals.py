@@ -12,14 +12,15 @@ CONFIDENCE = 0.95
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A mean and where it lies with probability `CONFIDENCE`; of a single value no more is known than that value."""
+    """A mean and the interval where it lies with probability `CONFIDENCE`; of a single value only that value is
+    known."""
 
     mean: float
     low: float | None
     high: float | None
 
     def times(self, factor: float) -> Interval:
-        """Of values that are `factor` times as large, which is above 0."""
+        """The interval of values that are `factor` times as large; `factor` is above 0."""
         return Interval(
             self.mean * factor,
             None if self.low is None else self.low * factor,
@@ -27,12 +28,12 @@ class Interval(msgspec.Struct, frozen=True):
         )
 
     def zero_lies_outside(self) -> bool:
-        """Whether the mean differs from 0 significantly."""
+        """True if the mean differs from 0 significantly."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Of values drawn independently, such as one per seed; None: there are none."""
+    """The interval of values drawn independently, such as one per seed; None: there are none."""
     count = len(values)
     if not count:
         return None

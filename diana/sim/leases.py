@@ -9,10 +9,10 @@ from diana.sim.stories import GroupStory, TransferStory
 
 
 def placed_anew(group: GroupStory, transfer: TransferStory, record: PartDisowned) -> Iterator[tuple[int, str]]:
-    """Of which job, and what is wrong; the jobs' lives begin anew."""
+    """Check a part that is placed anew: yields a job and what is wrong with it. The jobs' lives begin anew."""
     for index in record.indices:
         life = group.lives.pop(index, None)
-        # How many attempts its site has made its origin cannot know: the epoch tells the copies apart.
+        # The origin cannot know how many attempts that site has made: the epoch tells the copies apart.
         group.attempts.pop(index, None)
         if index in group.accepted:
             yield index, "placed anew though it has a result"

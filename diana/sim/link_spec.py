@@ -1,4 +1,4 @@
-"""What a scenario says of the network: links, routers, routes over several links, transfers that are no job's.
+"""The network of a scenario: links, routers, routes over several links, transfers that belong to no job.
 
 Links are full duplex: each direction has the whole `bytes_per_s`. Two sites talk over, in this order: a `[[routes]]`
 entry of theirs, a link of their own, the quickest way over routers (`topology.py`), or else a link like `default_link`
@@ -47,16 +47,16 @@ class LinksSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loss: float = 0.0
     """Share of packets: pings go unanswered, messages come a round trip later."""
     noise: float = 0.0
-    """By how much measurements err, as a share, either way."""
+    """Error of measurements, as a share, either way."""
 
 
 class RouteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How two sites reach each other, both ways."""
+    """The way two sites reach each other, both ways."""
 
     between: tuple[str, str]
     """Two sites."""
     links: tuple[str, ...] = ()
-    """From the first site to the second; none: as it would be without this entry."""
+    """Names of links, from the first site to the second; none: as it would be without this entry."""
     latency_s: float = -1.0
     """One way, as measured; negative: the sum over the links."""
 
@@ -71,17 +71,17 @@ class TransferSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to: str
     """The site that fetches them."""
     size_bytes: int
-    """Of each."""
+    """Size of each."""
     at_s: float = 0.0
-    """When the first begins."""
+    """Time when the first begins."""
     repeat: int = 1
     """This many of them, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
-    """Between two of them."""
+    """Seconds between the beginnings of two of them."""
 
 
 def check_links(scenario: Scenario, names: tuple[str, ...], known: Known) -> None:
-    """ValueError names the key, the value and the mend. What no single entry shows, `topology.Topology` checks."""
+    """ValueError names the key, the value and the mend. `topology.Topology` checks what no single entry shows."""
     places = tuple(dict.fromkeys((*names, *scenario.routers)))
     for number, router in enumerate(scenario.routers):
         if not router or router in scenario.routers[:number]:
@@ -105,7 +105,7 @@ def check_links(scenario: Scenario, names: tuple[str, ...], known: Known) -> Non
 
 
 def _check_once(scenario: Scenario, names: tuple[str, ...]) -> None:
-    """Of two links of a pair of sites one would never be used, but by a route that names it."""
+    """Refuse two links of a pair of sites: one of them would never be used, but by a route that names it."""
     routed = {name for route in scenario.routes for name in route.links}
     sites, seen = set(names) - set(scenario.routers), set[frozenset[str]]()
     for link in scenario.links:

@@ -27,11 +27,11 @@ AGAIN_S = 0.3
 RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
 GRACE_S = 5.0
-"""From TERM to KILL of what runs when its lease is over."""
+"""Seconds from TERM to KILL of a job that runs when its lease is over."""
 
 
 class JobLife(msgspec.Struct, frozen=True):
-    """What the workload has in store for one job."""
+    """The fate that the workload has in store for one job."""
 
     run_s: float
     exit_code: int = 0
@@ -49,7 +49,7 @@ class Watcher:
     def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None: ...
 
     def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
-        """Claimed, and now it surely never starts."""
+        """A claimed run now surely never starts."""
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None: ...
 
@@ -61,12 +61,12 @@ def _never() -> bool:
 
 
 class Others(NamedTuple):
-    """Of the jobs that came past diana, so far."""
+    """Counts of the jobs that came past diana, so far."""
 
     started: int
     ended: int
     wait_s: float
-    """Of those that started, summed."""
+    """Waits of those that started, summed."""
     busy_s: float
     """Processor-seconds of those that ended."""
 
@@ -103,18 +103,18 @@ class _Claim:
         self.outputs: tuple[OutputFile, ...] = ()
         self.queued = self.told = False
         self.number = -1
-        """Behind a batch system: what it is called there."""
+        """Its number in the batch system, if it is behind one."""
         self.late = False
-        """Behind a batch system: its time limit will end it."""
+        """True if its time limit will end it; known behind a batch system."""
 
 
 class SimLrm:
     """LocalResourceManager of one machine. `attach` gives it an ear, `detach` takes it (the node is down)."""
 
     others: Others | None = None
-    """Nobody else has jobs on slots."""
+    """Jobs that came past diana; None: nobody else has jobs on slots."""
     recalls = False
-    """It gives back what it has not begun, as batch systems do."""
+    """True: it gives back runs that it has not begun, as batch systems do."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class SimLrm:
         self._life = life
         self._watch = watcher
         self._again = again
-        """Asked at each report: tell it a second time a little later?"""
+        """True if a report is told a second time a little later; asked at each one."""
         self._emit: Emit | None = None
         self._ear = 0
         self._session = 0
@@ -177,7 +177,7 @@ class SimLrm:
             known=tuple(self._claims),
             gpus=self.gpus,
             all_gpus=self.gpus,
-            # Of its own machine the node says it by its settings.
+            # The node says the software of its own machine by its settings.
             software=None if self._worker == MAIN_MACHINE else self.software,
             recalls=self.recalls,
         )
@@ -203,7 +203,7 @@ class SimLrm:
         self._fill()
 
     def lease(self, origin: str, until_s: float) -> None:
-        """Kept with the claims: a spawner that dies leaves it to its successor."""
+        """Keep a lease with the claims: a spawner that dies leaves it to its successor."""
         if until_s > self._leases.get(origin, 0.0):
             self._leases[origin] = until_s
             self._clock.at(max(self._clock.now_s, until_s), self._fill)
@@ -213,7 +213,7 @@ class SimLrm:
         return not claim.lease or self._clock.now_s < self._leases.get(claim.lease, 0.0)
 
     def _lease_over(self, origin: str, until_s: float) -> None:
-        """What did not heed TERM is killed."""
+        """Kill the jobs under a lease that is over: they did not heed TERM."""
         if self._leases.get(origin) != until_s:
             return
         if not self._alive:
@@ -235,7 +235,7 @@ class SimLrm:
         self._fill()
 
     def _open_of(self, order: Kill | Recall) -> list[_Claim]:
-        """Its runs here that have no end; none while the spawner is dead."""
+        """The order's runs here that have no end; none while the spawner is dead."""
         some = [c for c in self._claims.values() if c.outcome is None] if self._alive else []
         key = (order.subgroup, order.epoch)
         return [c for c in some if (c.run.subgroup, c.run.epoch) == key and c.run.index in order.indices]
@@ -286,7 +286,7 @@ class SimLrm:
         self._watch.executed(self._site, claim.run, claim.spec.on_crash)
 
     def _fate(self, claim: _Claim) -> tuple[float, bool]:
-        """How long it will hold its slots, and whether its time limit is what ends it."""
+        """Seconds that a job will hold its slots, and whether its time limit is what ends it."""
         life = self._life(claim.run, claim.spec)
         claim.exit_code = life.exit_code
         if life.output_bytes and not life.exit_code:
@@ -408,7 +408,7 @@ class SimLrm:
         self._ready(self._ear)
 
     def groups(self) -> set[GroupId]:
-        """Those with runs that are not forgotten."""
+        """Groups with runs that are not forgotten."""
         return {group_of(run.subgroup) for run in self._claims}
 
     def holds(self) -> int:

@@ -1,4 +1,4 @@
-"""What a scenario may say of a site's machines, and of the software that jobs want of them."""
+"""The machines of a scenario's site, and the software that jobs want of them."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
 
     name: str
-    """Within its site."""
+    """Name within its site."""
     slots: int = 1
     """Processors jobs may hold on it."""
     speed: float = 0.0
-    """0: the site's."""
+    """Speed of the machine; 0: the site's."""
     fails: bool = False
-    """Every job exits 1 there, in 10 ms."""
+    """True: every job exits 1 there, in 10 ms."""
     software: tuple[str, ...] | None = None
-    """What jobs may ask for there; left out: the site's."""
+    """Software that jobs may ask for there; left out: the site's."""
     gpus: int = 0
-    """Of this machine; each is one job's at a time."""
+    """GPUs of this machine; each is one job's at a time."""
 
 
 class MaintenanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A time at which a site takes no work; known from the start."""
 
     from_s: float
-    """When it begins."""
+    """Time when it begins."""
     to_s: float
-    """When the site takes work again."""
+    """Time when the site takes work again."""
     machines: tuple[str, ...] = ()
-    """Only these; none: the whole site."""
+    """Machines that take no work; none: the whole site."""
     reason: str = ""
-    """What everybody who meets it is shown."""
+    """Text that everybody who meets it is shown."""
 
     def window(self) -> Window:
         return Window(from_wall_s=self.from_s, to_wall_s=self.to_s, reason=self.reason, machines=self.machines)

@@ -47,7 +47,7 @@ class SimMachines:
             self.lrms[order.worker].start(order)
 
     def lease(self, origin: str, until_s: float) -> None:
-        """By the simulation's clock, which no wall clock moves."""
+        """Renew a lease, by the simulation's clock, which no wall clock moves."""
         self._leases[origin] = until_s
         for name, lrm in self.lrms.items():
             if name not in self._away:
@@ -89,7 +89,7 @@ class SimMachines:
         self.lrms[name].crash_machine()
 
     def find_again(self, name: str) -> None:
-        """It is back."""
+        """The member is back."""
         self._away.discard(name)
         for origin, until_s in self._leases.items():
             self.lrms[name].lease(origin, until_s)
@@ -98,7 +98,7 @@ class SimMachines:
 
     @property
     def software(self) -> tuple[str, ...]:
-        """What jobs may ask for at the node's own machine."""
+        """Software that jobs may ask for at the node's own machine."""
         return self.lrms[MAIN_MACHINE].software
 
     # --- sums ------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class SimMachines:
 
     @property
     def queued(self) -> int:
-        """Claimed and not started."""
+        """Runs claimed and not started."""
         return sum(lrm.queued() for lrm in self.lrms.values())
 
     @property
@@ -131,7 +131,7 @@ class SimMachines:
         return self.lrms[MAIN_MACHINE].others
 
     def groups(self) -> set[GroupId]:
-        """Those with runs that are not forgotten."""
+        """Groups with runs that are not forgotten."""
         return {name for lrm in self.lrms.values() for name in lrm.groups()}
 
     def _sum(self, of: Callable[[SimLrm], int]) -> int:

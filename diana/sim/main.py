@@ -19,7 +19,7 @@ from diana.sim.shrink import LIMIT_S, shrink
 from diana.sim.trace import Trace
 
 MOST_REFUSALS = 5
-"""Told one by one."""
+"""Refusals told one by one."""
 
 
 def run(
@@ -34,11 +34,12 @@ def run(
     html: Path | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> int:
-    """0: all invariants and expectations held for all seeds; 1: not (the failure is on standard error). A scenario
-    with `compare` is run as a comparison unless `keys` leave that out. `seeds`: 0: as many as it says, else one.
-    `workers`: processes the seeds are spread over, 0: one per core; what comes out is the same. `keys`: report these
-    instead of what the scenario says. The first seed that fails is made small within `shrink_s` seconds; 0: it is not.
-    `html`: a page for the browser is written there. `tell(n, of)` after each run. UsageError for a wrong scenario."""
+    """Run the scenario and print its report. 0: all invariants and expectations held for all seeds; 1: not (the failure
+    is on standard error). A scenario with `compare` is run as a comparison unless `keys` leave that out. `seeds`: 0: as
+    many as it says, else one. `workers`: processes the seeds are spread over, 0: one per core; the output is the same.
+    `keys`: report these instead of the scenario's own. The first seed that fails is made small within `shrink_s`
+    seconds; 0: it is not. `html`: a page for the browser is written there. `tell(n, of)` after each run. UsageError for
+    a wrong scenario."""
     out = out or sys.stdout
     scenario = sc.reporting(sc.load(Path(path)), keys)
     comparing = scenario.compare is not None and (not keys or "compare" in keys)
@@ -76,7 +77,7 @@ def run(
 
 
 def refusals(report: Report) -> list[str]:
-    """A line for each entry of the workload of which a group was taken by no site, as its sites said why."""
+    """A line for each entry of the workload with a group that no site took, with the reason its sites gave."""
     every = [(name, group.note) for name, group in report.groups.items() if group.state == "refused"]
     lines = [f"diana: workload {name}: refused: {why or 'no answer'}" for name, why in every[:MOST_REFUSALS]]
     return lines + ([f"diana: {len(every) - len(lines)} more were refused"] if len(every) > len(lines) else [])

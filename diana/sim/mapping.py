@@ -20,24 +20,25 @@ import numpy as np
 from diana.sim.central_jobs import Floats, Items, Kind, Machines
 
 SAMPLED = 8
-"""Of the waiting jobs of one kind, the shortest, the longest and as many between are asked how they would suffer."""
+"""Number of waiting jobs of one kind that are asked how they would suffer: the shortest, the longest and others
+between."""
 
 
 class Mapped(NamedTuple):
     job: int
     machine: int
     at_s: float
-    """When it was decided."""
+    """Time when it was decided."""
     ready_s: float
-    """When its data are there."""
+    """Time when its data are there."""
     start_s: float
     end_s: float
     fetched: bool
-    """Data were sent for on its account."""
+    """True if data were sent for on its account."""
 
 
 class Free:
-    """When each processor of each machine is free: sorted lists."""
+    """Times when the processors of each machine get free, as sorted lists."""
 
     def __init__(self, machines: Machines) -> None:
         self.lists = [[0.0] * int(slots) for slots in machines.slots]
@@ -46,7 +47,7 @@ class Free:
         self._first: dict[int, Floats] = {}
 
     def first_s(self, processors: int) -> Floats:
-        """(M,) when so many are free at once; infinite where there are fewer."""
+        """(M,) times when so many are free at once; infinite where there are fewer."""
         out = self._first.get(processors)
         if out is None:
             every = [one[processors - 1] if len(one) >= processors else inf for one in self.lists]
@@ -72,7 +73,7 @@ class Free:
         self.before.clear()
 
     def restore(self, machine: int) -> None:
-        """As it was at the last `settle`."""
+        """Put a machine's processors back as they were at the last `settle`."""
         self.lists[machine] = self.before[machine].copy()
         self._changed(machine)
 
@@ -83,7 +84,8 @@ class Free:
                 first[machine] = free[processors - 1]
 
     def ahead_s(self, machine: int, now_s: float) -> list[float]:
-        """Until so many processors are free there as anybody asked for; equal: nobody sees a difference."""
+        """Times when each number of processors that anybody asked for is free there; if equal before and after, nobody
+        sees a difference."""
         return [max(now_s, float(first[machine])) for first in self._first.values()]
 
 
@@ -92,21 +94,21 @@ class _Waiting:
 
     def __init__(self, kind: Kind, jobs: list[int], ready_s: Floats | None) -> None:
         self.kind, self.jobs = kind, jobs
-        """Of the latter any may be next; in an order the policy makes use of."""
+        """The kind and its jobs. Any of these may be next; they are in an order that the policy makes use of."""
         self.ready_s = ready_s
         self.round = 0
-        """Of what is known of it; older entries are void."""
+        """Round of its newest entry; older entries are void."""
         self.watches: tuple[int, ...] = ()
         """Machines whose changes may bring its turn forward; others only put it off."""
 
 
 class _Next(NamedTuple):
-    """Of one kind; the least goes next."""
+    """The next job of one kind; the least of all kinds goes next."""
 
     key: float
     job: int
     place: int
-    """Among the kind's jobs."""
+    """Place among the kind's jobs."""
     machine: int
 
 
@@ -145,9 +147,9 @@ class Mapper:
         return [_Waiting(kind, some, self._items.ready_s(kind, now_s)) for kind, some in kinds]
 
     def _run(self, waiting: list[_Waiting], now_s: float, look: Callable[[_Waiting, float], _Next]) -> list[Mapped]:
-        """What is known of a kind is worked out anew when a machine it watches has changed, or when it would be next
-        and its machine has changed. Data sent for meanwhile change nothing: they come no sooner than if they were sent
-        for once more."""
+        """Map all jobs, in the order in which they are mapped. A kind's entry is worked out anew when a machine it
+        watches has changed, or when it would be next and its machine has changed. Data sent for meanwhile change
+        nothing: they come no sooner than if they were sent for once more."""
         watch: dict[int, set[int]] = {}
         heap: list[tuple[_Next, int, int, int]] = []
         changes: dict[int, int] = {}
@@ -223,7 +225,7 @@ class Mapper:
 
 
 def _places(count: int, alike: bool) -> Sequence[int]:
-    """Of the jobs that are asked: the oldest, which is the last, or `SAMPLED` of all run times."""
+    """Places of the jobs that are asked: the oldest, which is the last, or `SAMPLED` of all run times."""
     if alike:
         return (count - 1,)
     if count <= SAMPLED:

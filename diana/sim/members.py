@@ -1,5 +1,5 @@
 """Many sites that do nothing but know each other: the real engine over the simulated network, without stores, LRMs and
-stagers, so that thousands fit one process. What it counts are the figures of PERFORMANCE P9."""
+stagers, so that thousands fit one process. It counts the figures of PERFORMANCE P9."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LATENCY_S = 0.02
 
 
 class Age(msgspec.Struct, frozen=True):
-    """Of the entries others hold, in seconds since their sites said them."""
+    """Age of the entries that others hold, in seconds since their sites said them."""
 
     median_s: float
     p95_s: float
@@ -99,7 +99,7 @@ class Member:
                 every.weigh(self.site, effect.message)
                 every.network.send(self.site, effect.to, effect.message)
             elif type(effect) is fx.Contact:
-                # Nothing is sent here without a stream: of contacts that are not held no book is kept.
+                # Nothing is sent here without a stream: no book is kept of contacts that are not held.
                 if effect.keep or every.network.contacts.keeps(self.site, effect.site):
                     every.network.contact(self.site, effect)
             elif type(effect) is fx.Warn:
@@ -124,7 +124,7 @@ class Member:
         self.handle(PeerUp(hello))
 
     def measured(self, site: SiteId, rtt_s: float | None, bytes_per_s: float | None, lost: int) -> None:
-        """Links are not what is looked at here."""
+        """Do nothing: links are not observed here."""
 
     def peer_down(self, site: SiteId) -> None:
         self.handle(PeerDown(site))
@@ -154,7 +154,7 @@ class Members:
         self.seeds: dict[SiteId, tuple[SiteId, ...]] = {}
         self.counts: Counter[str] = Counter()
         self.said: dict[SiteId, dict[tuple[int, int], float]] = {}
-        """When each site said which version of itself; of late."""
+        """Times when each site said its latest versions of itself, by (generation, counter)."""
         self._weighed: tuple[Message | None, int] = (None, 0)
         self.network = Network(
             self.clock, Faults(faults or FaultsSpec(), seed), LATENCY_S, 1e8, seeds=self.seeds, rng=Random(seed)
@@ -222,7 +222,7 @@ class Members:
         return [member for member in self.members.values() if member.engine is not None]
 
     def knowing(self, site: SiteId, *states: State) -> int:
-        """How many of the others hold it to be in one of these states."""
+        """Number of the other sites that hold it to be in one of these states."""
         found = 0
         for member in self.up():
             peer = member.engine.core.view.peers.get(site) if member.engine else None

@@ -60,16 +60,16 @@ class Mishaps:
                 self._later(kind)
 
     def heal(self) -> None:
-        """What does not end by itself, or not soon."""
+        """End the faults that do not end by themselves, or not soon."""
         self._network.mend_all()
         self._outages.heal(site for site in self._sites.values() if isinstance(site, Site))
 
     def settled(self) -> bool:
-        """Every machine is there."""
+        """True if every machine is there."""
         return not any(site.lrm.is_away(name) for site in self._sites.values() for name in site.lrm.names())
 
     def answered(self, reply: Reply) -> bool:
-        """Whether the reply was to one of the operators here."""
+        """Take note of a reply; True if it was to one of the operators here."""
         found = self._removals.pop(reply.request, None)
         if found is not None:
             self._clock.after(self._faults.away_s(), found[0].lrm.find_again, found[1])
@@ -122,7 +122,7 @@ class Mishaps:
                 self._next += 1
 
     def _remove(self, request: int) -> None:
-        """Its operator insists."""
+        """Let the operator insist until there is an answer."""
         if request in self._removals:
             site, name = self._removals[request]
             site.handle(MachineRemoved(request=request, principal=_OPERATOR, machine=name))
@@ -147,7 +147,7 @@ class Mishaps:
             self._clock.after(length_s, self._network.unclog, a, b)
 
     def _part(self) -> None:
-        """Some sites, less than all, from the rest."""
+        """Cut some sites, less than all, from the rest."""
         names, length_s = sorted(self._sites), self._faults.length_s("partition")
         island = {name for name in names if self._faults.pick(2)}
         apart = [(a, b) for a, b in self._pairs if (a in island) != (b in island)]

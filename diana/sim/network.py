@@ -2,9 +2,8 @@
 
 Messages are immutable and travel as they are, without encoding. Only messages of a stream that still stands arrive;
 within it each may be lost, doubled or delayed. Where no seeds are given every site knows every other from the start and
-streams stand between all; with seeds, streams are made to these and to whom the engines ask for (`contacts.py`). Two
-sites that can only dial out meet through a third that both have streams to.
-"""
+streams stand between all; with seeds, streams are made to these and to the sites that the engines ask for
+(`contacts.py`). Two sites that can only dial out meet through a third that both have streams to."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ KEEPALIVE_S = 3.0
 """A stream whose other end fell silent is given up after this."""
 REDIAL_S = 0.5
 SEED_REDIAL_S = 3.0
-"""Of a seed that is down: nobody tells when it is back."""
+"""Seconds until a seed that is down is dialled again: nobody tells when it is back."""
 MEASURE_EVERY_S = 5.0
 """A link with noise or loss is measured again this often; one without has told all it will ever tell."""
 THROUGHPUT_EVERY = 12
-"""Of so many measurements one tells the throughput."""
+"""One of so many measurements tells the throughput."""
 
 
 class Endpoint(Protocol):
@@ -75,31 +74,32 @@ class Link:
         self.latency_s = latency_s
         self.bytes_per_s = bytes_per_s
         self.loss = loss
-        """Share of packets. A stream sends them again: what it carries comes later, a ping of a probe is lost."""
+        """Share of packets lost. A stream sends them again, so that its messages come later; a ping of a probe is
+        lost."""
         self.noise = noise
         """Measurements lie evenly in value * (1 - noise) .. value * (1 + noise)."""
         self.cut = 0
         """Number of cuts in force."""
         self.cut_by = "cut"
-        """What the last of them belongs to."""
+        """Kind of fault that the last of them belongs to."""
         self.one_way: SiteId | None = None
         """Messages from this site vanish though the stream still stands."""
         self.clogged: list[tuple[int, SiteId, SiteId, Message]] | None = None
-        """What has come and is not passed on yet; None: all passes."""
+        """Messages that have come and are not passed on yet; None: all pass."""
         self.stream = 0
         self.dialling = False
         self.idling = 0
         """The stream that is looked at when it may have been idle for too long."""
         self.relay: SiteId | None = None
-        """Through whom the standing stream goes."""
+        """Site through which the standing stream goes; None: it is direct."""
         self.path_s = latency_s
-        """One way over the standing stream."""
+        """Latency one way over the standing stream."""
         self.used_s = 0.0
-        """When a message other than a summary was sent last."""
+        """Time when a message other than a summary was sent last."""
 
 
 class Network:
-    """`rng` draws what links lose and by how much measurements err, and nothing else. `figures`: latency, bandwidth,
+    """`rng` draws the losses of links and the errors of measurements, and nothing else. `figures`: latency, bandwidth,
     loss and noise between two sites; None: the same between all."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Network:
         self._seeds = seeds
         self.contacts = Contacts()
         self.dial_only: set[SiteId] = set()
-        """Cannot be dialled."""
+        """Sites that cannot be dialled."""
         self._refused: dict[SiteId, frozenset[SiteId]] = {}
         self._silent: dict[SiteId, int] = {}
         """Sites whose process is stopped -> how many were before."""
@@ -232,8 +232,8 @@ class Network:
         self._let_go(a, b, link)
 
     def _again(self, a: SiteId, b: SiteId, both_up: bool) -> None:
-        """Whether a dial that failed is tried once more. Of a site that is down, those who hold a stream to it hear
-        when it starts; but its seeds know nobody."""
+        """Dial once more after a failure, where it may help. Sites that hold a stream to one that is down hear when it
+        starts; but its seeds know nobody, so that theirs are dialled again."""
         seeds = self._seeds
         seeded = seeds is not None and (b in seeds.get(a, ()) or a in seeds.get(b, ()))
         if both_up and (seeds is None or seeded or self.contacts.wanted(a, b, self._clock.now_s)):
@@ -242,7 +242,7 @@ class Network:
             self._clock.after(SEED_REDIAL_S, self._dial, a, b)
 
     def refuse(self, site: SiteId, others: frozenset[SiteId]) -> None:
-        """`site` talks to these no more: what stands ends, and nothing else begins; to others it does again."""
+        """End `site`'s talk with these: standing streams end, and none begins; with others it talks again."""
         lifted = self._refused.get(site, frozenset()) - others
         self._refused[site] = others
         for other in sorted(lifted & self._ends.keys()):
@@ -290,11 +290,11 @@ class Network:
         self._tell_down(b, a)
 
     def _behind(self, a: SiteId, b: SiteId) -> bool:
-        """Neither can dial the other."""
+        """True if neither can dial the other."""
         return a in self.dial_only and b in self.dial_only
 
     def _relay(self, a: SiteId, b: SiteId) -> SiteId | None:
-        """One hop: a site that both have direct streams to."""
+        """A site that both have direct streams to, for one hop; None: there is none."""
         for site in self.contacts.via(a, b):
             if site in self._ends and site not in (a, b):
                 there, on = self.link(a, site), self.link(site, b)
@@ -314,7 +314,7 @@ class Network:
     # --- measurements ----------------------------------------------------------------------------------
 
     def _read(self, true: float, link: Link) -> float:
-        """What an instrument shows of a figure of this link."""
+        """A figure of this link as an instrument shows it."""
         return true * (1.0 + link.noise * (2.0 * self._rng.random() - 1.0)) if link.noise else true
 
     def _measure(self, a: SiteId, b: SiteId, link: Link, stream: int, number: int) -> None:
@@ -332,7 +332,7 @@ class Network:
         self._clock.after(MEASURE_EVERY_S, self._measure, a, b, link, stream, number + 1)
 
     def _resent_s(self, link: Link) -> float:
-        """What loss costs a message: a round trip for each time it is sent again."""
+        """Seconds that loss costs a message: a round trip for each time it is sent again."""
         again = 0
         while link.loss and self._rng.random() < link.loss:
             again += 1

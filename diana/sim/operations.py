@@ -1,5 +1,5 @@
-"""What the protocol does, by name: which message, record and effect belongs to which operation, and which of them a
-fault cannot strike. Kept apart from the counting (`coverage.py`), so that a new message or fault is one line here."""
+"""The operations of the protocol, by name: the messages, records and effects that belong to each, and the faults that
+cannot strike it. Kept apart from the counting (`coverage.py`), so that a new message or fault is one line here."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ _OF_MEMBERS = frozenset(("member_crash", "machine_away", "machine_removed"))
 
 
 def impossible(operation: str, fault: str) -> str:
-    """Why the fault cannot strike the operation; empty: it can."""
+    """Reason why the fault cannot strike the operation; empty: it can."""
     if fault in _OF_MESSAGES and operation in _LOCAL:
         return "a fault of messages, and what happens within one site sends none"
     if fault in _OF_MESSAGES and operation in _DATA:

@@ -1,4 +1,4 @@
-"""What befalls a whole site: its disk is slow, full or broken, its wall clock jumps, its node stops, all is gone.
+"""The faults of a whole site: its disk is slow, full or broken, its wall clock jumps, its node stops, all is gone.
 
 Every length is drawn before it is asked whether the fault strikes, so that leaving one out shifts no other.
 """
@@ -17,17 +17,17 @@ from diana.sim.trace import Trace
 
 _DATABASES = ("database_lost", "database_old", "backup_restored")
 HEARD_S = 60.0
-"""Until a site that was put back has surely met those who remember it."""
+"""Seconds until a site that was put back has surely met those who remember it."""
 UNHEARD_S = 8.0
-"""What a site told its users alone so lately its peers do not know: a younger copy that nothing beside it tells of
-would be noticed by nobody."""
+"""Least age in seconds of a copy that nothing beside it tells of. Peers do not know yet what the site told its users
+alone more lately than that, so nobody would notice a younger copy."""
 LIFT_S = 15.0
-"""Until users have noticed."""
+"""Seconds until users have noticed."""
 KINDS = ("disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss", *_DATABASES)
 
 
 class Outages:
-    """Of sites that one node leads; those with a standby have faults of their own (`replicas.py`)."""
+    """Faults of sites that one node leads; those with a standby have faults of their own (`replicas.py`)."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Outages:
         self._sites = sites
         self._lift = lift
         self._put_back_s = self._untold_s = -math.inf
-        """When a database was put back last, and when one that nothing beside it told of."""
+        """Times when a database was put back last, and when one was that nothing beside it told of."""
         self._forgetful: SiteId | None = None
-        """Whose that was. No promise covers two sites that lost their memory of each other."""
+        """The site whose database was put back. No promise covers two sites that lost their memory of each other."""
         self._clock = clock
         self._faults = faults
         self._trace = trace
@@ -77,7 +77,8 @@ class Outages:
                 self._clock.after(length_s, self._put_back, site, kind, other or length_s < UNHEARD_S)
 
     def _put_back(self, site: Site, kind: str, marked: bool) -> None:
-        """Where nothing beside a copy tells that it is one, others must: they may not have lost their memory too."""
+        """Put a database back, if no other site's was. Where nothing beside a copy tells that it is one, the other
+        sites must: they may not have lost their memory too."""
         now_s = self._clock.now_s
         marked = marked or self._put_back_s > -math.inf or not self._remembered(site)
         if self._faults.on and now_s - self._untold_s > HEARD_S and self._forgetful in (None, site.site):
@@ -88,7 +89,7 @@ class Outages:
                 self._lift(site.site, max(self._clock.now_s + LIFT_S, self._faults.rates.until_s))
 
     def _remembered(self, site: Site) -> bool:
-        """Whether all others are there and have heard that the journal went beyond the copy."""
+        """True if all others are there and have heard that the journal went beyond the copy."""
         return all(
             isinstance(other, Site) and other.has_heard_of(site.site) > site.store.copied_seq
             for other in self._sites.values()

@@ -1,4 +1,4 @@
-"""What a run came to, as columns: a row per job that was done. Figures and pictures of a comparison are made of this,
+"""The outcome of a run, as columns: a row per job that was done. Figures and pictures of a comparison are made of it,
 whether the engine placed the jobs or a central bound did."""
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Outcome(NamedTuple):
     processors: Ints
     submit_s: Floats
     start_s: Floats
-    """Of the attempt that was done; its inputs were there."""
+    """Start of the attempt that was done; its inputs were there."""
     end_s: Floats
     run_s: Floats
     """True run time at speed 1.0, wherever it ran."""
     users: tuple[str, ...]
     sites: tuple[str, ...]
-    """All of the scenario, in its order."""
+    """All sites of the scenario, in its order."""
     bytes_moved: float
-    """Between sites: inputs and outputs."""
+    """Bytes moved between sites: inputs and outputs."""
 
 
 def of_world(world: World) -> Outcome:
-    """Of a run that is over: the last attempt of each job, by what its origin keeps of it. Merging is no job."""
+    """The outcome of a run that is over: the last attempt of each job, as its origin keeps it. Merging is no job."""
     rows = _Rows(world)
     for submission in world.users.submissions.values():
         if submission.group is not None:

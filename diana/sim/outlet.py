@@ -1,4 +1,4 @@
-"""What a simulated site does with the effects its engine wants: each goes to network, LRM, stager or store, as
+"""The ways out of a simulated site: each effect that its engine wants goes to network, LRM, stager or store, as
 `diana/node/release.py` has it done."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from diana.sim.transport import SimTransport
 
 
 class Outlet:
-    """Half of a `Site`, which fills in what stands here."""
+    """The half of a `Site` that carries effects out; the site fills in these fields."""
 
     site: SiteId
     lrm: SimMachines
@@ -60,7 +60,7 @@ class Outlet:
         self.transport.contact(effect)
 
     def _start_anew(self, effect: fx.StartAnew) -> None:
-        """A new process over what is an older database; the site knows how its process ends."""
+        """Start a new process over an older database; the site knows how its process ends."""
 
     def _send(self, effect: fx.Send) -> None:
         self.transport.send(effect.to, effect.message)
@@ -80,7 +80,7 @@ class Outlet:
         self._answered(self.site, effect)
 
     def _notify(self, effect: fx.Notify) -> None:
-        """Nobody watches: the runner looks by itself."""
+        """Do nothing: nobody watches, for the runner looks by itself."""
 
     def _forget_runs(self, effect: fx.ForgetRuns) -> None:
         self.lrm.forget(effect.runs)

@@ -72,13 +72,14 @@ def section(title: str, text: str) -> str:
 
 
 def plots(drawn: Sequence[str], wide: bool = False) -> str:
-    """SVG as `charts` makes it."""
+    """Figures of SVG as `charts` makes it."""
     kind = "plots wide" if wide else "plots"
     return f'<div class="{kind}">\n' + "\n".join(f"<figure>{one}</figure>" for one in drawn) + "\n</div>"
 
 
 def legend(names: Sequence[str], others: bool = False, dashed: bool = True) -> str:
-    """Of series 0, 1, ...; `others`: what has no colour of its own; not `dashed`: of areas."""
+    """Legend of series 0, 1, ...; `others`: with a line for all that has no colour of its own; not `dashed`: for
+    areas."""
     rows = [
         _swatch(f"s{place % len(SERIES)}", dashes(place) if dashed else "", name) for place, name in enumerate(names)
     ]
@@ -94,7 +95,7 @@ def _swatch(colour: str, broken: Any, name: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """The first `left` columns are words, the others numbers."""
+    """A table; the first `left` columns are words, the others numbers."""
     head = "".join(f"<th{_left(place < left)}>{escape(one)}</th>" for place, one in enumerate(headings))
     body = "\n".join(
         "<tr>" + "".join(_cell(one, place < left) for place, one in enumerate(row)) + "</tr>" for row in rows

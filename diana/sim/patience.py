@@ -1,4 +1,4 @@
-"""Says why a run takes long where it is nothing but that its sites tell each other how they are."""
+"""Says why a run takes long, where the reason is only that its sites tell each other how they are."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Callable
 from diana.sim.world import World
 
 PATIENCE_S = 20.0
-"""Of real time, until anything is said."""
+"""Seconds of real time until anything is said."""
 TURNS_PER_GROUP = 200.0
 """Turns of sites that take about as long as all there is to a group of one job."""
 SLOWER = 60.0
-"""In logs of hours and days news may be a minute old."""
+"""Factor of the settings that are proposed: in logs of hours and days news may be a minute old."""
 
 
 def on_stderr() -> Callable[[World], None]:
-    """For one run that people wait for."""
+    """A watch for one run that people wait for."""
     return Patience(lambda why: print(f"diana: {why}", file=sys.stderr)).look
 
 

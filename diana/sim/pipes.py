@@ -1,5 +1,5 @@
-"""How bytes move between sites: flows that share the bandwidth of a link, each direction for itself, or of all the
-links on a route with what others move there."""
+"""The bytes that move between sites: flows that share the bandwidth of a link, each direction for itself, or of all the
+links on a route with others that move there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from diana.sim.network import Network
 from diana.sim.topology import Topology
 
 STREAMS = 2
-"""From one site to another at once, as the real stager opens them."""
+"""Flows from one site to another at once, as the real stager opens them."""
 
 
 class Mover(Protocol):
-    """What moves bytes from one site to another."""
+    """A mover of bytes from one site to another."""
 
     def move(self, size_bytes: int, done: Callable[..., None], *arguments: Any) -> None:
         """Call `done(*arguments)` when they are there."""
@@ -146,7 +146,7 @@ class Pipes:
         self._topology = topology
         self.shared = FlowNetwork(clock, topology.bytes_per_s if topology else ())
         self._pipes: dict[SiteId, dict[SiteId, Mover]] = {}
-        """To whom, from whom."""
+        """Movers by the site that bytes go to, then by the site they come from."""
 
     def between(self, source: SiteId, to: SiteId) -> Mover:
         pipes = self._pipes.setdefault(to, {})
@@ -161,6 +161,6 @@ class Pipes:
         return pipe
 
     def forget(self, to: SiteId, void: Callable[..., bool]) -> None:
-        """Stop what moves to a site for whose arguments `void` holds."""
+        """Stop the flows to a site for whose arguments `void` holds."""
         for pipe in self._pipes.get(to, {}).values():
             pipe.forget(void)

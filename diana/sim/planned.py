@@ -1,4 +1,4 @@
-"""The scenario's `[[events]]` in the simulator: what happens at a given time, counted among the faults."""
+"""The scenario's `[[events]]` in the simulator: they happen at given times and count among the faults."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Planned:
         """Killed and not started again -> the number of that kill."""
         self._kills = 0
         self._cuts: Counter[tuple[SiteId, SiteId]] = Counter()
-        """Pairs that are cut -> by how many partitions."""
+        """Pairs that are cut -> number of partitions that cut them."""
         self._healed: Counter[tuple[SiteId, SiteId]] = Counter()
-        """How often a pair's cuts were ended by a heal."""
+        """Number of times that a heal ended a pair's cuts."""
 
     def begin(self) -> None:
         for event in self._events:
@@ -100,13 +100,13 @@ class Planned:
                 self._clock.after(for_s, self._mend, pair, self._healed[pair])
 
     def _mend(self, pair: tuple[SiteId, SiteId], healed: int) -> None:
-        """What a `heal` ended since is whole already."""
+        """End one cut of a pair, unless a `heal` has ended it since."""
         if healed == self._healed[pair]:
             self._cuts[pair] -= 1
             self._network.mend(*pair)
 
     def _heal(self, sites: frozenset[SiteId]) -> None:
-        """Every cut of a partition that has one of these at an end."""
+        """End every cut of a partition that has one of these sites at an end."""
         for pair, cuts in sorted(self._cuts.items()):
             if cuts and not sites.isdisjoint(pair):
                 self._cuts[pair] = 0

@@ -33,7 +33,8 @@ class Reading(NamedTuple):
 
 
 def laid(scenario: Scenario, seed: int) -> Scenario:
-    """With the datasets that this seed draws; the same one where nothing is to be drawn, or stands there already."""
+    """The scenario with the datasets that this seed draws; the same one where nothing is to be drawn, or stands there
+    already."""
     there, more = {dataset.name for dataset in scenario.datasets}, list[DatasetSpec]()
     for work in scenario.workload:
         if work.data is not None:
@@ -43,7 +44,7 @@ def laid(scenario: Scenario, seed: int) -> Scenario:
 
 
 def reading(work: WorkSpec, spec: DataSpec, scenario: Scenario, seed: int) -> Reading:
-    """Of all groups of the entry, in their order."""
+    """The reading of all groups of the entry, in their order."""
     home = _homes(work, scenario, seed)
 
     def stream(column: str) -> np.random.Generator:
@@ -117,7 +118,7 @@ def _places(spec: DataSpec, scenario: Scenario, reader: gen.Ints, rng: np.random
 
 
 def _homes(work: WorkSpec, scenario: Scenario, seed: int) -> gen.Ints:
-    """Of each of its groups, a place in the scenario's sites."""
+    """Home of each of its groups, as a place in the scenario's sites."""
     places = {site.name: at for at, site in enumerate(scenario.sites)}
     if work.trace is not None:
         return traced.taken(work, work.trace, scenario, seed).home

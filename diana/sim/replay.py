@@ -17,7 +17,8 @@ from diana.sim import swf
 from diana.sim.batch import Batch, Discipline
 
 SLOWDOWN_BOUND_S = 10.0
-"""Jobs shorter than this count as this long, so that a second of waiting is no disaster to who runs a second."""
+"""Least run time in a slowdown: a shorter job counts as this long, so that a second of waiting is no disaster to a job
+of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def usable(log: swf.Log, processors: int, partition: int | None = None) -> tuple
 def choose(
     log: swf.Log, processors: int, first: int | None = None, partition: int | None = None
 ) -> tuple[Work, dict[str, int]]:
-    """What is usable, of it the first by submission, and how many of the log's other jobs were left out and why."""
+    """The usable jobs, or the first of them by submission, and how many of the log's other jobs were left out and
+    why."""
     jobs = log.jobs
     chosen, left_out = usable(log, processors, partition)
     if first is not None and len(chosen) > first:
@@ -75,7 +77,7 @@ def choose(
 
 
 def replay(work: Work, processors: int, discipline: Discipline) -> swf.Real:
-    """When each job starts, in seconds of the log."""
+    """Start of each job, in seconds of the log."""
     batch = Batch(processors, discipline)
     starts_s = np.empty(len(work))
     arrivals = _arrivals(work)
@@ -129,7 +131,7 @@ def report(
     first: int | None = None,
     partition: int | None = None,
 ) -> dict[str, Any]:
-    """What `--json` prints. UsageError for a trace that cannot be read, or of which nothing is left."""
+    """The report that `--json` prints. UsageError for a trace that cannot be read, or that has no job that can run."""
     log = swf.read(path)
     width = processors or log.max_processors()
     if not width:
@@ -187,7 +189,7 @@ def _words(reason: str) -> str:
 
 
 def _plain(value: float) -> float | int:
-    """Logs are in whole seconds; so is what is no mean of them."""
+    """The value, as a whole number if it is one: logs are in whole seconds, and so are figures that are no means."""
     return int(value) if value.is_integer() else value
 
 

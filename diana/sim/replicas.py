@@ -1,4 +1,4 @@
-"""A simulated site with a standby: two halves, the link between them, their witness, and what befalls them.
+"""A simulated site with a standby: two halves, the link between them, their witness, and their faults.
 
 Seen from the rest of the simulation it is a `Site`: peers, LRM and stager meet whichever half leads. The judge of I3
 and I6 is here, apart from the machine it judges: what one half let out must stand in the journal of every later leader,
@@ -81,7 +81,7 @@ class Pair:
         self._asked: dict[int, tuple[Half, int]] = {}
         self._questions = 0
         self._away: set[str] = set()
-        """Halves that cannot reach it."""
+        """Halves that cannot reach the witness."""
         # The judge
         self._made: dict[int, dict[int, Kept]] = {}
         self._told = 0
@@ -128,7 +128,7 @@ class Pair:
         return self.engine is not None
 
     def handle(self, event: Event) -> None:
-        """From clients and operators: to whoever serves, also if that one sleeps."""
+        """Pass an event of clients or operators to the half that serves, also if it sleeps."""
         if self.serving is not None:
             self.serving.handle(event)
 
@@ -136,7 +136,7 @@ class Pair:
         self._main.crash(durable)
 
     def power_off(self) -> None:
-        """The half that leads; until `come_back`."""
+        """Kill the half that leads, until `come_back`."""
         self._main.fall("killed")
 
     def end_node(self) -> None:
@@ -186,7 +186,7 @@ class Pair:
         self._clock.after(REDIAL_S * self._rng.random(), self._dial)
 
     def fallen(self, half: Half) -> None:
-        """Its kernel closes its sockets."""
+        """A half has fallen: its kernel closes its sockets."""
         if self.serving is half:
             self.serving = None
             self._missing(half)
@@ -196,7 +196,7 @@ class Pair:
         self._break_link()
 
     def serve(self, half: Half) -> None:
-        """A half has become the site: what came to the other one's address finds it no more."""
+        """Make a half the site: what came to the other one's address finds it no more."""
         if self.serving is not None:
             self._network.node_down(self.site)
         self.serving = half
@@ -209,7 +209,7 @@ class Pair:
         self.lost_s = -1.0
 
     def _missing(self, half: Half) -> None:
-        """The half that served does no more. Whether another one has to take over is known now."""
+        """Note that the half that served does so no more, and whether the other one has to take over."""
         self.lost_s = self._clock.now_s
         other, register = self._other(half), self._register()
         able = other.alive and not other.paused and register is not None and register.counts(other.copy_here)
@@ -253,7 +253,7 @@ class Pair:
             self._clock.after(REDIAL_S, self._dial)
 
     def say(self, sender: Half, message: ms.Message, batch: Batch | None = None) -> None:
-        """In order, late by chance, or lost with the link."""
+        """Send a message to the other half: in order, late by chance, or lost with the link."""
         if not self._link:
             return
         if isinstance(message, ms.Append) and batch is not None:
@@ -312,7 +312,7 @@ class Pair:
         self._clock.after(WITNESS_TIMEOUT_S, self._unanswered, request)
 
     def answered(self, reply: fx.Reply) -> bool:
-        """Whether the reply of the witness belongs to one of these halves."""
+        """Take note of a reply; True if the witness gave it to one of these halves."""
         asked = self._asked.pop(reply.request, None)
         if asked is None:
             return False
@@ -343,7 +343,7 @@ class Pair:
             self._check.broken("I3", self.site, text)
 
     def released(self, half: Half, seq: int) -> None:
-        """What rests on entries up to `seq` leaves `half`. They count from now on."""
+        """Count the entries up to `seq`: effects that rest on them leave `half` now."""
         other = self._other(half)
         term = half.replica.term if half.replica is not None else 0
         if other.begun_term > term:
@@ -378,7 +378,7 @@ class Pair:
             self._later(kind)
 
     def _victim(self) -> Half:
-        """Mostly the one that serves."""
+        """The half to strike, mostly the one that serves."""
         half = self._main
         return self._other(half) if self._rng.random() < 0.25 else half
 
@@ -402,7 +402,7 @@ class Pair:
             half.resume()
 
     def _lose_disk(self) -> None:
-        """Of a half whose other has all that counts: losing both is nobody's promise."""
+        """Lose the disk of a half whose other has all that counts: no promise covers the loss of both."""
         half, register = self._victim(), self._register()
         other, away_s = self._other(half), 0.5 + 20.0 * self._rng.random()
         if register is None or not register.counts(other.copy_here) or not half.alive:
@@ -412,7 +412,7 @@ class Pair:
             self._clock.after(away_s, half._again, half.life)
 
     def _cut_off(self) -> None:
-        """Between the halves, or between one of them and the witness."""
+        """Cut the link between the halves, or between one of them and the witness."""
         victim = self._rng.choice(("link", *MACHINES))
         cut_s = 20.0 * self._rng.random()
         if (victim == "link" and self._cut) or not self._faults.strikes("replica_cut", self.site):

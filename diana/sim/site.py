@@ -1,8 +1,7 @@
 """One simulated site: the engine the node runs, a store, an LRM and a stager, under the virtual clock.
 
 The records of one `handle` are one transaction; then the other effects go out in order. A crash can fall before the
-transaction, after it, and before every effect. What the node's process held is lost then; store, LRM and files stay.
-"""
+transaction, after it, and before every effect. The node's process loses all it held then; store, LRM and files stay."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ from diana.sim.trace import Trace
 from diana.sim.transport import SimTransport
 
 SNAPSHOT_RECORDS = 256
-"""A snapshot after so many records at the earliest, and not before they weigh as much as the last one did: else what
-snapshots cost grows with the square of what a site remembers."""
+"""Least number of records between two snapshots. They must also weigh as much as the last snapshot did: else the cost
+of snapshots grows with the square of what a site remembers."""
 ANEW_S = 0.5
-"""Until a node that starts anew is up."""
+"""Seconds until a node that starts anew is up."""
 _OPERATOR = Principal(Role.OPERATOR, "operator@sim")
 _FactsRows = list[tuple[FactsKey, Facts]]
 _READ = -1
@@ -69,7 +68,7 @@ class Site(Outlet):
     ) -> None:
         self.site = site
         self.maintenance: tuple[Window, ...] = ()
-        """In simulated time, which is what wall clocks show here."""
+        """Windows in simulated time, which is what wall clocks show here."""
         self.settings = settings
         self.address = "" if site in network.dial_only else f"{site}:7400"
         self.lrm = lrm
@@ -94,14 +93,15 @@ class Site(Outlet):
         self.storage = Disk(fsync_s, faults.slow_commit_s)
         self._low = ""
         self.wall_off_s = 0.0
-        """How far its wall clock is wrong."""
+        """Seconds that its wall clock is ahead of the right time; negative: behind."""
         self._ahead_s = 0.0
-        """Site time over simulated time: what a wrong wall clock made of it at a start (`node/clock.py`)."""
+        """Seconds that site time is ahead of simulated time; a wrong wall clock sets it at a start
+        (`node/clock.py`)."""
         self._falls = 0
         """Crashes and losses so far: only the last one's end starts the node again."""
         self.stalls = 0
         self._halted: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = None
-        """While the process is stopped: what it will meet when it goes on."""
+        """Calls that the stopped process will meet when it goes on; None: it is not stopped."""
         self._handled = handled
         self._committing = False
         self._waiting: list[Event] = []
@@ -112,7 +112,8 @@ class Site(Outlet):
     # --- life ------------------------------------------------------------------------------------------
 
     def start(self, restored: Engine | None = None) -> None:
-        """`restored`: what its store gives at this moment, where that was asked for already."""
+        """Start the node, unless it is up. `restored`: the engine that its store gives at this moment, if already
+        made."""
         if self.engine is not None:
             return
         self.boots += 1
@@ -145,7 +146,7 @@ class Site(Outlet):
         return self.engine is not None
 
     def _look_at_the_clock(self) -> None:
-        """As a process does when it starts."""
+        """Set site time by the wall clock, as a process does when it starts."""
         now_s = self._clock.now_s
         last_s = self.store.load().at_s if self.wall_off_s or self._ahead_s else now_s
         self._ahead_s = max(last_s, now_s + self.wall_off_s) - now_s
@@ -163,18 +164,18 @@ class Site(Outlet):
         self._clock.after(self._faults.restart_after_s(), self._restart, self._falls)
 
     def lose(self, back_s: float) -> None:
-        """Its machines lose power, and so nobody says goodbye for them; all are back `back_s` later, disks too."""
+        """Its machines lose power, so that nobody says goodbye for them; all are back `back_s` later, disks too."""
         self.power_off()
         self._clock.after(back_s, self._restart, self._falls)
 
     def power_off(self) -> None:
-        """The same until `come_back`."""
+        """As `lose`, until `come_back`."""
         self._fall(durable=True, silent=True)
         for lrm in self.lrm.lrms.values():
             lrm.crash_machine()
 
     def end_node(self) -> None:
-        """Its node ends; jobs and spawners go on. Until `come_back`."""
+        """Its node ends, until `come_back`; jobs and spawners go on."""
         self._fall(durable=True)
 
     def stop_for(self, for_s: float) -> None:
@@ -197,13 +198,13 @@ class Site(Outlet):
         self._network.node_down(self.site, silent)
 
     def has_heard_of(self, site: SiteId) -> int:
-        """How long it knows that site's journal to have been; -1: it cannot say just now."""
+        """The length of that site's journal as heard here; -1: it cannot say just now."""
         if self.engine is None or self._halted is not None:
             return -1
         return recovery.length_heard(self.engine.core, site)
 
     def come_back(self) -> None:
-        """Now, if it is away."""
+        """Start the node now, if it is down."""
         self._restart(self._falls)
 
     def _restart(self, falls: int) -> None:
@@ -248,15 +249,15 @@ class Site(Outlet):
         self._network.speaks_again(self.site)
 
     def look_for_room(self) -> None:
-        """As the node does every few seconds."""
+        """Tell the engine that the disk is low or has room again, as the node does every few seconds."""
         low = self.storage.low(self._clock.now_s)
         if low != self._low and self.engine is not None:
             self._low = low
             self.handle(RoomChecked(low))
 
     def recount(self) -> None:
-        """What the store gives back must be what the engine knows (or knew when it crashed), and what the checkers
-        saw become durable. Meaningless, and left out, while a commit is under way."""
+        """Check that the store gives back what the engine knows (or knew when it crashed) and what the checkers saw
+        become durable. While a commit is under way the engine is left out: comparing it would mean nothing."""
         self._compare(self._make.restored(self.site, self.store, self._keyring, self.site_s()))
 
     def _compare(self, restored: Engine) -> None:
@@ -268,7 +269,7 @@ class Site(Outlet):
         self._check.recount(self.site, decode_state(found))
 
     def left_over(self) -> tuple[GroupId, str] | None:
-        """What is still to be done here: a group it belongs to (`-`: unknown) and one line."""
+        """Work still to be done here, as the group it belongs to (`-`: unknown) and one line; None: all is done."""
         if self.engine is None:
             return GroupId("-"), "the node is not up again"
         state = self.engine.core.state
@@ -298,7 +299,7 @@ class Site(Outlet):
             self._turn()
 
     def _turn(self) -> None:
-        """All waiting events, one transaction (group commit)."""
+        """Handle all waiting events in one transaction (group commit)."""
         engine, now_s, site_s = self.engine, self._clock.now_s, self.site_s()
         assert engine is not None
         events, self._waiting = self._waiting, []
@@ -342,7 +343,7 @@ class Site(Outlet):
             self._turn()
 
     def _let_out(self, effects: list[fx.Effect]) -> bool:
-        """In order, with a crash possible before each. False: it fell."""
+        """Let the effects out in order; a crash may fall before each. False: the node fell."""
         boot = self.boots
         for at, effect in enumerate(effects):
             if self._faults.crash_here(self.site, effect, "crash between effects" if at else "crash after commit"):
@@ -407,7 +408,7 @@ class Site(Outlet):
         return None if self.engine is None or self._halted is not None else self._hello
 
     def _start_anew(self, effect: fx.StartAnew) -> None:
-        """As the node does: a new process at once."""
+        """Start a new process at once, as the node does."""
         ports.call_restored(self.store, effect.db_uuid)
         self._trace.note(self.site, self._clock.now_s, "starts anew")
         self._fall(durable=False)
@@ -415,7 +416,7 @@ class Site(Outlet):
 
 
 def _sorted(effects: list[fx.Effect]) -> tuple[list[records.Record], _FactsRows, list[fx.Effect]]:
-    """Records, facts, and what leaves after them."""
+    """Split effects into records, facts, and those that go out after them."""
     lines: list[records.Record] = []
     facts: _FactsRows = []
     others: list[fx.Effect] = []

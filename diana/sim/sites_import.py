@@ -1,8 +1,7 @@
 """Sites from a table: one row of a CSV file is one site, its columns named by the scenario.
 
-What is read becomes `sites` of the scenario, which then needs the file no more. ValueError is one line that names the
-file, the line or column, and the mend.
-"""
+The rows become `sites` of the scenario, which then needs the file no more. ValueError is one line that names the file,
+the line or column, and the mend."""
 
 from __future__ import annotations
 
@@ -26,30 +25,32 @@ Row = tuple[int, dict[str, str]]
 
 
 class SitesFromSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which rows of a CSV file with a header are sites, after those of `[[sites]]`; each key names a column."""
+    """A CSV file with a header whose rows are sites, after those of `[[sites]]`; the keys from `name` to `by` name its
+    columns."""
 
     file: str
-    """From the scenario's folder; .csv or .csv.gz."""
+    """Path from the scenario's folder; .csv or .csv.gz."""
     name: str
-    """What a site's name cannot hold (all but small letters and digits) becomes a hyphen."""
+    """The column of names; characters that a site's name cannot hold (all but small letters and digits) become
+    hyphens."""
     slots: str
     """The column of slots."""
     speed: str = ""
-    """Empty: all have speed 1."""
+    """The column of speeds; empty: all have speed 1."""
     place: str = ""
-    """By which `rtt_from` knows it; empty: what stands in the column of `name`."""
+    """The column of the names by which `rtt_from` knows the sites; empty: the column of `name`."""
     node: str = ""
-    """The router where it is; empty: by its name, as for any site."""
+    """The column of the router where a site is; empty: by its name, as for any site."""
     by: str = ""
-    """Rows with the largest number in this column come first, of equal ones the one above; empty: as in the file."""
+    """The column whose largest numbers come first, of equal ones the row above; empty: as in the file."""
     measured: bool = False
-    """Only rows that `rtt_from` knows."""
+    """True: only rows that `rtt_from` knows."""
     top: int = 0
-    """Only so many, the first ones; 0: all."""
+    """Number of rows taken, the first ones; 0: all."""
 
 
 def with_sites(scenario: Scenario, folder: Path) -> Scenario:
-    """Before `topology_import.imported`, which wants to know them."""
+    """The scenario with the table's sites. To be called before `topology_import.imported`, which wants to know them."""
     spec = scenario.sites_from
     if spec is None:
         return scenario
@@ -117,7 +118,7 @@ def _read(path: Path, spec: SitesFromSpec, at: str) -> list[Row]:
 
 
 def _rows(reader: Any, spec: SitesFromSpec, at: str) -> list[Row]:
-    """Lines as an editor counts them, also where a field has several."""
+    """Rows with their lines as an editor counts them, also where a field has several lines."""
     header: Sequence[str] = [name.strip() for name in next(reader, [])]
     for key in ("name", "slots", "speed", "place", "node", "by"):
         column = getattr(spec, key)

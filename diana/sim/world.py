@@ -132,7 +132,7 @@ class World:
         return coverage
 
     def _open_at(self, site: SiteId) -> list[str]:
-        """What a site does besides what its records and messages say."""
+        """Operations open at a site beside those that its records and messages show."""
         lrm, asked = self.sites[site].lrm, self.users.unanswered(site)
         rows = (
             ("submit", asked),
@@ -227,7 +227,7 @@ def _tell(watching: Sequence[Callable[[SiteId, Record], None]], site: SiteId, re
 
 
 def _seeds(scenario: Scenario, seed: int) -> dict[SiteId, tuple[SiteId, ...]] | None:
-    """Each site's are among those named before it, that can be dialled: so all hang together."""
+    """Seeds of each site, drawn among the sites named before it that can be dialled: so all hang together."""
     if not scenario.seeds:
         return None
     rng, before = chance.stream(seed, "seeds"), list[SiteId]()
