@@ -144,8 +144,8 @@ class Batch:
         if not self._free:
             self._waiting.pass_over()
             return
-        # Until something ends or the head changes, a job that did not fit fits no better: only a new one can. A shadow in
-        # the past (of jobs that run over their estimates) moves with the clock, and nothing can be said of it.
+        # Until something ends or the head changes, a job that did not fit fits no better: only a new one can. A
+        # shadow in the past (of jobs that run over their estimates) moves with the clock: nothing can be said of it.
         only_new = self._gap is not None and now_s < self._gap.shadow_s
         gap = self._gap if only_new and self._gap is not None else self._reserved(now_s)
         taken, self._gap = self._waiting.backfill(now_s, gap, only_new)

@@ -1,5 +1,5 @@
-"""What a scenario may say of a site beside its slots: the batch system before them, the jobs of others in it, and that
-there are many such sites."""
+"""The site of a scenario beside its slots: the batch system before them, the jobs of others in it, and that there are
+many such sites."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ class BackgroundSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_s: float = 0.0
     """Second of the log, after its first submission, that is the site's `begin_s`."""
     load: float = 0.0
-    """Offered work over what the site can do. With a trace all gaps are stretched alike to give it; 0: as logged."""
+    """Offered work over the site's capacity. With a trace all gaps are stretched alike to give it; 0: as logged."""
     sizes: Literal["lublin", "given"] = "lublin"
     """lublin: processors and run times as Lublin and Feitelson's model says for a machine of this size; given:
     `processors`, and run times exponential with mean `run_s`. They come by a Poisson process."""
     processors: int = 1
-    """Of each of these jobs."""
+    """Processors of each of these jobs, with `sizes = "given"`."""
     run_s: float = 3600.0
-    """How long each of them runs."""
+    """Mean run time of these jobs, with `sizes = "given"`."""
     request_factor: float = 2.0
     """Time they ask for over the time they take, which is all that EASY knows of them; a trace says its own."""
     begin_s: float = 0.0
-    """When the first of them comes."""
+    """Time from which on they come."""
     until_s: float = 0.0
-    """Nobody submits any more; 0: they go on as long as the run."""
+    """Time from which on nobody submits any more; 0: they go on as long as the run."""
 
 
 def expanded(scenario: Scenario, folder: Path) -> Scenario:
-    """Sites with a `count` as so many sites, traces where they are found. ValueError for a count that cannot be."""
+    """The scenario with each site of a `count` as so many sites, and traces where they are found. ValueError for a
+    count that cannot be."""
     if all(site.count == 1 and site.background is None for site in scenario.sites):
         return scenario
     sites: list[SiteSpec] = []

@@ -1,4 +1,4 @@
-"""What a simulation reports. The top-level keys are public; a scenario's `report` selects among them.
+"""The report of a simulation. The top-level keys are public; a scenario's `report` selects among them.
 
     groups     {name: GroupReport}      sites      {site: SiteReport}
     bound      Bound: what no schedule of the same work does better than, docs/policies.md
@@ -47,7 +47,7 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
 
     group: str
     state: str
-    """As its view says; `refused` when the submission was, `gone` with the database of its site."""
+    """State by its view; `refused` when the submission was, `gone` with the database of its site."""
     note: str
     jobs: int
     done: int
@@ -65,7 +65,7 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     turnaround_p95_s: float
     bytes_moved: int
     predicted_s: float
-    """Turnaround, by the decision that placed it first, in whole waves of jobs; 0: none."""
+    """Turnaround predicted by the decision that placed it first, in whole waves of jobs; 0: none."""
 
 
 class OthersReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +74,9 @@ class OthersReport(msgspec.Struct, frozen=True, kw_only=True):
     started: int
     ended: int
     wait_mean_s: float
-    """Of those that started."""
+    """Mean wait of those that started."""
     busy_fraction: float
-    """Of the site's processors, by those that ended."""
+    """Share of the site's processors that was busy with those that ended."""
 
 
 def others(known: Others | None, capacity_s: float) -> OthersReport | None:
@@ -100,19 +100,19 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     boots: int
     warnings: int
     others: OthersReport | None = None
-    """Where a batch system has jobs of others too; those that diana gave it are what stands above."""
+    """Jobs of others, where a batch system has some; the fields above count those that diana gave it."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How an entry was placed first, what the planner foretold and what came (SPEC D6)."""
+    """The first placement of an entry, what the planner foretold and what came (SPEC D6)."""
 
     name: str
     group_size: int
     """Jobs of the largest unit that was placed as one."""
     makespan_h: float
-    """By the planner's fluid estimate: when the last of its sites is to end, after the decision."""
+    """End of the last of its sites, after the decision, by the planner's fluid estimate."""
     mean_site_h: float
-    """The mean over the sites used, by the same."""
+    """Mean end over the sites used, by the same estimate."""
     simulated_makespan_h: float
     plan: str
     """whole, split or forced."""
@@ -122,7 +122,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_row(name: str, work: WorkSpec, made: Sequence[Decision], makespan_s: float) -> Plan | None:
-    """Of an entry's first decisions: one, or with a forced plan one per site; None: nothing was placed."""
+    """The row of an entry's first decisions: one, or with a forced plan one per site; None: nothing was placed."""
     parts = [part for decision in made for part in decision.parts]
     if not parts:
         return None
@@ -156,7 +156,7 @@ class Report(msgspec.Struct, kw_only=True):
     seed: int
     options: dict[str, float | bool]
     drawn: list[str] = []
-    """What this seed drew of sites and workload, a line each; empty: nothing."""
+    """Sites and workload that this seed drew, a line each; empty: nothing."""
     groups: dict[str, GroupReport] = {}
     bound: Bound | None = None
     sites: dict[str, SiteReport] = {}
@@ -173,12 +173,13 @@ class Report(msgspec.Struct, kw_only=True):
     violations: list[Violation]
     digest: str
     takeovers_s: list[float] = []
-    """From the loss of a leader until the site served again, where a standby in sync and the witness were well."""
+    """Seconds from the loss of a leader until the site served again, where a standby in sync and the witness were
+    well."""
     coverage: coverage.Table = {}
     migration: MigrationReport | None = None
     traces: dict[str, Account] = {}
     unmet: list[str]
-    """What the scenario expected and did not get, one line each."""
+    """Expectations of the scenario that did not come true, one line each."""
 
     def good(self) -> bool:
         return not (self.lost or self.doubled or self.stuck or self.violations or self.unmet)
@@ -234,7 +235,7 @@ class Tally:
 
     def __init__(self, submit_s: float) -> None:
         self.submit_s = submit_s
-        """Of the first group."""
+        """Submission of the first group."""
         self._last: dict[int, tuple[int, SiteId, int, float, float, float]] = {}
 
     def add(self, facts: Facts, first: int = 0, submit_s: float | None = None) -> None:

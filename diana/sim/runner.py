@@ -18,14 +18,14 @@ from diana.sim.workload import Submission
 from diana.sim.world import World
 
 LOOK_S = 1.0
-"""How often the runner looks whether all is over, in simulated seconds; in long runs each `LOOK_SHARE` of them."""
+"""Simulated seconds between two looks whether all is over; in long runs `LOOK_SHARE` of the time so far."""
 LOOK_SHARE = 0.001
 NAMED = 20
 """Groups of an entry that are named one by one."""
 COLLECT_EVERY = 50_000
 """New objects between two collections of garbage."""
 DRAIN_S = 60.0
-"""After the last group ended, this long for acknowledgements and clean-up."""
+"""Seconds left for acknowledgements and clean-up after the last group ended."""
 
 Watch = Callable[[World], None]
 
@@ -56,8 +56,8 @@ def run(world: World, watch: Watch | None = None) -> rp.Report:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """A world is nearly all live: what collecting garbage looks through again and again is of no use to anybody. Who
-    collects none at all keeps to that."""
+    """Collect garbage rarely: a world is nearly all live, and looking through it again and again finds nothing. A
+    caller that collects none at all keeps to that."""
     if not gc.isenabled():
         yield
         return
@@ -89,10 +89,10 @@ def _run(world: World, watch: Watch | None) -> None:
 
 
 def _run_to_end(world: World, limit_s: float, watch: Watch | None) -> bool:
-    """Until every group is final and every user answered; False when time is up."""
+    """Run until every group is final and every user answered; False when time is up."""
     final: set[GroupId] = set()
     ended: set[str] = set()
-    """Submissions of these groups: of many that ended only the rest is looked at."""
+    """Submissions of these groups, which are not looked at again."""
     while world.clock.now_s < limit_s:
         look_s = max(LOOK_S, LOOK_SHARE * world.clock.now_s)
         world.clock.run_until(min(limit_s, world.clock.now_s + look_s))
@@ -132,7 +132,7 @@ def _view(world: World, submission: Submission) -> GroupView | None:
 
 
 def _rests(world: World, view: GroupView) -> bool:
-    """Whether nothing more can come of it since a database was put back, or of one that it waits for."""
+    """True if nothing more can come of a group since a database was put back, or of one that it waits for."""
     aftermath = world.checkers.aftermath
     if aftermath.rests(view) or (aftermath.touched and aftermath.rests(view, _held_away(world, view.group))):
         return True
@@ -148,7 +148,7 @@ def _rests(world: World, view: GroupView) -> bool:
 
 
 def _held_away(world: World, group: GroupId) -> int:
-    """Progress is said once, and may be lost: only the sites themselves know surely."""
+    """Number of the group's jobs that other sites hold, as these know it: progress is said once, and may be lost."""
     held = 0
     for site in world.sites.values():
         custodies = site.engine.core.state.custodies if site.engine is not None else {}
@@ -159,8 +159,8 @@ def _held_away(world: World, group: GroupId) -> int:
 
 
 def _stands_still(world: World, group: GroupId) -> bool:
-    """Its origin holds it until its user's word, and what other sites have of it waits for that as well, where it runs
-    under a lease, which the database that was put back does not grant."""
+    """True if its origin holds the group until its user's word, and the jobs that other sites have of it wait as well:
+    on hold, or under a lease that the database that was put back does not grant."""
     origin = world.sites[origin_of(group)].engine
     if origin is None or group not in origin.core.state.groups or not origin.core.state.groups[group].on_hold:
         return False
@@ -215,7 +215,7 @@ def _entry(world: World, report: rp.Report, name: str, seen: list[tuple[Submissi
 
 
 def _live(world: World, report: rp.Report, submission: Submission, view: GroupView) -> None:
-    """Count what came to no end."""
+    """Count a group's jobs that came to no end."""
     ended = view.done + view.failed + view.cancelled + view.held
     live = view.unplaced + view.staging + view.queued + view.running + view.unreachable
     report.lost += max(0, view.jobs - ended - live)
@@ -238,7 +238,7 @@ def _unanswered(world: World, report: rp.Report, submission: Submission) -> None
 
 
 def _bare_report(world: World) -> rp.Report:
-    """Without what the engines would have to be asked for."""
+    """The report without what the engines would have to be asked for."""
     return rp.Report(
         seed=world.seed,
         arrivals=world.arrivals.reports if world.arrivals else [],

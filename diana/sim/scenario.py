@@ -52,7 +52,7 @@ from diana.sim.work_spec import WorkSpec as WorkSpec
 from diana.sim.work_spec import check_numbered, check_work
 
 MOST_FILES = 10**7
-"""Of a dataset, each of which its catalogue knows by name."""
+"""Most files of a dataset; its catalogue knows each of them by name."""
 REPORT_KEYS = (
     "groups",
     "bound",
@@ -79,16 +79,16 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: int = 1
     """Processors jobs may hold there at once."""
     speed: float = 1.0
-    """How much faster than the reference a job runs there."""
+    """Speed of a job there over its speed on the reference."""
     dial_only: bool = False
-    """Others cannot dial it."""
+    """True: others cannot dial it."""
     fails: bool = False
-    """A black hole: every job exits 1 there, in 10 ms."""
+    """True: a black hole, where every job exits 1, in 10 ms."""
     settings: SettingsTable = {}
-    """Over the scenario's `settings`; keys of diana/model/settings.py."""
+    """Settings over the scenario's `settings`; keys of diana/model/settings.py."""
     machines: tuple[MachineSpec, ...] = ()
     standby: bool = False
-    """Two replicas of its journal, either of which may lead."""
+    """True: two replicas of its journal, either of which may lead."""
     witness: str = ""
     """The site that keeps its register of who leads; empty: none, then no standby takes over by itself."""
     node: str = ""
@@ -102,13 +102,13 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     background: BackgroundSpec | None = None
     """Jobs of others in that batch system."""
     recalls: bool = False
-    """Its machines, too, give back what they have not begun, as batch systems do."""
+    """True: its machines, too, give back what they have not begun, as batch systems do."""
     software: tuple[str, ...] = ()
-    """What jobs may ask for: `containers`, `module NAME`, `module *`."""
+    """Software that jobs may ask for: `containers`, `module NAME`, `module *`."""
     gpus: int = 0
-    """Of its own machine; each is one job's at a time."""
+    """GPUs of its own machine; each is one job's at a time."""
     maintenance: tuple[MaintenanceSpec, ...] = ()
-    """When it takes no work."""
+    """Times when it takes no work."""
 
     def offered_by(self, machine: MachineSpec) -> tuple[str, ...]:
         return self.software if machine.software is None else machine.software
@@ -118,11 +118,11 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`files` files named f0, f1, ... of `file_bytes` each."""
 
     name: str
-    """What `inputs` call it."""
+    """Name by which `inputs` call it."""
     site: str
-    """Where it was registered."""
+    """Site where it was registered."""
     files: int = 1
-    """How many."""
+    """Number of files."""
     file_bytes: int = 1_000_000
     """Size of each."""
     replicas: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each seed draws of the workload (`swarm.py`); nothing of all this: every seed has the same."""
+    """The workload's parts that each seed draws (`swarm.py`); with none of this every seed has the same."""
 
     fewer: float = 0.0
     """An entry has up to this share fewer jobs, a site fewer slots."""
@@ -141,40 +141,40 @@ class SwarmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moves: int = 0
     """Each entry has up to so many moves more."""
     homes: bool = False
-    """An entry is submitted at any site."""
+    """True: an entry is submitted at any site."""
 
 
 class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What must hold beside the invariants, for every seed. Negative: not asked."""
+    """Conditions that must hold beside the invariants, for every seed. Negative: not asked."""
 
     done: int = -1
-    """Jobs, exactly."""
+    """Jobs done, exactly."""
     failed: int = -1
-    """Jobs, exactly."""
+    """Jobs failed, exactly."""
     sites_used: int = -1
-    """At least."""
+    """Sites where jobs ended, at least."""
     makespan_s: float = -1.0
-    """At most."""
+    """Longest makespan of an entry, at most."""
     faults: int = -1
-    """At least."""
+    """Faults that struck, at least."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    """Of this format: 1."""
+    """Version of this format: 1."""
     sites: tuple[SiteSpec, ...] = ()
     """At least one, here or by `sites_from`."""
     sites_from: SitesFromSpec | None = None
-    """More of them, from a CSV file."""
+    """More sites, from a CSV file."""
     name: str = ""
-    """For people."""
+    """Name, for people."""
     about: str = ""
-    """What the story is, for people."""
+    """Story of the scenario, for people."""
     settings: SettingsTable = {}
-    """Of all sites; keys of `[settings]` in site.toml."""
+    """Settings of all sites; keys of `[settings]` in site.toml."""
     default_link: LinksSpec = LinksSpec()
     links: tuple[LinkSpec, ...] = ()
-    """Between two sites or routers each; all other pairs are `default_link`."""
+    """Links between two sites or routers each; all other pairs are `default_link`."""
     routers: tuple[str, ...] = ()
     """Ends of links that are no site; they carry the traffic of all."""
     routes: tuple[RouteSpec, ...] = ()
@@ -184,31 +184,31 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A CSV file of round-trip times between places: the latencies of all pairs of sites that no link of their own
     has."""
     rtt_missing: Literal["refuse", "default"] = "refuse"
-    """What is done with pairs of sites that it has no line for. default: they are as far apart as `default_link`."""
+    """Treatment of pairs of sites that it has no line for. default: they are as far apart as `default_link`."""
     transfers: tuple[TransferSpec, ...] = ()
     seeds: int = 0
     """Sites each one knows from the start, drawn by the seed of the run; 0: all know all, as on one LAN."""
     datasets: tuple[DatasetSpec, ...] = ()
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
-    """Who submits; all of one VO."""
+    """Users who submit; all of one VO."""
     workload: tuple[WorkSpec, ...] = ()
     events: tuple[EventSpec, ...] = ()
-    """What happens at given times, in the simulator and on real nodes."""
+    """Events at given times, in the simulator and on real nodes."""
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
     policies: tuple[PolicySpec, ...] = ()
     compare: CompareSpec | None = None
     report: tuple[str, ...] = ("groups", "sites", "faults")
-    """What is printed, by the report's keys."""
+    """Keys of the report that are printed."""
     fsync_s: float = 0.0
-    """How long a commit takes; events that arrive meanwhile share the next one."""
+    """Seconds that a commit takes; events that arrive meanwhile share the next one."""
     limit_s: float = 1e6
     """Simulated seconds after which whatever still runs is called stuck."""
 
     def site_settings(self, site: SiteSpec) -> Settings:
-        """Those of the scenario, then the site's own, then what follows from them. No group is forgotten before
-        `limit_s` unless they say so, as what a run came to is read when it is over."""
+        """Settings of a site: those of the scenario, then the site's own, then what follows from them. Unless they say
+        so no group is forgotten before `limit_s`: the outcome of a run is read when it is over."""
         own = {"slots": site.slots, "speed": site.speed}
         values = {"keep_s": max(Settings().keep_s, self.limit_s), **self.settings, **own}
         if quotas := {user.name: user.quota for user in self.users if user.quota}:
@@ -216,8 +216,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _settings(following({**values, **site.settings}))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Words that are one object with a default are left out of what is written: pickle would make others of them,
-        and a run of the same scenario would have another digest."""
+        """Pickled as msgpack. Words that are one object with a default are left out of what is written; pickle would
+        make other objects of them, and a run of the same scenario would have another digest."""
         return _unpickled, (msgspec.msgpack.encode(self),)
 
 
@@ -239,7 +239,8 @@ def load(path: Path) -> Scenario:
 
 
 def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
-    """With these keys reported instead of its own; none: its own. UsageError names one that is not known."""
+    """The scenario with these keys reported instead of its own; none: its own. UsageError names one that is not
+    known."""
     try:
         for key in keys:
             _known(key, REPORT_KEYS, "report")
@@ -253,7 +254,8 @@ def reporting(scenario: Scenario, keys: tuple[str, ...]) -> Scenario:
 
 
 def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario:
-    """`folder`: where the files lie that it names; what is read from them stands in the scenario then."""
+    """Read a scenario from its text; UsageError as `load`. `folder`: the place of the files that it names; what is read
+    from them stands in the scenario then."""
     try:
         raw: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
@@ -282,7 +284,7 @@ def _settings(values: SettingsTable) -> Settings:
 
 
 def _over(quotas: dict[str, float], more: Any) -> Any:
-    """What is no table is left to the check of its type."""
+    """Both tables of quotas as one; a value that is no table is left to the check of its type."""
     return {**quotas, **more} if isinstance(more, dict) else more
 
 
@@ -300,7 +302,7 @@ def _read_in_time(scenario: Scenario, site: SiteSpec) -> Settings:
 
 
 def _check(scenario: Scenario) -> None:
-    """What types cannot say. ValueError names the key, the value and the range."""
+    """Check all that types cannot say. ValueError names the key, the value and the range."""
     if not scenario.sites:
         raise ValueError("sites: none; name at least one in [[sites]]")
     if not 0 < scenario.limit_s <= 1e9:

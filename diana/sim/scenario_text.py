@@ -1,4 +1,5 @@
-"""A scenario as the TOML file it could have been read from, so that what a search found small can be run by hand."""
+"""A scenario as the TOML file it could have been read from, so that a failure that was made small can be run by
+hand."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workloa
 
 
 def written(scenario: Scenario) -> str:
-    """What differs from the defaults; `scenario.parse` gives the same scenario back."""
+    """The fields that differ from the defaults; `scenario.parse` gives the same scenario back."""
     plain = _plain(scenario)
     top = [f"{key} = {_value(value)}" for key, value in plain.items() if key not in (*_TABLES, *_LISTS)]
     lines = [f"version = {scenario.version}", *top]

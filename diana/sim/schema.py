@@ -37,7 +37,7 @@ def check_keys(value: Any, wanted: Any, at: str) -> None:
 
 @cache
 def _words(wanted: Any) -> tuple[str, ...]:
-    """What a text may be; none: anything, or there may be no text."""
+    """Words that a text may be; none: anything, or there may be no text."""
     if get_origin(wanted) is Literal:
         return tuple(word for word in get_args(wanted) if isinstance(word, str))
     if get_origin(wanted) in (Union, types.UnionType):

@@ -1,10 +1,9 @@
-"""A failing seed made small: what of its work, its sites and its faults does it take?
+"""A failing seed made small: the least of its work, its sites and its faults that still fails.
 
 Delta debugging over the scenario: leave something out, run the same seed again, keep the smaller one if it fails by the
 same rule. The single faults are numbered as they are drawn (`Faults.strikes`), so the last question is which of them it
-takes. A run that lost a fault may go another way from there on; whatever still fails is a failure all the same, and
-what is printed was run.
-"""
+takes. A run that lost a fault may go another way from there on; whatever still fails is a failure all the same, and the
+scenario that is printed was run."""
 
 from __future__ import annotations
 
@@ -37,11 +36,11 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     """Fails under the seed by itself; nothing of it is left to draw but the single faults."""
     report: Report
     rules: tuple[str, ...]
-    """By which of them it was held to be the same failure."""
+    """Rules by which it was held to be the same failure."""
     faults_before: int
     runs: int
     finished: bool
-    """Nothing more could be left out; else the time was over."""
+    """True if nothing more could be left out; else the time was over."""
 
 
 def shrink(
@@ -74,7 +73,7 @@ class _Search:
         self._drawn = 0
         self._rules: set[str] = set()
         self._first_s = math.inf
-        """When the best so far first breaks one of them."""
+        """Time when the best so far first breaks one of them."""
 
     def go(self) -> Shrunk | None:
         first, drawn = self._run(self._best)
@@ -99,7 +98,7 @@ class _Search:
         )
 
     def _all_of_it(self) -> None:
-        """What leaves out most first; again, until nothing more goes."""
+        """Leave out all that can be, the largest parts first; again, until nothing more goes."""
         before = None
         while before != self._best:
             before = self._best
@@ -122,7 +121,7 @@ class _Search:
         return report, world.faults.drawn
 
     def _fails(self, scenario: sc.Scenario) -> bool:
-        """By a rule that the first failure broke; the run goes no further than that."""
+        """True if it fails by a rule that the first failure broke; the run goes no further than that."""
         self._runs += 1
         world = World(scenario, self._seed, self._boot)
         world.checkers.stop_at = frozenset(self._rules)
@@ -137,7 +136,7 @@ class _Search:
         return False
 
     def _try(self, candidate: sc.Scenario) -> bool:
-        """Whether it fails by a rule that the first failure broke; then it is the best so far."""
+        """True if it fails by a rule that the first failure broke; then it is the best so far."""
         if self._now_s() > self._end_s:
             raise _TimeOver
         try:
@@ -152,7 +151,7 @@ class _Search:
     # --- what is left out ------------------------------------------------------------------------------
 
     def _shorter(self) -> None:
-        """No faults after the first thing that broke."""
+        """Have no faults after the first thing that broke."""
         faults = self._best.faults
         for until_s in (0.0, faults.until_s / 4, faults.until_s / 2, self._first_s + 0.001):
             if until_s < faults.until_s and self._try(replace(self._best, faults=replace(faults, until_s=until_s))):
@@ -191,7 +190,7 @@ class _Search:
         return self._try(replace(self._best, workload=tuple(workload)))
 
     def _single_faults(self) -> None:
-        """Which of the faults that were drawn it takes."""
+        """Keep only those of the drawn faults that the failure takes."""
 
         def wanted(numbers: tuple[int, ...]) -> bool:
             return bool(numbers) and self._try(replace(self._best, faults=replace(self._best.faults, only=numbers)))
@@ -207,7 +206,7 @@ RATES = (
 
 
 def _broken(report: Report) -> set[str]:
-    """What failed, without what the scenario expected."""
+    """Rules that the run broke, without what the scenario expected."""
     rules = {violation.rule for violation in report.violations}
     return rules | {key for key in ("lost", "doubled", "stuck") if getattr(report, key)}
 

@@ -25,9 +25,9 @@ from diana.sim.pipes import Pipes as Pipes
 
 RETRY_S = 1.0
 REGISTER_S = 0.5
-"""What finding and hashing a group's outputs takes."""
+"""Seconds that finding and hashing a group's outputs takes."""
 ORDERS = 16
-"""Worked on at once at a site; the real one's default."""
+"""Orders worked on at once at a site; the real one's default."""
 
 _Wanted = tuple[str, int, tuple[SiteId, ...]]
 """(ref, bytes, sources); an empty ref is a batch of outputs."""
@@ -61,11 +61,11 @@ class SimStager:
         self._working: set[int] = set()
         """Tickets that are worked on."""
         self._coming: dict[str, tuple[_Task, list[tuple[_Task, _Wanted]]]] = {}
-        """Ref on its way -> who brings it, who else wants it."""
+        """Ref on its way -> the task that brings it, and the others that want it."""
         self.disk: set[str] = set()
         """Refs that were fetched or are registered here; a whole dataset stands for all its files."""
         self._units: dict[str, DataFile] = {}
-        """What is registered here, by ref."""
+        """Datasets and files that are registered here, by ref."""
         self._fetched: dict[str, DataFile] = {}
         """Replicas, by ref."""
         self._wanted: dict[str, DataFile] = {}

@@ -29,7 +29,7 @@ _OfTransfer = (
 
 
 class _Orders:
-    """Of one placement."""
+    """The orders of one placement."""
 
     __slots__ = (
         "away",
@@ -47,19 +47,19 @@ class _Orders:
 
     def __init__(self) -> None:
         self.site: SiteId | None = None
-        """Where it is carried out, once something of it was."""
+        """Site where it is carried out, once something of it was."""
         self.given: dict[int, r.ControlIssued] = {}
-        """By control_seq; those the executing site may still hear of."""
+        """Orders by control_seq; those the executing site may still hear of."""
         self.issued = self.taken = 0
         self.cancel = IndexSet()
         self.recall = IndexSet()
-        """All that the executing site was ever told to give back."""
+        """Jobs that the executing site was ever told to give back."""
         self.back = IndexSet()
-        """Of these, what it gave back."""
+        """Jobs that it gave back, of those told."""
         self.batch = -1
         self.ended = FinishedSet()
         self.over = False
-        """A tombstone stands, which acknowledges whatever it is told."""
+        """True when a tombstone stands, which acknowledges whatever it is told."""
         self.away: set[int] = set()
         """Batches with outputs that are not home."""
 

@@ -1,8 +1,7 @@
 """The simulated twin of the durable store: the same promises, no disk, thousands of instances.
 
-What `commit` answered stays through `crash`; everything else is gone. Faults are ordered from outside, so that the
-seed decides them, never this file.
-"""
+All that `commit` answered stays through `crash`; everything else is gone. Faults are ordered from outside, so that the
+seed decides them, never this file."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ _IN_FILE = (
     "_at_s",
     "_facts",
 )
-"""What a copy of the file holds."""
+"""Fields that a copy of the file holds."""
 
 
 class MemoryStore:
@@ -72,7 +71,7 @@ class MemoryStore:
     def __init__(self, db_uuid: str, *, free: int = 1 << 40) -> None:
         self._meta = {"schema": "1", "db_uuid": db_uuid, "replica_uuid": f"{db_uuid}-disk"}
         self._commits: list[tuple[int, int, float]] = []
-        """Of transactions behind the snapshot: seq of the last record, how many, site time."""
+        """Transactions behind the snapshot: seq of the last record, number of records, site time."""
         self._starts: tuple[TermStart, ...] = ()
         self._records: list[bytes] = []
         self._snapshot: bytes | None = None
@@ -85,9 +84,9 @@ class MemoryStore:
         self._damaged_seq = 0
         self._copy: dict[str, Any] | None = None
         self._mark: tuple[str, int] | None = None
-        """Beside the file: of which database, and how far it went."""
+        """The mark beside the file: its database, and how far it went."""
         self._doubt = False
-        """Beside the file too: nobody has said yet that it is the newest."""
+        """True, beside the file too, while nobody has said that it is the newest."""
         self._standing: Standing = "newest"
         self.free = free
         self.commits = 0

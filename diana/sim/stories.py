@@ -1,4 +1,4 @@
-"""What the checkers remember of each group, each transfer and each job that really ran."""
+"""The checkers' memory of each group, each transfer and each job that really ran."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Violation(msgspec.Struct, frozen=True):
     site: SiteId
     group: GroupId
     index: int
-    """-1: the group as a whole."""
+    """Index of the job; -1: the group as a whole."""
     text: str
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Life:
-    """What really happened to one started job."""
+    """The real course of one started job."""
 
     __slots__ = ("again", "outcome", "run", "site")
 
@@ -39,7 +39,7 @@ class Life:
         self.run = run
         self.outcome: Outcome | None = None
         self.again = False
-        """Its user wants another attempt, though it may have ended well (`aftermath.py`)."""
+        """True: its user wants another attempt, though it may have ended well (`aftermath.py`)."""
 
 
 class TransferStory:
@@ -75,7 +75,7 @@ class TransferStory:
         self.attempts: dict[int, int] = {}
         self.batches: set[int] = set()
         self.machines: dict[int, str] = {}
-        """Which member machine a job was given to last; else it is the site's own."""
+        """Member machine that a job was given to last; else it is the site's own."""
         self.ended: set[int] = set()
         """Jobs whose end is durable where they ran."""
 
@@ -109,7 +109,7 @@ class GroupStory:
         self.accepted = FinishedSet()
         self.lives: dict[int, Life] = {}
         self.attempts: dict[int, int] = {}
-        """The highest that ran of each job, wherever it did."""
+        """Highest attempt that ran of each job, at whatever site."""
         self.ran_well: dict[tuple[SubgroupId, int], set[int]] = {}
         """(subgroup, epoch) -> indices of runs that ended DONE, whatever was started of the job since."""
         self.done = 0

@@ -31,12 +31,13 @@ def drawn(scenario: Scenario, seed: int) -> Scenario:
 
 
 def concrete(scenario: Scenario, seed: int) -> Scenario:
-    """What this seed runs, with nothing left to draw but the single faults: the same run under the same seed."""
+    """The scenario that this seed runs, with nothing left to draw but the single faults: the same run under the same
+    seed."""
     return replace(drawn(scenario, seed), faults=drawn_rates(scenario.faults, seed))
 
 
 def told(scenario: Scenario) -> list[str]:
-    """What was drawn of sites and workload, a line each."""
+    """Sites and workload that were drawn, a line each."""
     lines = ["slots: " + ", ".join(f"{site.name} {site.slots}" for site in scenario.sites)]
     for work in scenario.workload:
         orders = [
@@ -60,7 +61,7 @@ def _site(rng: Random, swarm: SwarmSpec, site: SiteSpec) -> SiteSpec:
 
 
 def _work(rng: Random, swarm: SwarmSpec, work: WorkSpec, sites: list[str], chained: bool) -> WorkSpec:
-    """What hangs together stays where it is, a trace what it is."""
+    """An entry as this seed draws it. Entries that hang together stay where they are, and a trace stays what it is."""
     late_s = round(rng.random() * swarm.times_s, 3)
     if work.trace is not None:
         return replace(work, submit_s=round(work.submit_s + late_s, 3))

@@ -1,9 +1,8 @@
 """Traces in the Standard Workload Format (Parallel Workloads Archive, version 2.2), plain or gzip, as typed columns.
 
-A line per job of 18 numbers, -1 where one is not known; what follows the eighteenth is some archives' own and not
-read. Lines that begin with `;` are comments, and `; Key: value` among them the header. Nothing is dropped here: what of
-it can be run, and what is left out for which reason, is `replay.choose`.
-"""
+A line per job of 18 numbers, -1 where one is not known; what follows the eighteenth is some archives' own and not read.
+Lines that begin with `;` are comments, and `; Key: value` among them the header. Nothing is dropped here:
+`replay.choose` says which jobs can be run, and why others are left out."""
 
 from __future__ import annotations
 
@@ -43,12 +42,12 @@ class Columns:
     """One entry per job line, in the order of the file; -1: not known. Times in seconds after the start of the log."""
 
     line: Whole
-    """Where it stands in the file, from 1."""
+    """Line in the file, from 1."""
     number: Whole
     submit_s: Real
     run_s: Real
     processors: Whole
-    """Asked for (field 8), or else allotted (field 5)."""
+    """Processors asked for (field 8), or else allotted (field 5)."""
     requested_s: Real
     status: Whole
     user: Whole
@@ -62,14 +61,14 @@ class Columns:
 @dataclass(frozen=True, slots=True)
 class Log:
     name: str
-    """Of the file, for messages."""
+    """Name of the file, for messages."""
     header: dict[str, tuple[str, ...]]
     """Keys as written, in the order of the file; a key that stands several times (Note, Queue) has several values."""
     jobs: Columns
     blank_lines: int
 
     def max_processors(self) -> int:
-        """What the header says the machine had (MaxProcs, or else MaxNodes); 0: nothing usable."""
+        """Processors of the machine by the header (MaxProcs, or else MaxNodes); 0: nothing usable."""
         for key in ("MaxProcs", "MaxNodes"):
             for value in self.header.get(key, ()):
                 if value.isdecimal() and int(value) > 0:
@@ -77,7 +76,7 @@ class Log:
         return 0
 
     def noticed(self) -> dict[str, int]:
-        """What is odd about the file and did not hinder reading it; only counts that are not 0."""
+        """Oddities of the file that did not hinder reading it; only counts that are not 0."""
         jobs = self.jobs
         numbers = np.unique(jobs.number)
         found = {
@@ -93,7 +92,8 @@ class Log:
 
 
 def read(path: Path) -> Log:
-    """UsageError naming file and line for whatever is no such trace; a file without a single job is none."""
+    """Read a trace. UsageError names file and line for whatever is no such trace; a file without a single job is
+    none."""
     reader = _Reader(str(path))
     number = 0
     try:
@@ -110,7 +110,7 @@ def read(path: Path) -> Log:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """By what the file begins with, not by its name."""
+    """Open a file as gzip if it begins so, whatever its name."""
     stream = path.open("rb")
     if stream.peek(2)[:2] == _GZIP:
         return io.BufferedReader(_Unzipped(stream), 1 << 18)
@@ -241,6 +241,7 @@ def _decoded(text: bytes) -> str:
 
 
 def chunks(count: int, size: int = CHUNK_JOBS) -> Iterator[slice]:
-    """Slices over `count` entries, for who needs Python's own numbers of a column and not of all jobs at once."""
+    """Slices over `count` entries, for callers that need Python's own numbers of a column and not of all jobs at
+    once."""
     for begin in range(0, count, size):
         yield slice(begin, min(begin + size, count))

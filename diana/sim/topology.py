@@ -1,4 +1,4 @@
-"""Which links lie between two sites, and what they amount to.
+"""The links that lie between two sites, and the figures that these amount to.
 
 A pair of sites with a link that no other pair uses has none of the paths here: its bytes move over a pipe of its own
 (`pipes.py`). Sites do not carry the traffic of others; routers do, and a route says so by naming the links.
@@ -26,8 +26,8 @@ _Pair = tuple[str, str]
 
 
 class Topology:
-    """Of one scenario. Link n is numbered 2 n from its first end to its second, 2 n + 1 back. ValueError: a route whose
-    links do not hang together, or two sites that no links connect though there are routers."""
+    """The topology of one scenario. Link n is numbered 2 n from its first end to its second, 2 n + 1 back. ValueError:
+    a route whose links do not hang together, or two sites that no links connect though there are routers."""
 
     def __init__(self, scenario: Scenario) -> None:
         default = scenario.default_link
@@ -59,7 +59,7 @@ class Topology:
 
     @property
     def bytes_per_s(self) -> list[float]:
-        """Of each directed link."""
+        """Rate of each directed link."""
         return [link.bytes_per_s for link in self._links for _ in range(2)]
 
     def path(self, source: SiteId, to: SiteId) -> Path | None:
@@ -79,7 +79,7 @@ class Topology:
         return path if pair[0] == source else _back(path)
 
     def figures(self, a: SiteId, b: SiteId) -> Figures:
-        """Of the way between two sites as a whole: latencies add up, the slowest link limits."""
+        """Figures of the way between two sites as a whole: latencies add up, the slowest link limits."""
         pair = _pair(a, b)
         path = self.path(SiteId(pair[0]), SiteId(pair[1]))
         if path is None:
@@ -128,7 +128,8 @@ class Topology:
         self._given[pair] = tuple(path) if pair == route.between else _back(tuple(path))
 
     def _for_transfer(self, pair: _Pair) -> None:
-        """What jobs fetch and a transfer share a link, also where it is a link of the pair alone."""
+        """Give the pair of a transfer a path, so that the transfer shares its link with what jobs fetch, also where it
+        is a link of the pair alone."""
         if pair in self._given:
             return
         own = self._own.get(pair)

@@ -1,9 +1,8 @@
 """Networks from files: links from GraphML as the Internet Topology Zoo writes it, latencies from tables of round-trip
 times.
 
-What is read becomes `routers`, `links` and `routes` of the scenario, which then needs the files no more. ValueError is
-one line that names the file, the edge, line or site, and the mend.
-"""
+The files become `routers`, `links` and `routes` of the scenario, which then needs the files no more. ValueError is one
+line that names the file, the edge, line or site, and the mend."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _SPEED = re.compile(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+(?:\.\d+)?))?\s*([kmgt]?)(?:bit/s|bps|b/s|bits/s)", re.IGNORECASE)
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _PLACES = ("label", "geocode_name", "name", "geocode_country", "Country")
-"""Attributes by which a site may name its node; the first that has the name, and has it once, decides."""
+"""Attributes by which a site may name its node; the first that has the name exactly once decides."""
 _RTT = ("rtt_ms", "rtt_avg", "avg", "rtt")
 _Rtts = tuple[dict[tuple[str, str], float], dict[str, str]]
 """Milliseconds by (from, to), and each place's names in small letters -> the one by which it is kept."""
@@ -142,7 +141,7 @@ def _of_the_first_graph(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _opened(path: Path) -> IO[bytes] | gzip.GzipFile | bz2.BZ2File:
-    """As the reader of graphs does: packed or not."""
+    """Open a file as the reader of graphs does: packed or not."""
     if path.suffix == ".gz":
         return gzip.open(path)
     return bz2.open(path) if path.suffix == ".bz2" else path.open("rb")
@@ -187,7 +186,7 @@ def _number(about: dict[str, Any], key: str, at: str) -> float | None:
 
 
 def _finder(nodes: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """What a site may call a node, in small letters -> its id."""
+    """Names by which a site may call a node, in small letters -> its id."""
     find: dict[str, str] = {}
     for key in reversed(_PLACES):
         texts = Counter(str(about.get(key) or "").casefold() for about in nodes.values())
@@ -247,12 +246,12 @@ def _with_rtts(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def measured_places(path: Path, name: str) -> frozenset[str]:
-    """In small letters, whatever a place is called there."""
+    """Names of all places there, in small letters."""
     return frozenset(_read_rtts(path, f"rtt_from: {name}")[1])
 
 
 def _place_of(site: SiteSpec, places: dict[str, str], scenario: Scenario, at: str) -> str:
-    """Empty: it has none, and the pair is like `default_link`."""
+    """Place of a site; empty: it has none, and the pair is like `default_link`."""
     wanted = site.place or site.name
     if scenario.rtt_missing == "default" and wanted.strip().casefold() not in places:
         return ""
@@ -262,7 +261,8 @@ def _place_of(site: SiteSpec, places: dict[str, str], scenario: Scenario, at: st
 
 
 def _read_rtts(path: Path, at: str) -> _Rtts:
-    """Several lines of a pair count as their mean, and of a name that two places have, as towns do, the first place."""
+    """Round-trip times and names of places. Several lines of a pair count as their mean; a name that two places have,
+    as towns do, is the first one's."""
     try:
         with (
             gzip.open(path, "rt", encoding="utf-8", newline="")

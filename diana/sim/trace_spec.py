@@ -1,4 +1,4 @@
-"""What a scenario says of a log whose jobs are its workload: which of them, how fast, from where, in which groups."""
+"""The log of a scenario whose jobs are its workload: which of them, how fast, from where, in which groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ENTRY-uNUMBER@VO."""
 
     file: str
-    """.swf or .swf.gz, from the scenario's folder."""
+    """Path from the scenario's folder; .swf or .swf.gz."""
     partition: int = -1
     """Only jobs of this one (field 16); negative: all."""
     from_s: float = 0.0
@@ -31,25 +31,25 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to_s: float = 0.0
     """Only jobs that came before; 0: to the end."""
     first: int = 0
-    """So many of them, by submission; 0: all."""
+    """Number of jobs taken, by submission; 0: all."""
     cut: Literal["", "drawn"] = ""
     """drawn: `first` jobs in succession, or those of `span_s` seconds, from a place in the log that the seed draws."""
     span_s: float = 0.0
-    """Of a drawn cut: the jobs of so many seconds; 0: `first` jobs."""
+    """Seconds of a drawn cut, all of whose jobs are taken; 0: `first` jobs."""
     time_scale: float = 1.0
-    """All times between jobs times this."""
+    """Factor on all times between jobs."""
     load: float = 0.0
-    """Instead: run time x processors of what is taken over what the sites it may run at can do in the time it takes to
-    come. 0: not."""
+    """Load to scale to, instead of `time_scale`: run time x processors of the jobs taken, over what the sites they may
+    run at can do in the time the jobs take to come. 0: not scaled."""
     home: dict[str, str] | Literal["", "site", "partition", "partition-most-used", "user"] = ""
-    """Where a job is submitted. site: all at the entry's `site`; partition: where it ran; partition-most-used: where
-    most of its user's jobs ran; user: each user at a site that the seed draws by slots; a table: user number -> site,
-    others at `site`. Empty: `site` if the entry has one, else partition-most-used."""
+    """Home of a job, where it is submitted. site: all at the entry's `site`; partition: where it ran;
+    partition-most-used: where most of its user's jobs ran; user: each user at a site that the seed draws by slots; a
+    table: user number -> site, others at `site`. Empty: `site` if the entry has one, else partition-most-used."""
     partitions: dict[str, str] = {}
     """Partition number -> site. Without it a site is found by the name that the header gives the partition (whatever
     a site's name cannot hold being a hyphen), or by its number."""
     elsewhere: Literal["refuse", "leave-out", "drawn"] = "refuse"
-    """What becomes of jobs whose home is none of the sites. drawn: as `home = "user"` has it. With the latter two
+    """Treatment of jobs whose home is none of the sites. drawn: as `home = "user"` has it. With the latter two
     partition-most-used looks only among those that are sites, as long as a user has one."""
     bulk_gap_s: float = 0.0
     """Jobs of one user, home and number of processors, each at most so long after the one before, are one group, that
@@ -57,7 +57,7 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bulk_span_s: float = 0.0
     """No job of a group came later than this after its first; 0: no limit."""
     bulk_jobs: int = 0
-    """At most so many to a group; 0: no limit."""
+    """Most jobs of a group; 0: no limit."""
     estimate: Literal["requested", "history", "true-mean"] = "requested"
     """The work that is declared for each job of a group. requested: the mean of their requested times, where there is
     none as history; history: the mean run time of its user's earlier jobs that can have ended by then, or else of
@@ -75,7 +75,7 @@ _NEVER = {
 
 
 def placed(scenario: Scenario, folder: Path) -> Scenario:
-    """With the logs' files as absolute paths, and what was left out of them in the report."""
+    """The scenario with the logs' files as absolute paths, and with what was left out of them in the report."""
     if not any(work.trace for work in scenario.workload):
         return scenario
     workload = tuple(

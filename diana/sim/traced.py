@@ -1,4 +1,4 @@
-"""The groups of a workload entry with `trace`: jobs of a log as columns, what a seed takes of them, who submits where.
+"""The groups of a workload entry with `trace`: jobs of a log as columns, those that a seed takes, who submits where.
 
 Nothing here is an object per job: a log is the arrays of `swf.py`, read once per process, and a group is a slice of
 them.
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 LOGS_KEPT = 8
 """Logs a process keeps in memory, 90 bytes a job."""
 LEAST_S = 1e-6
-"""Work that is declared at least."""
+"""Least work that is declared."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a log's jobs: `jobs` and those left out, by reason, are together all of them."""
+    """The account of a log's jobs: `jobs` and those left out, by reason, are together all of them."""
 
     file: str
     jobs_in_trace: int
@@ -42,12 +42,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     users: int
     from_s: float
     to_s: float
-    """The first and the last of them came then, in seconds of the log."""
+    """Times when the first and the last of them came, in seconds of the log."""
     load: float
     """Run time x processors over what the sites it may run at can do in the time it takes to come."""
     left_out: dict[str, int]
     noticed: dict[str, int]
-    """What is odd about the file and did not hinder reading it."""
+    """Oddities of the file that did not hinder reading it."""
 
 
 class Taken(NamedTuple):
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
 
     submit_s: gen.Floats
     begin: gen.Ints
-    """Where its jobs begin in `run_s`; one entry more for the end."""
+    """Place in `run_s` where its jobs begin; one entry more for the end."""
     processors: gen.Ints
     work_s: gen.Floats
     user: gen.Ints
@@ -75,11 +75,12 @@ class Group(NamedTuple):
     first: int
     """The number of its first job among the entry's."""
     run_s: gen.Floats
-    """Of each of its jobs, at speed 1.0."""
+    """Run time of each of its jobs, at speed 1.0."""
 
 
 def taken(work: WorkSpec, spec: TraceSpec, scenario: Scenario, seed: int) -> Taken:
-    """Depends on the log, the seed and the entry alone. UsageError names the file and the mend."""
+    """The jobs that a seed takes; they depend on the log, the seed and the entry alone. UsageError names the file and
+    the mend."""
     log = _log(spec.file)
     jobs = log.jobs
     rows, left_out = usable(log, largest(work, scenario), spec.partition if spec.partition >= 0 else None)
@@ -118,12 +119,12 @@ def taken(work: WorkSpec, spec: TraceSpec, scenario: Scenario, seed: int) -> Tak
 
 
 def account(work: WorkSpec, scenario: Scenario, seed: int = 0) -> Account | None:
-    """Of an entry's trace; None: it has none."""
+    """The account of an entry's trace; None: it has none."""
     return taken(work, work.trace, scenario, seed).account if work.trace else None
 
 
 def groups(work: WorkSpec, scenario: Scenario, some: Taken) -> Iterator[Group]:
-    """Each as an entry of its own, named NAME, NAME-2, ..., in order of submission."""
+    """Groups, each as an entry of its own, named NAME, NAME-2, ..., in order of submission."""
     plain, sites = replace(work, trace=None), [site.name for site in scenario.sites]
     begin = some.begin.tolist()
     columns = (some.submit_s, some.processors, some.work_s, some.user, some.home)
@@ -153,7 +154,7 @@ def _users(work: WorkSpec, scenario: Scenario, numbers: list[int]) -> tuple[str,
 
 
 def _log(file: str) -> swf.Log:
-    """As it is on disk now."""
+    """The log as it is on disk now."""
     try:
         about = Path(file).stat()
     except OSError as error:
@@ -193,7 +194,7 @@ def _cut(submit_s: swf.Real, spec: TraceSpec, rng: np.random.Generator) -> swf.W
 def _times(
     work: WorkSpec, spec: TraceSpec, scenario: Scenario, submit_s: swf.Real, work_s: swf.Real
 ) -> tuple[swf.Real, float]:
-    """Of each job, from 0, and the load that they bring. A gap for the last one is added to the time they take."""
+    """Time of each job, from 0, and the load that they bring. A gap for the last one is added to the time they take."""
     times_s = (submit_s - submit_s[0]) * spec.time_scale
     span_s = float(times_s[-1]) * len(times_s) / max(1, len(times_s) - 1)
     offered_s, can = float(work_s.sum()), capacity(work, scenario)
@@ -262,7 +263,7 @@ def _homeless(work: WorkSpec, log: swf.Log, partition: int, jobs: int) -> str:
 
 
 def _drawn_homes(work: WorkSpec, scenario: Scenario, users: swf.Whole, seed: int) -> swf.Whole:
-    """One for each user, by slots; it depends on the user's number and the seed, not on who else is there."""
+    """A home for each user, drawn by slots; it depends on the user's number and the seed, not on who else is there."""
     names = {site.name for site in allowed(work, scenario)}
     slots = [sum(n for n, _ in machines(scenario, site)) * (site.name in names) for site in scenario.sites]
     upto, luck = np.cumsum(slots, dtype=np.float64), chance.text_seed(seed, f"{work.name}/homes")
@@ -277,7 +278,7 @@ def _drawn_homes(work: WorkSpec, scenario: Scenario, users: swf.Whole, seed: int
 def _declared(
     spec: TraceSpec, work: WorkSpec, jobs: swf.Columns, earlier: swf.Whole, rows: swf.Whole, begin: gen.Ints
 ) -> gen.Floats:
-    """For each group; `rows` are its jobs in the log, one group's after the other."""
+    """Declared work of each group; `rows` are its jobs in the log, one group's after the other."""
     if spec.estimate == "true-mean":
         return np.maximum(LEAST_S, bursts.means(jobs.run_s[rows], np.ones(len(rows)), begin)[0])
     heads = rows[begin[:-1]]

@@ -22,7 +22,7 @@ class TransferReport(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     start_s: float
     end_s: float
-    """Of the last byte: one latency of the way, then the bytes at the rates they had."""
+    """Time of the last byte: one latency of the way, then the bytes at the rates they had."""
     links: tuple[str, ...]
 
 

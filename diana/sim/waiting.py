@@ -30,7 +30,7 @@ class Job(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """What others may take without delaying the head: `free` processors until `shadow_s`, `extra` for longer."""
+    """Room that others may take without delaying the head: `free` processors until `shadow_s`, `extra` for longer."""
 
     free: int
     shadow_s: float
@@ -98,8 +98,9 @@ class Waiting:
         return left
 
     def backfill(self, now_s: float, gap: Gap, only_new: bool) -> tuple[list[Job], Gap]:
-        """Takes out, in order, whoever behind the head fits into what the ones before have left of the gap: until its
-        shadow, or on extra processors. `only_new`: look only at who came after the last look."""
+        """Take out, in order, each job behind the head that fits into what those before it have left of the gap: until
+        its shadow, or on extra processors. `only_new`: look only at jobs that came after the last look. Returns the
+        jobs, and the gap that is left."""
         begin = self._seen if only_new else self._head + 1
         begin = max(begin, self._head + 1)
         taken: list[Job] = []
@@ -112,7 +113,7 @@ class Waiting:
         return taken, gap
 
     def pass_over(self) -> None:
-        """A look at who is new without one, as nothing is free."""
+        """Take the new jobs as looked at, without a look, as nothing is free."""
         self._seen = self._end
 
     def _promising(self, begin: int, now_s: float, gap: Gap) -> list[int]:
@@ -162,7 +163,7 @@ class Waiting:
         self._seen = max(self._seen, self._head)
 
     def _make_room(self) -> None:
-        """Moves who still waits to the front, into twice the room if that is little."""
+        """Move the jobs that still wait to the front, into twice the room if that is little."""
         stay = np.flatnonzero(self._widths[: self._end] != _GONE)
         self._seen = int(np.searchsorted(stay, self._seen))
         size = len(self._jobs) * (2 if 2 * len(stay) > len(self._jobs) else 1)

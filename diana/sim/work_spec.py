@@ -1,4 +1,4 @@
-"""What a scenario may say of its work: one entry of `[[workload]]`, and the moves its user asks for."""
+"""The work of a scenario: one entry of `[[workload]]`, and the moves its user asks for."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ if TYPE_CHECKING:
 
 
 class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user has jobs that wait run elsewhere."""
+    """An order of the user that waiting jobs run elsewhere."""
 
     to: str
-    """The site."""
+    """The site they go to."""
     at_s: float
-    """When it is asked for."""
+    """Time when it is asked for."""
     first: int = 0
     """The first job that moves, counted from 0."""
     jobs: int = 0
-    """From the first on; 0: all."""
+    """Number of jobs, from the first on; 0: all."""
 
 
 class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bulk group."""
 
     name: str
-    """For the report, and for `after`."""
+    """Name for the report, and for `after`."""
     site: str = ""
-    """Where it is submitted."""
+    """Site where it is submitted."""
     jobs: int = 0
-    """Of each group; with `trace` the log says it."""
+    """Jobs of each group; with `trace` the log says it."""
     user: str = ""
-    """Empty: the first user."""
+    """User who submits; empty: the first user."""
     work_s: float = 1.0
     """Run time at speed 1.0, as declared in the job file."""
     true_work_s: float = 0.0
-    """What its jobs take where the declaration is wrong; 0: as declared."""
+    """True run time of its jobs where the declaration is wrong; 0: as declared."""
     spread: float = 0.0
     """True run times lie evenly in w * (1 - spread) .. w * (1 + spread), w being true_work_s or else work_s."""
     fail_fraction: float = 0.0
     """Share of jobs that exit 1."""
     processors: int = 1
-    """Per job."""
+    """Processors per job."""
     gpus: int = 0
-    """Per job."""
+    """GPUs per job."""
     container: str = ""
     """The image its jobs run in; empty: none."""
     modules: tuple[str, ...] = ()
-    """What is made ready before each job, by name."""
+    """Modules that are made ready before each job, by name."""
     inputs: tuple[str, ...] = ()
     """Datasets; with `file_per_job`, job k reads file k of their files laid end to end, else all of them."""
     file_per_job: bool = False
-    """Each job reads one file of its inputs, see there."""
+    """True: each job reads one file of its inputs, see there."""
     output_bytes: int = 0
-    """Per job, gathered at the submitter's site; 0: none."""
+    """Bytes of output per job, gathered at the submitter's site; 0: none."""
     merge: bool = False
-    """A command is run once in the end, in the folder of the gathered outputs."""
+    """True: a command is run once in the end, in the folder of the gathered outputs."""
     after: tuple[str, ...] = ()
-    """Entries to wait for; with `inputs` that another one produces too. What hangs together is one submission, made
-    when the first of it is due."""
+    """Entries to wait for, beside those that produce its `inputs`. Entries that hang together are one submission, made
+    when the first of them is due."""
     produces: str = ""
-    """The outputs become a dataset of this name, its files `0.out`, `1.out`, ..."""
+    """Name of the dataset that the outputs become, its files `0.out`, `1.out`, ..."""
     sites: tuple[str, ...] = ()
-    """Only these; none named: any."""
+    """Sites it may run at; none named: any."""
     forced: dict[str, int] = {}
     """Site -> jobs: this plan instead of the planner's, as one group per site that may run nowhere else. Jobs, with
     their files, are dealt out in the order written. Reported as one entry."""
@@ -84,26 +84,26 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_site_lost: OnSiteLost = "hold"
     """Jobs at a site that fell silent: they wait for it, or run again elsewhere."""
     submit_s: float = 0.0
-    """When it comes."""
+    """Time when it comes."""
     cancel_s: float = -1.0
     """Site time of a cancel; negative: never."""
     hold_s: float = -1.0
-    """When it is held; negative: never."""
+    """Time when it is held; negative: never."""
     release_s: float = -1.0
-    """After the hold was answered."""
+    """Time when it is released, after the hold was answered; negative: never."""
     retry_s: float = -1.0
-    """Of what has failed by then; another attempt has another luck."""
+    """Time when the jobs that have failed by then are tried again, with another luck; negative: never."""
     moves: tuple[MoveSpec, ...] = ()
     repeat: int = 1
     """This many such groups, `every_s` apart, named NAME, NAME-2, ..."""
     every_s: float = 0.0
-    """Between two of them."""
+    """Seconds between two of them."""
     generate: GenerateSpec | None = None
-    """They are drawn from a model."""
+    """Model that its groups are drawn from."""
     trace: TraceSpec | None = None
-    """They are the jobs of a log."""
+    """Log whose jobs its groups are."""
     data: DataSpec | None = None
-    """Each of its groups reads a dataset that is drawn."""
+    """Draw of a dataset for each of its groups to read."""
 
 
 def check_numbered(workload: tuple[WorkSpec, ...]) -> None:
@@ -129,7 +129,7 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
         raise ValueError(f"{at}: submit_s = {work.submit_s:g}: all ends at limit_s = {scenario.limit_s:g}; raise it")
     _check_forced(work, at)
     if scenario.swarm == type(scenario.swarm)():
-        # A seed that draws draws when what is held goes on, too.
+        # A seed that draws the workload also draws when held work goes on.
         _check_orders(work, at)
     check_wanted(work, at)
     if work.user:

@@ -31,21 +31,21 @@ from diana.sim.popularity import Reading
 from diana.sim.scenario import GenerateSpec, MoveSpec, Scenario, WorkSpec
 
 INSIST_S = 5.0
-"""A user without an answer, or refused, asks again with the same key."""
+"""Seconds after which a user without an answer, or refused, asks again with the same key."""
 PATIENCE = 60
 """Refusals a user takes before giving up."""
 MERGE_RUN_S = 1.0
 LIFTS = 12
-"""So often a user asks for a group of a restored site to go on."""
+"""Times that a user asks for a group of a restored site to go on."""
 
 
 class Order(NamedTuple):
-    """What a user says of a group later on."""
+    """An order that a user gives about a group later on."""
 
     at_s: float
     kind: type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs] | MoveSpec
     tries: int = 1
-    """So often it is asked while it is refused."""
+    """Times that it is asked while it is refused."""
 
     def event(self, request: int, principal: Principal, group: GroupId) -> Event:
         if not isinstance(self.kind, MoveSpec):
@@ -96,11 +96,11 @@ class Submission:
         first: int = 0,
         run_s: swf.Real | None = None,
     ) -> None:
-        """`luck`: the seed of that of the entry's jobs; without a share this group's are those from `first` on.
+        """`luck`: the seed of the luck of the entry's jobs; without a share this group's are those from `first` on.
         `run_s`: the true run time of each job, where a trace has them."""
         self.work = work
         self.entry = entry
-        """Under which it is reported."""
+        """Name of the entry under which it is reported."""
         self.name = name = f"{entry} at {share.site}" if share else name or entry
         self.first = share.first if share else first
         """The number of its first job among the entry's."""
@@ -112,7 +112,7 @@ class Submission:
         self.seed = luck
         self.run_s = run_s
         self.chain: tuple[Submission, ...] = ()
-        """All that are submitted together with it, itself included; empty: it alone."""
+        """All submissions that are made together with it, itself included; empty: it alone."""
         self.group: GroupId | None = None
         self.refusals = 0
         self.why = ""
@@ -126,7 +126,7 @@ class Submission:
         )
         orders = [Order(at_s, kind) for kind, at_s in times if at_s >= 0]
         self.orders = sorted((*orders, *(Order(m.at_s, m) for m in work.moves)), key=lambda order: order.at_s)
-        """What its user still wants of it, one after the other: the next when the last was answered."""
+        """Orders that its user has yet to give, one after the other: the next when the last was answered."""
 
     def life(self, index: int, attempt: int = 1) -> JobLife:
         work = self.work
@@ -151,16 +151,17 @@ class Coming:
         self.count = count
         self.came: list[Submission] = []
         self.place = 0
-        """Of the next one among what is due at one time."""
+        """Place of the next one among the callbacks due at one time."""
 
     def all(self) -> list[Submission]:
-        """Also those whose time has not come; none comes any more."""
+        """All groups, also those whose time has not come; none comes any more."""
         self.came.extend(self.made)
         return self.came
 
 
 def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account]) -> Iterator[Submission | Coming]:
-    """In the order written, the groups of an entry one after the other. `accounts`: of the traces, by entry."""
+    """Submissions in the order written, the groups of an entry one after the other. `accounts`: of the traces, by
+    entry."""
     principals = {user.name: Principal(Role(user.role), user.name) for user in scenario.users}
     first_user = scenario.users[0].name
     for work in scenario.workload:
@@ -175,7 +176,7 @@ def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account])
             continue
         if work.generate is not None:
             drawn = _drawn(work, work.generate, scenario, seed, principals, data)
-            # What its users say later may be due before a group comes.
+            # Orders that its users give later may be due before a group comes.
             if work.moves or max(work.cancel_s, work.hold_s, work.release_s, work.retry_s) >= 0:
                 yield from drawn
             else:
@@ -204,7 +205,7 @@ def _drawn(
 
 
 def black_hole(run: Run, spec: GroupSpec) -> JobLife:
-    """What a site that is broken makes of any job."""
+    """The life of any job at a site that is broken."""
     return JobLife(0.01, exit_code=1)
 
 
@@ -217,14 +218,14 @@ class Users:
         self._requests = 0
         self._waiting: dict[int, tuple[Submission, Order | None]] = {}
         self.submissions: dict[str, Submission] = {}
-        """Those that are to be made later are not among them before their time."""
+        """Submissions by name; those that are to be made later are not among them before their time."""
         self.traces: dict[str, traced.Account] = {}
-        """What became of the jobs of each trace, by entry."""
+        """Accounts of the jobs of each trace, by entry."""
         self._planned = list(_planned(scenario, seed, self.traces))
         self._to_come = 0
-        """Of `Coming`, those that are not through."""
+        """Number of `Coming` that are not through."""
         self._open: dict[str, Submission] = {}
-        """What may not have an answer yet; whatever else has it."""
+        """Submissions that may have no answer yet; all others have one."""
         for one in self._planned:
             if isinstance(one, Submission):
                 self.submissions[one.name] = self._open[one.name] = one
@@ -265,7 +266,7 @@ class Users:
         self._submit(submission)
 
     def in_order(self) -> Iterator[Submission]:
-        """All that the scenario says, as written; what has not come by now never does."""
+        """All submissions that the scenario asks for, as written; one that has not come by now never does."""
         for one in self._planned:
             if isinstance(one, Coming):
                 yield from one.all()
@@ -273,7 +274,7 @@ class Users:
                 yield one
 
     def settled(self) -> bool:
-        """Every submission was answered, every order too."""
+        """True if every submission was answered, and every order too."""
         if self._to_come:
             return False
         for name, s in list(self._open.items()):
@@ -283,7 +284,7 @@ class Users:
         return True
 
     def unanswered(self, site: SiteId) -> bool:
-        """Whether a submission there is asked for and has no answer."""
+        """True if a submission there is asked for and has no answer."""
         due = (s for s in self.submissions.values() if s.site == site and s.group is None and not s.refused)
         return any(s.submit_s <= self._clock.now_s for s in due)
 
