@@ -61,7 +61,7 @@ class Aftermath:
                         how = life.outcome if life else "nowhere"
                         return name, index, f"accepted as done, but it ended {how}"
             case r.JobsRetried():
-                # What runs may not run beside itself, whoever asks.
+                # A job that runs may not run beside itself, whoever asks.
                 lives = groups[record.group].lives
                 for index in record.indices:
                     if index in lives:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diana.sim.lrm_spec import BackgroundSpec
 
 BLOCK = 1024
-"""Jobs drawn at once. Of drawn sizes each block for itself offers the load that was asked for."""
+"""Jobs drawn at once. With drawn sizes each block by itself offers the load that was asked for."""
 
 
 class Other(NamedTuple):
@@ -30,7 +30,8 @@ class Other(NamedTuple):
 
 
 def jobs(spec: BackgroundSpec, processors: int, seed: int, name: str) -> Iterator[Other]:
-    """In order of submission, for a machine of so many processors; the drawn ones depend on seed and name alone."""
+    """Jobs in order of submission, for a machine of so many processors; the drawn ones depend on seed and name
+    alone."""
     every = _logged(spec, processors) if spec.trace else _drawn(spec, processors, chance.columns(seed, name))
     return takewhile(lambda job: job.submit_s < spec.until_s, every) if spec.until_s else every
 

@@ -2,12 +2,11 @@
 time and every free processor, and nothing took time but jobs and data. They exist in the simulator only.
 
 - min-min, sufferage (`mapping.py`): a submission is mapped when it comes, on top of what was mapped before; since run
-  times are known nothing new is known until the next one. When as many jobs came as a quarter of those that have not
-  begun, all of these are mapped anew ("fixed count strategy"), but for those that data were sent for.
-- first-start: a copy of each job waits at every site, first come first served; the first to start wins and the others
-  are withdrawn, as in a federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits
-  starts it; of several idle ones the submitter's, then the first listed. Its data are sent for when it was chosen and
-  holds its processors.
+times are known nothing new is known until the next one. When a quarter as many jobs have come as have not begun, all of
+the latter are mapped anew ("fixed count strategy"), but for those that data were sent for. - first-start: a copy of
+each job waits at every site, first come first served; the first to start wins and the others are withdrawn, as in a
+federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits starts it; of several idle
+ones the submitter's, then the first listed. Its data are sent for when it was chosen and holds its processors.
 
 A job that has not ended at the scenario's `limit_s` is not done, as with the engine.
 

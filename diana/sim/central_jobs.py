@@ -230,7 +230,7 @@ class _Kinds:
         return out
 
     def _kind(self, processors: int, sites: tuple[str, ...], refs: Sequence[str]) -> int:
-        """The number of the kind of such jobs. Of files that nobody else reads, only place and size make a
+        """The number of the kind of such jobs. For files that nobody else reads, only place and size make a
         difference."""
         shared = tuple(sorted(self._item(ref) for ref in refs if self._read[ref] > 1))
         alone = tuple(sorted((_dataset(ref), self._size(ref)) for ref in refs if self._read[ref] == 1))

@@ -21,9 +21,9 @@ from diana.sim.intervals import Interval
 
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{place:02x}" for place in range(8))
-"""Stand for what the page calls --ink, --muted, --grid, --paper and --s0 to --s7."""
+"""Colours that stand for those the page calls --ink, --muted, --grid, --paper and --s0 to --s7."""
 DASHES: tuple[Any, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.2, 1, 1.2)))
-"""Courses that lie upon each other show through."""
+"""Dashes by series, so that courses that lie upon each other show through."""
 _NAMES = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {one: f"s{k}" for k, one in enumerate(SERIES)}
 _HEAT = (0.16, 0.47, 0.84)
 """Blue that is seen on white and on black; how much of it is how busy."""
@@ -80,7 +80,8 @@ class _Sheet:
 
 @contextmanager
 def _sheet(width: float, height: float, salt: str) -> Iterator[_Sheet]:
-    """Inches. `salt` keeps the ids of two plots of one page apart; the same plot is the same text each time."""
+    """A figure of a size in inches. `salt` keeps the ids of two plots of one page apart; the same plot is the same text
+    each time."""
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
         # A name in a script that the font lacks is drawn by the browser all the same.
         warnings.simplefilter("ignore")
@@ -92,7 +93,7 @@ def _sheet(width: float, height: float, salt: str) -> Iterator[_Sheet]:
 
 
 def _inline(text: str) -> str:
-    """Without what only a file of its own needs, in the page's colours and font."""
+    """The SVG without what only a file of its own needs, in the page's colours and font."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
@@ -105,7 +106,7 @@ def _inline(text: str) -> str:
 
 
 def sweep(title: str, loads: Sequence[float], rows: Sequence[Sequence[Interval | None]], names: Sequence[str]) -> str:
-    """A figure of every policy (a row) under every load; of a single load, one below the other."""
+    """A figure of every policy (a row) under every load; with a single load, one below the other."""
     if len(loads) == 1:
         return forest(title, names, [row[0] for row in rows], zero=False)
     with _sheet(4.6, 2.9, f"sweep {title}") as sheet:

@@ -1,9 +1,8 @@
 """The invariants of PROMISES section 4, kept apart from the code they judge.
 
-They watch what became durable (records at their commit), what was really run (the LRM) and what was told to users.
-Each check costs what the event costs, never what the jobs number; `recount` at crash, heal and end is the exception.
-I6 (one leader per term) is judged in `replicas.py`; I8 is judged by the runner at the end.
-"""
+They watch the records that became durable (at their commit), the jobs that really ran (the LRM) and the answers to
+users. The cost of a check grows with its event, never with the number of jobs; `recount` at crash, heal and end is the
+exception. I6 (one leader per term) is judged in `replicas.py`; I8 is judged by the runner at the end."""
 
 from __future__ import annotations
 
@@ -56,9 +55,9 @@ class Checkers(Findings):
         self._transfers: dict[Transfer, TransferStory] = {}
         self._void: set[Run] = set()
         self._given_up: set[Run] = set()
-        """With machines that an operator removed: nobody will know how they ended."""
+        """Runs with machines that an operator removed: nobody will know how they ended."""
         self._lease_over: set[Run] = set()
-        """Ended, or were not started, because their lease was over: their site tries them again."""
+        """Runs that ended, or were not started, because their lease was over: their site tries them again."""
         self._generation: dict[SiteId, int] = {}
         self._keys: dict[str, GroupId] = {}
         self._order = Order()
@@ -66,7 +65,7 @@ class Checkers(Findings):
         self._standing = Standing()
         self._caps = Caps(feeds, user_max_running or {})
         self.watch: Callable[[SiteId, r.Record], None] | None = None
-        """Told of every record too, once it is checked."""
+        """Called with every record too, once it is checked."""
         self._by_type: dict[type, Callable[[SiteId, Any], None]] = {
             r.Opened: self._opened,
             r.GroupSubmitted: self._submitted,
@@ -254,7 +253,7 @@ class Checkers(Findings):
         self._accept(site, record.group, record.indices)
 
     def _jobs_retried(self, site: SiteId, record: r.JobsRetried) -> None:
-        """The user's own new attempt (promise 3): only of what has a result, and never of what is done."""
+        """The user's own new attempt (promise 3): only of jobs that have a result, and never of one that is done."""
         group = self._group(site, record.group)
         for index in record.indices:
             life = group.lives.pop(index, None)
@@ -343,7 +342,7 @@ class Checkers(Findings):
                 self._fail("I4", site, group_of(record.subgroup), index, "given back after it was given to a machine")
 
     def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:
-        """Whatever really became of its jobs, they count as interrupted from here on."""
+        """Count the machine's jobs as interrupted from here on, whatever really became of them."""
         for (subgroup, epoch), transfer in self._transfers.items():
             if transfer.site != site or group_of(subgroup) not in self._groups:
                 continue
@@ -446,5 +445,5 @@ class Checkers(Findings):
     # --- full recount ----------------------------------------------------------------------------------
 
     def recount(self, site: SiteId, state: SiteState) -> None:
-        """After a restart, at heal and at the end: what the site remembers against what became durable."""
+        """Compare what the site remembers with what became durable; after a restart, at heal and at the end."""
         self._told(site, recount(site, state, self._groups, self.aftermath))

@@ -25,7 +25,7 @@ class UserSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to draw an entry's `repeat` groups of `jobs` jobs, by the seed of the run and the entry's name.
+    """The draw of an entry's `repeat` groups of `jobs` jobs, by the seed of the run and the entry's name.
 
     They come from `submit_s` on, `every_s` apart in the mean, and are reported as one entry."""
 

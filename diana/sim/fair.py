@@ -15,7 +15,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 _SAME = 1.0 + 1e-12
-"""Links whose share is the smallest but for rounding are one bottleneck, not as many rounds."""
+"""Factor within which shares count as the smallest: links that differ by rounding are one bottleneck, not as many
+rounds."""
 
 
 def max_min(bytes_per_s: Floats, link: Ints, lane: Ints, flows: Floats) -> Floats:

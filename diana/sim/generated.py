@@ -1,4 +1,4 @@
-"""The groups of a workload entry with `generate`, as columns: what a seed draws of them."""
+"""The groups of a workload entry with `generate`, as columns that a seed draws."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Columns(NamedTuple):
 
 
 def drawn(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> Columns:
-    """Depends on the seed and the entry alone. Each column has a stream of its own: other sizes, the same users."""
+    """The columns that a seed draws; they depend on the seed and the entry alone. Each column has a stream of its own:
+    other sizes, the same users."""
     groups = work.repeat
     processors, work_s = _sizes(work, spec, scenario, seed)
     user, users = _users(work, spec, scenario, seed)
@@ -45,7 +46,7 @@ def drawn(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> 
 
 
 def groups(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> Iterator[WorkSpec]:
-    """Each as an entry of its own, named NAME, NAME-2, ..., in order of submission."""
+    """Groups, each as an entry of its own, named NAME, NAME-2, ..., in order of submission."""
     columns = drawn(work, spec, scenario, seed)
     rows = zip(*(column.tolist() for column in columns[:5]), strict=True)
     plain = replace(work, generate=None, repeat=1, every_s=0.0)
@@ -66,7 +67,7 @@ def _stream(seed: int, work: WorkSpec, column: str) -> np.random.Generator:
 
 
 def _times(work: WorkSpec, spec: GenerateSpec, seed: int) -> tuple[gen.Floats, float]:
-    """Seconds after the entry's beginning, and how long they last, a gap for each group included."""
+    """Times in seconds after the entry's beginning, and how long they last, a gap for each group included."""
     rng, every_s = _stream(seed, work, "arrivals"), work.every_s
     if spec.load > 0:
         every_s = 1.0

@@ -55,8 +55,8 @@ class Free:
         return out
 
     def take(self, machine: int, processors: int, ready_s: float, run_s: float) -> tuple[float, float]:
-        """(start, end) of a job there, the earliest. Of the processors that are free by then it gets those that became
-        free last, so that what waits for its data holds up nobody."""
+        """(start, end) of a job there, the earliest. It gets those of the processors free by then that became free
+        last, so that a job that waits for its data holds up nobody."""
         free = self.lists[machine]
         if machine not in self.before:
             self.before[machine] = free.copy()

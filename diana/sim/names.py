@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 
 def known(name: str, names: Sequence[str], at: str) -> None:
-    """ValueError when it is none of them."""
+    """Check a name: ValueError when it is none of the known ones."""
     if name not in names:
         near = get_close_matches(name, names, 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names[:8]) or 'none'}"
@@ -16,7 +16,7 @@ def known(name: str, names: Sequence[str], at: str) -> None:
 
 
 def unique(names: Sequence[str], key: str) -> tuple[str, ...]:
-    """ValueError when one stands twice."""
+    """Check names: ValueError when one stands twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -8,14 +8,15 @@ from diana.model.spec import decode_spec
 
 
 class Order:
-    """Follows what becomes durable at all sites; costs what a group's records cost, never what its jobs number."""
+    """Follows the records that become durable at all sites; its cost grows with a group's records, never with its
+    jobs."""
 
     __slots__ = ("_after", "_datasets", "_state")
 
     def __init__(self) -> None:
         self._after: dict[GroupId, tuple[GroupId, ...]] = {}
         self._datasets: dict[GroupId, str] = {}
-        """Promised, and not registered yet."""
+        """Datasets that are promised and not registered yet."""
         self._state: dict[GroupId, str] = {}
 
     def look(self, record: r.Record) -> tuple[GroupId, str] | None:

@@ -26,11 +26,11 @@ SWEPT = (
     "makespan_s",
 )
 MOST_ROWS = 2000
-"""Runs that are listed one by one."""
+"""Most runs that are listed one by one."""
 FLOW_SITES = 6
-"""With exports and imports of their own."""
+"""Sites with a plot of their exports and imports."""
 GANTT_USERS = 7
-"""With a colour of their own."""
+"""Users with a colour of their own."""
 
 
 def page(scenario: Scenario, found: Comparison, drawn: Sequence[Run]) -> str:

@@ -1,5 +1,5 @@
-"""The full recount (PROMISES section 4): what a site remembers, group by group, against what became durable. It
-costs what the site holds, and so is made at restarts, at heal and at the end only."""
+"""The full recount (PROMISES section 4): a site's memory, group by group, against the records that became durable. Its
+cost grows with what the site holds, so it is made at restarts, at heal and at the end only."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class Trace:
                     self._add(site, now_s, arrow, text)
 
     def _named(self, effects: list[fx.Effect]) -> list[tuple[str, str, object]]:
-        """With their types. A message to several sites, one after the other, is written once: that is most of what a
-        digest costs."""
+        """Effects with their types. A message to several sites, one after the other, is written once: that is most of
+        what a digest costs."""
         named: list[tuple[str, str, object]] = []
         last: object = None
         to: list[SiteId] = []

@@ -28,7 +28,7 @@ class SimTransport:
         self._greeting = greeting
         self._probing = probing
         self.refused = 0
-        """Messages a full inbox turned away."""
+        """Messages that a full inbox turned away."""
         network.attach(self)
 
     # --- port ------------------------------------------------------------------------------------------

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 def under(scenario: Scenario, policy: PolicySpec, load: float = 1.0) -> Scenario:
-    """The same sites, links, data and chance. ValueError where the work cannot come faster or slower."""
+    """The scenario under a policy and load: the same sites, links, data and chance. ValueError where the work cannot
+    come faster or slower."""
     return replace(
         scenario,
         settings=scenario.settings | policy.settings,
         sites=tuple(_without(site, policy.settings) for site in scenario.sites),
         workload=tuple(faster(work, load) for work in scenario.workload),
         swarm=replace(scenario.swarm, times_s=scenario.swarm.times_s / load),
-        # They meet the same work; how long they last is not the work's.
+        # Events come earlier, to meet the same work; their length has nothing to do with it.
         events=tuple(replace(event, at_s=event.at_s / load) for event in scenario.events),
         policies=(),
         compare=None,
@@ -30,7 +31,7 @@ def under(scenario: Scenario, policy: PolicySpec, load: float = 1.0) -> Scenario
 
 
 def faster(work: WorkSpec, load: float) -> WorkSpec:
-    """It comes `load` times as fast, and what is asked of it too; its jobs remain what they are."""
+    """An entry whose work, and later orders on it, come `load` times as fast; its jobs remain what they are."""
     if load == 1.0:
         return work
     generate = work.generate
@@ -93,5 +94,5 @@ def _without(site: SiteSpec, over: SettingsTable) -> SiteSpec:
 
 
 def _sooner(at_s: float, load: float) -> float:
-    """Negative means never."""
+    """The time divided by `load`; a negative one means never, and stays."""
     return at_s / load if at_s >= 0 else at_s

@@ -43,7 +43,9 @@ class Order(NamedTuple):
     """An order that a user gives about a group later on."""
 
     at_s: float
+    """Simulated time when it is given."""
     kind: type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs] | MoveSpec
+    """Order to the whole group, or a move of some of its jobs."""
     tries: int = 1
     """Times that it is asked while it is refused."""
 
@@ -53,9 +55,6 @@ class Order(NamedTuple):
         jobs = self.kind.jobs
         some = IndexSet.span(self.kind.first, self.kind.first + jobs) if jobs else None
         return MoveJobs(request=request, principal=principal, group=group, indices=some, to=SiteId(self.kind.to))
-
-
-"""Site time, and what is asked of the whole group."""
 
 
 class Submission:
