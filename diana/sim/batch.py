@@ -22,7 +22,7 @@ from diana.sim.waiting import Gap, Job, Waiting
 
 class Discipline(StrEnum):
     FCFS = "fcfs"
-    """In order of submission; nobody overtakes."""
+    """Jobs start in order of submission; nobody overtakes."""
     EASY = "easy"
 
 

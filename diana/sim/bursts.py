@@ -56,8 +56,8 @@ def _limited(heads: swf.Whole, times_s: swf.Real, span_s: float, most: int) -> s
 
 
 def most_used(user: swf.Whole, place: swf.Whole, counts: Mask, users: int) -> swf.Whole:
-    """For each user the place that most of its jobs name, ties to the lower one. Places that do not count come last,
-    so that who has no other gets one of them."""
+    """For each user the place that most of its jobs name, ties to the lower one. Places that do not count come last: a
+    user without another place gets one of them."""
     pairs, jobs = np.unique(np.stack((user, place)), axis=1, return_counts=True)
     order = np.lexsort((pairs[1], -jobs, ~counts[pairs[1]], pairs[0]))
     whose = pairs[0][order]

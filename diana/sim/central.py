@@ -2,11 +2,12 @@
 time and every free processor, and nothing took time but jobs and data. They exist in the simulator only.
 
 - min-min, sufferage (`mapping.py`): a submission is mapped when it comes, on top of what was mapped before; since run
-times are known nothing new is known until the next one. When a quarter as many jobs have come as have not begun, all of
-the latter are mapped anew ("fixed count strategy"), but for those that data were sent for. - first-start: a copy of
-each job waits at every site, first come first served; the first to start wins and the others are withdrawn, as in a
-federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits starts it; of several idle
-ones the submitter's, then the first listed. Its data are sent for when it was chosen and holds its processors.
+  times are known nothing new is known until the next one. When a quarter as many jobs have come as have not begun, all
+  of the latter are mapped anew ("fixed count strategy"), but for those that data were sent for.
+- first-start: a copy of each job waits at every site, first come first served; the first to start wins and the others
+  are withdrawn, as in a federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits
+  starts it; of several idle ones the submitter's, then the first listed. Its data are sent for when it was chosen and
+  holds its processors.
 
 A job that has not ended at the scenario's `limit_s` is not done, as with the engine.
 
@@ -220,7 +221,7 @@ class _Copies:
         return oldest if oldest >= 0 and self._wide[queue] <= self.idle[machine] else -1
 
     def _offer(self, job: int, now_s: float) -> None:
-        """It has come: some idle machine may start it, unless older ones wait there."""
+        """Offer a job that has come: some idle machine may start it, unless older ones wait there."""
         queue = self._queue[self.jobs.kind[job]]
         waiting = self._queues[queue]
         if not waiting or waiting[0] != job:

@@ -391,7 +391,7 @@ class Checkers(Findings):
     # --- databases that are put back ------------------------------------------------------------------
 
     def put_back(self, site: SiteId, state: SiteState) -> None:
-        """From here on the site has this state, whatever was durable there before."""
+        """Take this state as the site's from here on, whatever was durable there before."""
         self.aftermath.put_back(site, state, self._groups, self._transfers)
         self._generation[site] = state.generation
         self._keys = {key: group for key, group in self._keys.items() if group not in self.aftermath.gone}

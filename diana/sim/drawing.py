@@ -61,15 +61,15 @@ class Drawing(NamedTuple):
     """The busiest sites, in the scenario's order."""
     other_sites: int
     site_busy: list[list[float]]
-    """By site: share of its processors."""
+    """Share of its processors that were busy, by site."""
     exports: list[list[int]]
-    """By site: jobs submitted there that started elsewhere, in each bucket."""
+    """Jobs submitted there that started elsewhere, by site, in each bucket."""
     imports: list[list[int]]
     moved_out: list[list[int]]
-    """By site: jobs that left it because it was congested; empty: not observed."""
+    """Jobs that left it because it was congested, by site; empty: not observed."""
     moved_in: list[list[int]]
     wait_s: list[float]
-    """At `QUANTILES`."""
+    """Waits at `QUANTILES`; the next two likewise."""
     turnaround_s: list[float]
     slowdown: list[float]
     bars: list[Bar]

@@ -14,7 +14,7 @@ class FaultsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     draw: bool = False
     """True: each seed draws its rates, between 0 and the values here."""
     off: float = 0.0
-    """With `draw`: the probability for each kind of fault that a seed goes without it."""
+    """Probability for each kind of fault that a seed goes without it; counts with `draw`."""
     until_s: float = 0.0
     """Time when faults end: all heals, and everything has to come to an end within `heal_s`."""
     heal_s: float = 600.0

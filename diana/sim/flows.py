@@ -29,7 +29,7 @@ FINEST_S = 10.0
 MOST_BUCKETS = 1024
 KINDS = ("submitted", "sent", "arrived", "received", "imported", "started", "exported", "waiting")
 SHOWN_SITES, SHOWN_COLUMNS = 6, 12
-"""In the table for people: the sites with the most exports and imports, and about so many stretches of time."""
+"""Sites with the most exports and imports in the table for people, and about how many stretches of time it has."""
 
 
 class SiteFlow(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class LinkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     noise: float = 0.0
     """Measurements of this link lie evenly in value * (1 - noise) .. value * (1 + noise); the link itself is steady."""
     name: str = ""
-    """For `[[routes]]`; empty: its ends, as in A-B."""
+    """Name for `[[routes]]`; empty: its ends, as in A-B."""
 
     def called(self) -> str:
         return self.name or "-".join(self.between)
@@ -65,7 +65,7 @@ class TransferSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes that move between two sites beside what the jobs want: a load on the links."""
 
     name: str
-    """For the report."""
+    """Name for the report."""
     source: str
     """The site the bytes lie at."""
     to: str

@@ -51,7 +51,7 @@ class Endpoint(Protocol):
 
 
 class Link:
-    """Between two sites, both ways. `stream` names the standing stream; 0: none."""
+    """The link between two sites, both ways. `stream` names the standing stream; 0: none."""
 
     __slots__ = (
         "bytes_per_s",
@@ -370,7 +370,7 @@ class Network:
     # --- cuts ------------------------------------------------------------------------------------------
 
     def cut(self, a: SiteId, b: SiteId, one_way: bool = False, kind: str = "cut") -> None:
-        """From now on nothing passes (or nothing from `a`); the stream is given up after KEEPALIVE_S."""
+        """Let nothing pass from now on (or nothing from `a`); the stream is given up after KEEPALIVE_S."""
         link = self.link(a, b)
         if one_way:
             link.one_way = a
@@ -397,7 +397,7 @@ class Network:
             link.cut = max(0, link.cut - 1)
 
     def clog(self, a: SiteId, b: SiteId) -> bool:
-        """From now on nothing passes, and nothing of it is lost while the stream stands. False: it is clogged."""
+        """Let nothing pass from now on; nothing of it is lost while the stream stands. False: it is clogged."""
         link = self.link(a, b)
         if link.clogged is not None:
             return False

@@ -163,7 +163,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     """Version of this format: 1."""
     sites: tuple[SiteSpec, ...] = ()
-    """At least one, here or by `sites_from`."""
+    """Sites, at least one, here or by `sites_from`."""
     sites_from: SitesFromSpec | None = None
     """More sites, from a CSV file."""
     name: str = ""

@@ -25,11 +25,11 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str
     """Path from the scenario's folder; .swf or .swf.gz."""
     partition: int = -1
-    """Only jobs of this one (field 16); negative: all."""
+    """The partition whose jobs are taken (field 16); negative: all."""
     from_s: float = 0.0
-    """Only jobs that came then or later, in seconds of the log."""
+    """Time in the log from which on jobs are taken, in seconds."""
     to_s: float = 0.0
-    """Only jobs that came before; 0: to the end."""
+    """Time in the log before which jobs are taken, in seconds; 0: to the end."""
     first: int = 0
     """Number of jobs taken, by submission; 0: all."""
     cut: Literal["", "drawn"] = ""

@@ -86,8 +86,8 @@ class Waiting:
         return job
 
     def withdraw(self, jobs: Collection[int]) -> list[int]:
-        """Those of them that wait leave the queue, from any place; told in the order in which they stood. One look at
-        the queue for all of them together."""
+        """Take those of these jobs that wait out of the queue, from any place; returns them in the order in which they
+        stood. One look at the queue for all of them together."""
         named = np.fromiter(jobs, np.int64, len(jobs))
         waits = self._widths[self._head : self._end] != _GONE
         at = np.flatnonzero(waits & np.isin(self._jobs[self._head : self._end], named)) + self._head
