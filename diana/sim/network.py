@@ -233,7 +233,7 @@ class Network:
 
     def _again(self, a: SiteId, b: SiteId, both_up: bool) -> None:
         """Dial once more after a failure, where it may help. Sites that hold a stream to one that is down hear when it
-        starts; but its seeds know nobody, so that theirs are dialled again."""
+        starts. Those that have it as a seed do not, for it knows nobody then: they dial it again."""
         seeds = self._seeds
         seeded = seeds is not None and (b in seeds.get(a, ()) or a in seeds.get(b, ()))
         if both_up and (seeds is None or seeded or self.contacts.wanted(a, b, self._clock.now_s)):
