@@ -3,7 +3,7 @@ still has to prove who it is, and nothing is shown to it before it has (PROMISES
 
 Network interfaces come and go, and with them multicast membership; a changed set of addresses therefore rebuilds
 the whole responder. A killed node leaves its record behind until it expires, which costs its finders some dials. A
-record says a digest of the VO's name and the site's name, no more: whoever listens learns nothing it could use.
+record holds a digest of the VO's name and the site's name, no more: whoever listens learns nothing it could use.
 """
 
 from __future__ import annotations
