@@ -41,7 +41,7 @@ def file_system_of(path: Path, mountinfo: str) -> str:
         if len(fields) < 5 or not kind:
             continue
         mount = Path(fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
-        # Of two mounts on one point the later line is the one that is seen.
+        # The later line of two mounts on one point is the one that is seen.
         if (path == mount or mount in path.parents) and len(mount.parts) >= best:
             best, found = len(mount.parts), kind[0]
     return found

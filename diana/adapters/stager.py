@@ -254,7 +254,7 @@ class FileStager:
 
         def work() -> None:
             if drop_subgroup(self._data, self._catalogue, subgroup):
-                # What it read may have been all that kept the cache above its cap.
+                # Content pinned for it may have been all that kept the cache above its cap.
                 self._cache.trim()
 
         self._drop(subgroup, work)
@@ -382,7 +382,7 @@ class FileStager:
         return self._catalogue.cached_bytes()
 
     def allow_urls(self, prefixes: Sequence[str]) -> None:
-        """From now on URLs are read and written only where they begin with one of these."""
+        """Let URLs be read and written from now on only where they begin with one of these."""
         self._urls.allow(prefixes)
 
     # --- tasks -----------------------------------------------------------------------------------------

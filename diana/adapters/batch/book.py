@@ -335,7 +335,7 @@ class Book:
             self._end(array, [self._judge.without_end(array, task) for task in tasks])
         known = {array.token for array in self._arrays.values()}
         for token, seen_of in by_token.items():
-            # Of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
+            # Tasks of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
             if token not in known and self.rows.ours(token):
                 self._asking.call_off_strays(seen_of)
         self._drop_finished()

@@ -419,7 +419,7 @@ class ClusterLrm:
             await self._in_thread(book.take_back)
             self._greet(book)
         except (OSError, StoreFailed, Elsewhere) as fault:
-            # What is held is told when it is asked again.
+            # Held jobs are told when it is asked again.
             _log.warning("cluster %s: %s", self.name, fault)
 
     def _lose(self, why: str) -> None:

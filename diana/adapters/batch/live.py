@@ -31,9 +31,9 @@ class Verdict(Enum):
     """The verdict on a task that the batch system shows no more, though it told no end."""
 
     WAIT = 1
-    """Its end may be on its way."""
+    """Wait: its end may be on its way."""
     AGAIN = 2
-    """It never began: submit it anew."""
+    """Submit it anew: it never began."""
     OVER = 3
 
 

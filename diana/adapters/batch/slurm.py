@@ -99,7 +99,7 @@ class Slurm:
         try:
             return read.starts_in_s(self.commands.run(argv, _TRANSIENT, errors_too=True), time.time())
         except (Refused, Unreachable):
-            # What a job would meet is told when there is one.
+            # The obstacle that a job would meet is told when there is one.
             return None
 
     def _chosen(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Keeps a stream to each peer that is to have one: answers sites that dial us, dials sites we know, and of two streams
 keeps one.
 
-Of two streams between the same two runs of two sites, the one dialled by the lower site id stays; both sides come to
+Two streams between the same two runs of two sites: the one dialled by the lower site id stays; both sides come to
 the same choice without talking. A stream from a newer run of a peer always replaces the older one. Both sides say
 whether a stream stands when nothing is sent: one that neither wants is closed after a minute, so that closing never
 meets a side that would dial again at once.

@@ -121,7 +121,7 @@ class Doors:
             _log.warning("no tunnel to %s: %s: %s", site, path, error.strerror or error)
             return None
         door = self._doors[site] = _Door(path, listening)
-        # Who dials meanwhile waits in the socket's backlog.
+        # A caller that dials meanwhile waits in the socket's backlog.
         door.opening = begin(self._serve(site, door), f"the door to {site}")
         return door
 

@@ -1,6 +1,6 @@
 """Tells a write-ahead log torn by a crash from one that was damaged.
 
-SQLite replays a log up to the first frame whose checksum is wrong and silently ignores the rest. That is right for
+SQLite replays a log up to the first frame whose checksum is wrong and silently ignores the rest. This is right for
 the tail of a transaction that was being written when the machine died, and wrong for a flipped bit: then commits
 that were acknowledged would vanish without a word. The difference can be seen: a transaction is only written after
 the one before it was fsynced, so a bad frame with two or more whole commits of the same log at or after it is damage.

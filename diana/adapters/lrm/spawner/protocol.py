@@ -183,7 +183,7 @@ class Batch(msgspec.Struct, array_like=True):
     errors: list[tuple[int, str]]
     """(position in the columns, one line)."""
     collects: list[list[Collected]]
-    """As in the order; empty: nothing to collect."""
+    """Collected files as in the order; empty: nothing to collect."""
     account: str = ""
 
 
