@@ -20,21 +20,22 @@ import grpc
 from diana.wire.tls import peer_chain, peer_identity
 
 AGAIN_S = 1.0
-"""What was found out about a certificate holds this long; open streams are asked about as often."""
+"""Seconds for which a verdict about a certificate holds; callers of open streams are judged as often."""
 JOIN = "/diana.v1.Enrol/Join"
 
 _MOST_KNOWN = 1024
 _BEHAVIOURS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
 Refused = Callable[[str, str, str, str], None]
-"""Of a refusal: whom the certificate names, true or not, the method, from where, and why."""
+"""Callback for a refusal: identity that the certificate names (true or not), method, peer address, reason."""
 
 _log = logging.getLogger("diana.trust")
 
 
 class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """`distrust` is given the caller's certificate chain (PEM, leaf first) and says why it is not trusted, or nothing;
-    `invited` likewise of who calls `JOIN`: why there is no open invitation for it, or nothing. Both are asked often."""
+    """Interceptor that judges the caller of every call. `distrust` is given the caller's certificate chain (PEM,
+    leaf first) and says why it is not trusted, or nothing. `invited` does the same for callers of `JOIN`: it says
+    why there is no open invitation for the caller, or nothing. Both are asked often."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return make(behind, handler.request_deserializer, handler.response_serializer)
 
     def _behind(self, behaviour: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
-        """What grpc calls in place of `behaviour`, whose messages are written for it if it yields them."""
+        """Wrap `behaviour` for grpc; if it yields messages, the wrapper writes them."""
 
         async def answer(request: Any, context: Any) -> Any:
             chain = await self._ask(context, method)
@@ -88,7 +89,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return stream if inspect.isasyncgenfunction(behaviour) else answer
 
     async def _ask(self, context: Any, method: str) -> bytes:
-        """The caller's chain; refuses the call of one who is not trusted."""
+        """Return the caller's chain; refuse the call if the caller is not trusted."""
         chain = peer_chain(context)
         if why := self._why_not(chain, method):
             await self._turn_away(context, method, why)
@@ -116,7 +117,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     @contextmanager
     def _watched(self, chain: bytes, method: str) -> Any:
-        """Raises `_Ended` in the call's task when its caller is no longer trusted."""
+        """Raise `_Ended` in the call's task as soon as its caller is no longer trusted."""
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = (chain, method)
@@ -147,4 +148,4 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
 
 class _Ended(Exception):
-    """Why a call that was let in is let in no more."""
+    """The reason why a call that was let in is let in no more."""

@@ -29,7 +29,7 @@ _MANIFEST = "backup.json"
 
 class BackedUp(msgspec.Struct, frozen=True):
     name: str
-    """Relative to the backup's folder."""
+    """Path relative to the backup's folder."""
     size_bytes: int
     sha256: str
 
@@ -40,7 +40,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     release: str
     db_uuid: str
-    """Of the store when it was copied."""
+    """The id of the store when it was copied."""
     files: tuple[BackedUp, ...]
 
     def has_keys(self) -> bool:
@@ -123,8 +123,8 @@ def restore(source: Path, data: Path) -> Manifest:
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """SQLite's online backup: a consistent state, while the node goes on writing. Opened read-only, since only the
-    node's own connection may checkpoint."""
+    """Copy by SQLite's online backup: a consistent state, while the node goes on writing. The source is opened
+    read-only, since only the node's own connection may checkpoint."""
     _write(target, b"")
     with (
         contextlib.closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as reading,
@@ -163,7 +163,7 @@ def _mint_anew(journal: Path) -> None:
 
 @contextlib.contextmanager
 def _cleared(part: Path, what: str) -> Iterator[None]:
-    """Whatever ends the making of `part` early also removes it; errors of the disk become one line."""
+    """Remove `part` before and after the block, whatever ends it; errors of the disk become one line."""
     shutil.rmtree(part, ignore_errors=True)
     try:
         yield

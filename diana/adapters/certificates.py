@@ -88,7 +88,7 @@ class Dates(NamedTuple):
     until_s: float
 
     def half_s(self) -> float:
-        """When to renew."""
+        """Return the time at which to renew."""
         return (self.from_s + making.CLOCK_SKEW_S + self.until_s) / 2.0
 
 
@@ -119,7 +119,7 @@ def machine_name(text: str) -> str:
 
 
 def dns_name(site: str, vo: str) -> str:
-    """What a client sets as the expected name (`grpc.ssl_target_name_override`)."""
+    """Return the name that a client sets as the expected one (`grpc.ssl_target_name_override`)."""
     return dns_names(Identity("site", site, vo))[0]
 
 
@@ -202,9 +202,9 @@ def _issue(vo_dir: Path, kind: str, name: str, out_dir: Path, valid_days: float,
 
 
 def install(folder: Path, kind: str, chain_pem: bytes, key_pem: bytes | None = None, root_pem: bytes = b"") -> None:
-    """Put a leaf's chain into a folder of keys, which is made (0700) if need be; with a new key where one is given,
-    with the root if the folder has none. Each file is replaced whole; a reader between the two sees that they do not
-    belong together and keeps what it had."""
+    """Put a leaf's chain into a folder of keys, made (0700) if need be, with the new key and the root if they are
+    given; a root that is there stays. Each file is replaced whole: a reader that comes between two of them sees that
+    they do not belong together and keeps what it had."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate_path, key_path = VoFiles.leaf(folder, kind)
     if key_pem is not None:
@@ -247,8 +247,8 @@ def vo_of(folder: Path) -> str:
 
 
 def identity_of(cert_pem: bytes) -> Identity:
-    """Whom a certificate names. `errors.Denied` for one that is none or names nobody of a VO. Trust is not
-    checked here: `verify_chain` does that."""
+    """Return the identity that a certificate names. `errors.Denied` for text that is no certificate or names nobody
+    of a VO. Trust is not checked here: `verify_chain` does that."""
     from cryptography import x509
 
     try:
@@ -270,8 +270,8 @@ def identity_of_uri(uri: str) -> Identity:
 
 
 def verify_chain(chain_pem: bytes, root_pem: bytes, *, signer: bool = False, at_s: float | None = None) -> Identity:
-    """Whom a chain names, judged by a root, and with `at_s` (seconds since 1970) in date then. `errors.Denied` says why
-    not. `signer`: the first certificate is a signer's own."""
+    """Return the identity that a chain names, judged by a root, and with `at_s` (seconds since 1970) in date then.
+    `errors.Denied` gives the reason why not. `signer`: the first certificate is a signer's own."""
     from diana.adapters.trust.chains import Untrusted, verify
     from diana.adapters.trust.reading import parse
 
@@ -286,7 +286,7 @@ def verify_chain(chain_pem: bytes, root_pem: bytes, *, signer: bool = False, at_
 
 
 def dates_of_chain(chain_pem: bytes) -> Dates:
-    """From when until when the first certificate of a PEM chain holds. UsageError for one that is none."""
+    """Return the dates between which the first certificate of a PEM chain holds. UsageError if there is none."""
     from diana.adapters.trust.reading import parse
 
     first = parse(chain_pem, "certificate")[0]
@@ -294,7 +294,7 @@ def dates_of_chain(chain_pem: bytes) -> Dates:
 
 
 def fingerprint(cert_pem: bytes) -> bytes:
-    """SHA-256 of the first certificate in a PEM text (its DER), as tokens carry of the root."""
+    """SHA-256 of the first certificate in a PEM text (its DER); tokens carry that of the root."""
     from cryptography.hazmat.primitives import hashes
 
     from diana.adapters.trust.reading import parse

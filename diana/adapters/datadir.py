@@ -28,7 +28,7 @@ _REMOTE = frozenset(
         *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs"),
     }
 )
-"""Several machines may see such a file system at once, and their locks and fsyncs differ from a local disk's."""
+"""File systems that several machines may see at once; their locks and fsyncs differ from a local disk's."""
 
 
 def file_system_of(path: Path, mountinfo: str) -> str:
@@ -41,7 +41,7 @@ def file_system_of(path: Path, mountinfo: str) -> str:
         if len(fields) < 5 or not kind:
             continue
         mount = Path(fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
-        # Of two mounts on one point the later line is the one that is seen.
+        # The later line of two mounts on one point is the one that is seen.
         if (path == mount or mount in path.parents) and len(mount.parts) >= best:
             best, found = len(mount.parts), kind[0]
     return found
@@ -58,7 +58,7 @@ def remote_kind(path: Path) -> str:
 
 
 def least_free_bytes(path: Path) -> int:
-    """What must be free there for new work to be taken."""
+    """Return the bytes that must be free there for new work to be taken."""
     room = os.statvfs(path)
     return max(LEAST_FREE_BYTES, int(LEAST_FREE_FRACTION * room.f_blocks * room.f_frsize))
 
@@ -107,7 +107,8 @@ class OpenDataDir:
         return room.f_bavail * room.f_frsize
 
     def low_space(self) -> str:
-        """Empty while there is room for new work; else one line that says how much is left and how much it takes."""
+        """Empty while there is room for new work; else one line that says how much is left and how much new work
+        takes."""
         room = os.statvfs(self.paths.root)
         free = room.f_bavail * room.f_frsize
         least = max(self._least_free_bytes, int(self._least_free_fraction * room.f_blocks * room.f_frsize))
@@ -119,8 +120,9 @@ class OpenDataDir:
         )
 
     def keep_room(self) -> str:
-        """As `low_space`; the ballast goes when hardly more than that is left, comes back with room for new work.
-        UsageError when the directory is not in its place any more; blocks for seconds to be sure of that."""
+        """As `low_space`; also give up the ballast when less than its own size is left, and restore it when there is
+        room for new work. UsageError when the directory is not in its place any more; blocks for seconds to be sure
+        of that."""
         try:
             self._check_place()
             low = self.low_space()
@@ -134,8 +136,8 @@ class OpenDataDir:
         return low
 
     def _check_place(self) -> None:
-        """OSError that says nothing of where it lies. What is not there for a moment (a parent is mounted anew) was
-        not moved."""
+        """Raise UsageError if the directory was moved or deleted; an OSError says nothing of that. A directory that
+        is missing only for a moment (a parent is mounted anew) was not moved."""
         for look in range(_LOOKS):
             if look:
                 time.sleep(_LOOK_EVERY_S)
@@ -151,7 +153,7 @@ class OpenDataDir:
         )
 
     def release_ballast(self) -> int:
-        """Give up the ballast so that results still land; gives the bytes won."""
+        """Give up the ballast so that results still land; return the bytes won."""
         try:
             won = self.ballast.stat().st_size
             self.ballast.unlink()
@@ -212,7 +214,7 @@ class OpenDataDir:
 
 
 def _make(folder: Path, mode: int) -> None:
-    """Also mends the mode of a directory that is too open; the node's own account must own it."""
+    """Make the folder, or mend the mode of one that is too open; the node's own account must own it."""
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     if (folder.stat().st_mode & 0o777) & ~mode:
         folder.chmod(mode)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def replace_durably(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """At once and whole, durable on return: who reads sees the old file or the new one, and never for a moment one
-    readable by others than `mode` says. OSError leaves the old one."""
+    """Replace a file at once and whole, durable on return: a reader sees the old file or the new one, and never for
+    a moment one readable by others than `mode` says. OSError leaves the old one."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
@@ -26,7 +26,7 @@ def replace_durably(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def sync(path: Path) -> None:
-    """A file's content, or a folder's names, onto the disk."""
+    """Put a file's content, or a folder's names, onto the disk."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

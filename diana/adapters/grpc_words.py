@@ -1,4 +1,4 @@
-"""What gRPC tells of a call that failed, in words for an operator."""
+"""Failures of gRPC calls, in words for an operator."""
 
 from __future__ import annotations
 

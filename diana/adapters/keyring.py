@@ -37,7 +37,7 @@ from diana.policy import statement as said
 _ALGORITHM = ec.ECDSA(hashes.SHA256())
 _MOST_CHAINS = 4_096
 _STATEMENT = b"diana-statement-1\0"
-"""Keeps a signature of a statement from meaning anything elsewhere."""
+"""Prefix of signed statements; keeps a signature of a statement from meaning anything elsewhere."""
 
 
 class FileKeyring:
@@ -191,7 +191,7 @@ class FileKeyring:
         return chain.out_of_date(now_wall_s) or self._revocations.why_not(chain, now_wall_s)
 
     def identify(self, certificate: bytes) -> Identity:
-        """Whom a PEM chain names; `errors.Denied` with the reason where `distrust` has one."""
+        """Return the identity that a PEM chain names; `errors.Denied` with the reason where `distrust` has one."""
         if why := self.distrust(certificate):
             raise errors.Denied(why)
         return self._verified(certificate).identity
@@ -207,7 +207,8 @@ class FileKeyring:
     # --- revocations ----------------------------------------------------------------------------
 
     def reload_revoked(self) -> None:
-        """At start and at SIGHUP. UsageError for a line that is none; then what was read before stays."""
+        """Read the folder's `revoked` again, at start and at SIGHUP. UsageError for a line that is no entry; then
+        what was read before stays."""
         with self._lock:
             self._revocations.reload(self._wall_clock())
 
@@ -217,12 +218,14 @@ class FileKeyring:
         since: Mapping[str, float] | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
-        """All that the VO's ledger names now (`trust/revocations.py`), since when (seconds since 1970), and why."""
+        """Take all that the VO's ledger names now (`trust/revocations.py`): since when (seconds since 1970), and
+        why."""
         with self._lock:
             self._revocations.set_ledger(revoked, since or {}, self._wall_clock(), reasons or {})
 
     def _verified(self, chain: bytes, *, signer: bool = False) -> Chain:
-        """Dates and revocations are not looked at: they are checked anew each time."""
+        """Verify a chain, or return what an earlier check of it found. Dates and revocations are not looked at: they
+        are checked anew each time."""
         known = self._known.get((signer, chain))
         if known is None:
             known = verify(chain, self._root, self.vo, signer=signer)

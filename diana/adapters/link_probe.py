@@ -1,8 +1,8 @@
-"""Measures the links to peers and tells the engine raw samples; what to make of them is its business (SPEC D10).
+"""Measures the links to peers and tells the engine raw samples; the engine judges them (SPEC D10).
 
-Round trips are cheap and asked every few seconds, and a ping nobody answers in time is counted as lost. Throughput
-costs what it measures: transfers of real data are taken as samples for nothing, and only a link without any is probed,
-one link at a time, with as few bytes as can be read and never more than the hour's allowance.
+Round trips are cheap and measured every few seconds; a ping nobody answers in time counts as lost. Throughput costs
+what it measures: transfers of real data are samples for nothing, and only a link without any is probed, one link at
+a time, with as few bytes as can be read and never more than the hour's allowance.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from diana.wire.tls import UNUSED_S, peer_identity
 
 PING_WAIT_S = 5.0
 QUIET_TIMES = 6
-"""A link that carries nothing is pinged so many times less often."""
+"""Factor by which a link that carries nothing is pinged less often."""
 FIRST_PINGS = 3
-"""Of a new link come as if it were in use."""
+"""Number of first pings over a new link that come as often as over a link in use."""
 MOST_PINGS_PER_S = 20.0
-"""Of a node with many peers: each is then asked less often."""
+"""Most pings per second of a node with many peers: each peer is then pinged less often."""
 FIRST_PROBE_BYTES = 256 << 10
 MOST_PROBE_BYTES = 4 << 20
 LONG_ENOUGH_S = 0.020
-"""A transfer that took less measures the scheduler of this machine, not the link."""
+"""Least seconds of a sample: a shorter transfer measures the scheduler of this machine, not the link."""
 THROUGHPUT_WAIT_S = 30.0
 LEAST_SAMPLE_BYTES = FIRST_PROBE_BYTES
 FRAME_BYTES = 64 << 10
@@ -50,7 +50,7 @@ ChannelFor = Callable[[SiteId], grpc.aio.Channel | None]
 
 
 class Allowance:
-    """What probes may fetch within any hour."""
+    """The bytes that probes may fetch within any hour."""
 
     def __init__(self, bytes_per_hour: int) -> None:
         self.bytes_per_hour = bytes_per_hour
@@ -58,7 +58,7 @@ class Allowance:
         self._sum = 0
 
     def take(self, size_bytes: int, now_s: float) -> bool:
-        """Whether these bytes may be fetched now; then they are spent."""
+        """True if these bytes may be fetched now; then they are spent."""
         while self._spent and self._spent[0][0] <= now_s - _HOUR_S:
             self._sum -= self._spent.popleft()[1]
         if self._sum + size_bytes > self.bytes_per_hour:
@@ -69,7 +69,7 @@ class Allowance:
 
 
 class LinkProbe:
-    """`ports.Probe` over the peers' Probe service. Emits LinkMeasured; errors of a peer are silence."""
+    """`ports.Probe` over the peers' Probe service. Emits LinkMeasured; a peer's errors emit nothing."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class LinkProbe:
         bytes_per_hour: int = _DEFAULTS.probe_bytes_per_hour,
     ) -> None:
         """`peers`: the linked sites now. `channel_for`: the shared channel to a site, None while there is none.
-        `in_use`: whether work or data went over the link lately. `spare_channel`: one that is open anyway, for pings
+        `in_use`: True if work or data went over the link lately. `spare_channel`: one that is open anyway, for pings
         over links that carry nothing, so that none is opened for them."""
         self._channel_for = channel_for
         self._peers = peers
@@ -101,18 +101,18 @@ class LinkProbe:
         self._throughput_due_s: dict[SiteId, float] = {}
         self._warm: dict[SiteId, grpc.aio.Channel] = {}
         self._asked: dict[SiteId, tuple[int, float]] = {}
-        """Pings since the link is there, and when the last was sent."""
+        """Site -> pings since the link is there, and the time of the last."""
         self._gate = asyncio.Semaphore(_PROBES_AT_ONCE)
         self._busy: dict[SiteId, asyncio.Task[None]] = {}
         self._sharing: dict[SiteId, Sharing] = {}
         self._judging: dict[SiteId, asyncio.TimerHandle] = {}
         self._to_probe: dict[SiteId, float] = {}
-        """Site -> its round trip; in the order they came to be due."""
+        """Site -> its round trip, seconds; in the order they came to be due."""
         self._prober: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def configure(self, settings: Settings) -> None:
-        """Intervals and allowance from now on."""
+        """Take intervals and allowance from now on."""
         self._ping_every_s = settings.ping_every_s
         self._throughput_every_s = settings.probe_every_s
         self._allowance.bytes_per_hour = settings.probe_bytes_per_hour
@@ -133,8 +133,8 @@ class LinkProbe:
     # --- transfers that take place anyway -----------------------------------------------------------
 
     def observe(self, site: SiteId, moved_bytes: int, seconds: float) -> None:
-        """A stream of data from `site` ended just now. Those that ran together become one sample, told when they can
-        be known to be all: at most 5 s later."""
+        """Note a stream of data from `site` that ended just now. Streams that ran together become one sample, told
+        when all of them are known: at most 5 s later."""
         if moved_bytes <= 0 or seconds <= 0:
             return
         now_s = asyncio.get_running_loop().time()
@@ -175,8 +175,8 @@ class LinkProbe:
             await asyncio.sleep(every_s / 5 * self._rng.uniform(0.9, 1.1))
 
     def _due_s(self, site: SiteId, every_s: float) -> float:
-        """When to ping it next. A link nobody uses needs an eye now and then, and one for which a connection would have
-        to be made only as often as it is probed."""
+        """Return the time of the next ping. A link nobody uses is pinged less often, and one for which a connection
+        would have to be made only as often as it is probed."""
         asked, asked_s = self._asked.get(site, (0, float("-inf")))
         if asked < FIRST_PINGS or self._in_use(site):
             return asked_s + every_s
@@ -209,7 +209,8 @@ class LinkProbe:
                 self._prober = begin(self._probe_all(), "probing links")
 
     async def _ping(self, site: SiteId, stub: data_pb2_grpc.ProbeStub) -> float | None:
-        """Seconds; None: lost. A connection that is down is no loss, it raises."""
+        """Ping once; return the round trip in seconds, None if it was lost. A connection that is down is no loss: it
+        raises."""
         clock = asyncio.get_running_loop().time
         began_s = clock()
         try:
@@ -226,7 +227,7 @@ class LinkProbe:
     # --- throughput --------------------------------------------------------------------------------------
 
     async def _probe_all(self) -> None:
-        """One link at a time: two probes at once would measure each other."""
+        """Probe one link at a time: two probes at once would measure each other."""
         clock = asyncio.get_running_loop().time
         while self._to_probe:
             site = next(iter(self._to_probe))
@@ -243,8 +244,8 @@ class LinkProbe:
                     self._tell(LinkMeasured(site=site, bytes_per_s=bytes_per_s))
 
     async def _throughput(self, stub: data_pb2_grpc.ProbeStub, rtt_s: float) -> float | None:
-        """Bytes per second towards us, of the largest probe needed and allowed; None: none is allowed now. The
-        request's own round trip is taken off."""
+        """Return bytes per second towards us, of the largest probe needed and allowed; None: none is allowed now.
+        The request's own round trip is taken off."""
         clock = asyncio.get_running_loop().time
         size = FIRST_PROBE_BYTES
         found: float | None = None
@@ -275,7 +276,7 @@ class ProbeService:
         data_pb2_grpc.add_ProbeServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     async def Ping(self, request: data_pb2.PingRequest, context: Any) -> data_pb2.PingResponse:
-        """A machine of this VO may ask too: it costs nothing and tells it how far its clock is off."""
+        """Answer; a machine of this VO may ask too: it costs nothing and tells the machine how far its clock is off."""
         if peer_identity(context).kind != "member":
             await self._want_peer(context)
         return data_pb2.PingResponse(site=self._site, wall_s=self._wall_s())

@@ -14,8 +14,8 @@ _TRIES = 1000
 
 
 def free_addresses(count: int) -> list[str]:
-    """So many that differ. None is of the range the kernel gives to connections, where that can be told: else one may
-    be gone before its node listens. OSError: there are not so many."""
+    """Return `count` different addresses. Their ports lie outside the range the kernel gives to connections, where
+    that can be told: else one may be taken before its node listens. OSError: there are not so many."""
     some = random.SystemRandom()
     with ExitStack() as stack:
         # All are held while they are chosen.
@@ -36,7 +36,7 @@ def _bound(one: socket.socket, some: random.Random) -> int:
 
 
 def _first_given() -> int:
-    """Of the ports the kernel gives to connections; 0: not known."""
+    """Return the first port of the range the kernel gives to connections; 0: not known."""
     try:
         return int(_RANGE.read_text().split()[0])
     except (OSError, ValueError, IndexError):

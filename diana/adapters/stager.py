@@ -53,13 +53,13 @@ from diana.model.urls import DEFAULT_ALLOWED
 from diana.ports import Emit
 
 AWAY_S = 2.0
-"""Between two looks for a machine that has what is needed."""
+"""Seconds between two looks for a machine that has what is needed."""
 
 _log = logging.getLogger("diana.staging")
 
 
 class _ForGood(UsageError):
-    """What a URL's store or our operator says no to: asking again would not help."""
+    """A refusal by a URL's store or by our operator: asking again would not help."""
 
 
 class FileStager:
@@ -105,20 +105,21 @@ class FileStager:
         self._looking: set[asyncio.Task[None]] = set()
 
     def _observed(self, site: SiteId, size_bytes: int, took_s: float) -> None:
-        """The site's other machine is no peer whose link anybody plans with."""
+        """Pass a measured transfer on, unless it came from the site's other machine: no peer whose link anybody
+        plans with."""
         beside = self._outputs.beside
         if beside is None or site != beside.name:
             self._observe(site, size_bytes, took_s)
 
     def stand_beside(self, beside: Beside) -> None:
-        """From now on what is not here is looked for on the site's other machine."""
+        """From now on look on the site's other machine for what is not here."""
         beside.use(self._fetcher)
         self._outputs.beside = beside
         self.holdings.elsewhere = beside.open
 
     async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]], retried: IndexSet) -> None:
-        """All these outputs stand in the group's own folder on this machine, as far as the other one has them; those of
-        `retried` jobs with this content. Unreachable says what is lacking, and why."""
+        """Bring all these outputs into the group's own folder on this machine, as far as the other machine has them;
+        those of `retried` jobs with this content. Unreachable says what is lacking, and why."""
         await self._outputs.complete(group, outputs, retried)
 
     def service(self, identify: Identify) -> DataService:
@@ -217,7 +218,7 @@ class FileStager:
         self._look(answered())
 
     async def _completed(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> str:
-        """Why not all of them stand here; a machine that is away is waited for."""
+        """Return why not all of them stand here, empty if they do; wait for a machine that is away."""
         retried = IndexSet.union(old for _, old in order.superseded)
         while not self._stopping.is_set():
             try:
@@ -231,7 +232,7 @@ class FileStager:
         return "the node stops"
 
     def cancel(self, ticket: int) -> None:
-        """Unfinished files vanish; no `StageDone` follows."""
+        """Cancel an order: unfinished files vanish; no `StageDone` follows."""
         entry = self._tickets.pop(ticket, None)
         if entry is not None:
             task = entry[0]
@@ -253,7 +254,7 @@ class FileStager:
 
         def work() -> None:
             if drop_subgroup(self._data, self._catalogue, subgroup):
-                # What it read may have been all that kept the cache above its cap.
+                # Content pinned for it may have been all that kept the cache above its cap.
                 self._cache.trim()
 
         self._drop(subgroup, work)
@@ -287,7 +288,7 @@ class FileStager:
         return dataset
 
     async def datasets(self, name: str = "", version: int = 0) -> list[HeldDataset]:
-        """What stands here, registered or cached; of one name or of all."""
+        """Return the datasets that stand here, registered or cached; those of one name or all."""
         return await in_thread(self._pool, rows, self._catalogue, name, version)
 
     async def registered(self) -> list[Dataset]:
@@ -301,7 +302,7 @@ class FileStager:
         return await in_thread(self._pool, self._catalogue.dataset, name)
 
     async def dataset_files(self, name: str, version: int = 0) -> AsyncIterator[list[DataFile]]:
-        """By name, in pages. UsageError for a dataset that is not here."""
+        """Yield the dataset's files by name, in pages. UsageError for a dataset that is not here."""
         walk = files(self._data, self._catalogue, name, version)
         while page := await in_thread(self._pool, next, walk, None):
             yield page
@@ -316,7 +317,7 @@ class FileStager:
             yield checked
 
     async def remove_dataset(self, name: str, version: int = 0) -> int:
-        """Forget that version, or all; gives how many there were. The files stay where they lie."""
+        """Forget that version, or all; return how many there were. The files stay where they lie."""
         gone = await in_thread(self._pool, self._catalogue.remove, name, version)
         self._drop("catalogue", self._catalogue.sweep)
         return gone
@@ -327,7 +328,7 @@ class FileStager:
         return await self._blobs.write(sha256, chunks)
 
     def put_blob_bytes(self, data: bytes) -> str:
-        """Keep `data`, durably; gives its SHA-256. Blocks."""
+        """Keep `data`, durably; return its SHA-256. Blocks."""
         return self._blobs.put(data)
 
     def has_blob(self, sha256: str) -> bool:
@@ -342,8 +343,8 @@ class FileStager:
         await in_thread(self._pool, self._catalogue.use_blobs, group, list(hashes))
 
     async def read(self, site: SiteId, ref: str, offset: int = 0, length: int = 0) -> AsyncIterator[bytes]:
-        """A file, or a stretch of it (length 0: to its end), of this or another site, in chunks of at most 1 MiB.
-        Unreachable when it cannot be had now, Denied, UsageError."""
+        """Yield a file, or a stretch of it (length 0: to its end), of this or another site, in chunks of at most 1
+        MiB. Unreachable when it cannot be had now, Denied, UsageError."""
         parse_ref(ref)
         if site != self._site:
             async for chunk in self._fetcher.read(site, ref, offset, length):
@@ -362,25 +363,26 @@ class FileStager:
                 yield chunk
 
     def check_url(self, text: str) -> None:
-        """UsageError when this site may not go there, or the URL is none."""
+        """Raise UsageError when this site may not go there, or the text is no URL."""
         self._urls.check(text)
 
     def set_rate(self, bytes_per_s: int) -> None:
-        """What is fetched, what is served and what goes by URL may each move so fast from now on; 0: no limit."""
+        """Set the rate from now on of each of the three: data fetched, data served, data that goes by URL; 0: no
+        limit."""
         for pace in self._paces:
             pace.set(bytes_per_s)
 
     def moved(self) -> Moved:
-        """Since the node started."""
+        """Return the bytes moved since the node started."""
         sent = sum(pace.taken_bytes for pace in self._served)
         return Moved(self._fetcher.pace.taken_bytes, sent, self._urls.pace.taken_bytes)
 
     def cached_bytes(self) -> int:
-        """Of what was fetched and is kept; a sum over all of it, which blocks."""
+        """Return the bytes of what was fetched and is kept; sums over all of it, which blocks."""
         return self._catalogue.cached_bytes()
 
     def allow_urls(self, prefixes: Sequence[str]) -> None:
-        """From now on URLs are read and written only where they begin with one of these."""
+        """Let URLs be read and written from now on only where they begin with one of these."""
         self._urls.allow(prefixes)
 
     # --- tasks -----------------------------------------------------------------------------------------
@@ -413,7 +415,7 @@ class FileStager:
         )
 
     def _why(self, doing: str, fault: Exception) -> str:
-        """One line; a bug of ours goes to the log as well."""
+        """Return one line for the fault; a bug of ours goes to the log as well."""
         if isinstance(fault, DianaError):
             where = f" at site {self._site}" if isinstance(fault, LocalFault | CatalogueFault) else ""
             return f"{doing}{where}: {fault}"
@@ -423,7 +425,7 @@ class FileStager:
         return f"{doing} at site {self._site}: internal error ({fault!r}); see the node's log"
 
     def _drop(self, lane: Hashable, work: Callable[[], None]) -> None:
-        """Deletions run one after the other: a subgroup's comes after those of its outputs."""
+        """Run a deletion in turn: a subgroup's comes after those of its outputs."""
 
         async def run() -> None:
             async with self._lanes.turn(lane), self._dropping:

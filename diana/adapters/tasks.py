@@ -1,5 +1,5 @@
-"""Tasks nobody awaits. A fault of ours in one of them stands in the log at once, and what is to go on goes on: asyncio
-alone tells of it when the task is forgotten, which may be never.
+"""Tasks nobody awaits. A fault of ours in one of them stands in the log at once, and lasting work goes on: asyncio
+alone tells of a fault when the task is forgotten, which may be never.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from diana.errors import DianaError
 
 FIRST_PAUSE_S = 1.0
 MOST_PAUSE_S = 300.0
-"""Between two beginnings of what fails again and again."""
+"""Most seconds between two beginnings of work that fails again and again."""
 
 TOLD_AGAIN_S = 1.0
-"""Time enough for what a task puts in order when it is cancelled."""
+"""Seconds after which a cancelled task is told again: time enough for what it puts in order."""
 
 T = TypeVar("T")
 
@@ -25,20 +25,21 @@ _log = logging.getLogger("diana.tasks")
 
 
 def begin(work: Coroutine[Any, Any, T], doing: str) -> asyncio.Task[T]:
-    """Started once. `doing` says in the log what failed."""
+    """Start a task once. `doing` says in the log what failed."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(partial(_tell, doing))
     return task
 
 
 def keep_up(work: Callable[[], Coroutine[Any, Any, None]], doing: str) -> asyncio.Task[None]:
-    """Until it returns or the task is cancelled; after a fault it begins anew."""
+    """Keep work going until it returns or the task is cancelled; after a fault it begins anew."""
     return begin(_kept_up(work, doing), doing)
 
 
 async def end(*tasks: asyncio.Task[Any] | None) -> None:
-    """Cancel them and wait until they are over. They are told again until they are: grpc swallows a cancellation that
-    meets the beginning of a call, and what tries for ever would go on trying. What they ended with is not raised."""
+    """Cancel the tasks and wait until they are over. They are told again until they are: grpc swallows a
+    cancellation that meets the beginning of a call, and a task that tries for ever would go on trying. Their faults
+    are not raised."""
     left = {task for task in tasks if task is not None}
     while left:
         for task in left:

@@ -3,7 +3,7 @@ still has to prove who it is, and nothing is shown to it before it has (PROMISES
 
 Network interfaces come and go, and with them multicast membership; a changed set of addresses therefore rebuilds
 the whole responder. A killed node leaves its record behind until it expires, which costs its finders some dials. A
-record says a digest of the VO's name and the site's name, no more: whoever listens learns nothing it could use.
+record holds a digest of the VO's name and the site's name, no more: whoever listens learns nothing it could use.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ LOOKUPS_AT_ONCE = 32
 MOST_WAITING = 1024
 """Names that wait to be looked up; beyond it, records are passed over until they are announced again."""
 MOST_ADDRESSES = 4
-"""Taken from one record."""
+"""Most addresses taken from one record."""
 
 _log = logging.getLogger("diana.discovery")
 
 
 def vo_digest(vo: str) -> str:
-    """What a record says of the VO: enough to pass over those of others."""
+    """Return the digest by which a record names its VO: enough to pass over records of other VOs."""
     return hashlib.sha256(f"diana VO {vo}".encode()).hexdigest()[:16]
 
 
@@ -76,18 +76,18 @@ class ZeroconfDiscovery:
         self._lookups: set[asyncio.Task[None]] = set()
         self._names: dict[str, None] = {}
         self.problem = ""
-        """Why nothing is announced or found; empty: all is well."""
+        """The reason why nothing is announced or found; empty: all is well."""
         self.announced = ""
-        """Under which name: another than our own where somebody here uses that already."""
+        """Name under which the site is announced: another than its own where somebody on the LAN uses that already."""
 
     async def start(self) -> None:
-        """Returns when the announcement is on its way. A machine without multicast only loses the hints."""
+        """Start; return when the announcement is on its way. A machine without multicast only loses the hints."""
         if self._enabled:
             await self._open()
             self._watcher = keep_up(self._watch, "discovery")
 
     async def stop(self) -> None:
-        """Takes the announcement back, so that others need not wait for it to expire."""
+        """Take the announcement back, so that others need not wait for it to expire."""
         await end(self._watcher)
         await self._close()
 
@@ -169,7 +169,7 @@ class ZeroconfDiscovery:
                 self._tell(info)
 
     def _tell(self, info: AsyncServiceInfo) -> None:
-        """What a record says, if it is of our VO and makes sense; anybody on the LAN can write one."""
+        """Report the addresses of a record, if it is of our VO and makes sense; anybody on the LAN can write one."""
         said = info.decoded_properties
         try:
             site = site_id(said.get("site") or "")
@@ -183,7 +183,7 @@ class ZeroconfDiscovery:
 
 
 def interfaces() -> tuple[str, ...]:
-    """IPv4 addresses of this machine, loopback only when there is no other."""
+    """Return the IPv4 addresses of this machine, loopback only when there is no other."""
     found = sorted(
         ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips if ip.is_IPv4 and isinstance(ip.ip, str)
     )

@@ -1,4 +1,4 @@
-"""How much of a cluster this site's jobs may hold, by what its operator leaves to others."""
+"""The part of a cluster that this site's jobs may hold, by what its operator leaves to others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTITIONED = ("slurm", "gridengine", "pbs")
 
 
 def processors(settings: ClusterSettings, has: Capacity) -> int:
-    """That our jobs may hold at once just now."""
+    """Return the processors that our jobs may hold at once just now."""
     slots = has.slots - has.others
     if settings.slots:
         slots = min(slots, settings.slots)
@@ -25,7 +25,8 @@ def processors(settings: ClusterSettings, has: Capacity) -> int:
 
 
 def size(settings: ClusterSettings, has: Capacity, depth: Callable[[int], int]) -> tuple[int, int]:
-    """(slots, jobs beyond them). `depth`: as many beyond so many slots keep the cluster from idling."""
+    """Return (slots, jobs beyond them). `depth`: the number of jobs beyond so many slots that keeps the cluster from
+    idling."""
     slots = processors(settings, has)
     ahead = 0 if leaves(settings) else depth(slots)
     if has.most_jobs:
@@ -35,19 +36,20 @@ def size(settings: ClusterSettings, has: Capacity, depth: Callable[[int], int]) 
 
 
 def limit(settings: ClusterSettings, has: Capacity | None) -> Limit:
-    """Where all processors there are may be ours nothing needs to be kept back."""
+    """Return the limit for submissions; none where all processors there are may be ours: nothing is kept back then."""
     most = settings.slots
     return Limit(most, has is not None and has.throttles) if has is None or most < has.slots else NO_LIMIT
 
 
 def leaves(settings: ClusterSettings) -> bool:
-    """Something is left to others: nothing waits in the batch system then that would take that as soon as it can."""
+    """True if something is left to others: no job of ours then waits in the batch system, for it would take that as
+    soon as it can."""
     return settings.share < 1 or settings.leave_free > 0
 
 
 def check_together(clusters: Iterable[tuple[str, ClusterSettings]]) -> None:
-    """Several tables of one cluster are several partitions of it, or jobs sent there otherwise. ValueError,
-    `NAME.KEY: what; the mend`."""
+    """Check that no two tables of one cluster count its processors twice: they must name several partitions of it,
+    or send jobs there otherwise. ValueError, `NAME.KEY: what; the mend`."""
     seen: dict[tuple[object, ...], str] = {}
     for name, its in clusters:
         way = (its.kind, its.config, its.partition, its.account, its.qos, its.options)

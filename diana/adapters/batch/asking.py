@@ -1,4 +1,4 @@
-"""What a book asks of its batch system beside submissions and listings: to call tasks off, and how they ended."""
+"""Requests of a book to its batch system beside submissions and listings: to call tasks off, and how they ended."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _log = logging.getLogger("diana.batch")
 
 
 class Asking:
-    """Methods block. `name`: the cluster's, in the log."""
+    """Methods block. `name`: the cluster's, for the log."""
 
     def __init__(self, system: BatchSystem, name: str) -> None:
         self._system = system
         self._name = name
 
     def call_off(self, parts: Mapping[str, Part], tasks: IndexSet) -> None:
-        """Where it refuses, they run on, or wait behind a closed gate: no reason to give it no other jobs.
-        Unreachable."""
+        """Cancel these tasks. Where the batch system refuses, they run on, or wait behind a closed gate: no reason
+        to give it no other jobs. Unreachable."""
         for job, part in parts.items():
             if some := tasks & part.tasks:
                 try:
@@ -35,8 +35,8 @@ class Asking:
                 self.call_off({each.job: Part(each.tasks)}, each.tasks)
 
     def history(self, lost: list[tuple[LiveArray, list[int]]], made_s: Callable[[LiveArray], float]) -> None:
-        """How they ended, where the listing did not say. `made_s`: when an array's folder was, by the file system's
-        clock."""
+        """Ask how the `lost` tasks ended whose end the listing did not show, and note it in their arrays. `made_s`
+        gives the time at which an array's folder was made, by the file system's clock."""
         asked = [array for array, tasks in lost if set(tasks) - array.said.keys()]
         jobs = sorted({job for array in asked for job in array.parts})
         if not jobs:

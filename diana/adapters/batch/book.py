@@ -1,7 +1,9 @@
-"""All a cluster was given and has not been told to forget: orders in, ends out, and the batch system in between.
+"""The book of a cluster: all it was given and has not been told to forget. Orders come in, ends go out, and the batch
+system stands in between.
 
 Methods block and belong to one thread. They raise what the batch system raises (`system.Refused`, `Unreachable`),
-OSError and `errors.StoreFailed` where the disk refuses; after any of these, doing the same again goes on where it was.
+OSError and `errors.StoreFailed` where the disk refuses; after any of these, doing the same again goes on where it
+was.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class Book:
             _log.info("cluster %s: took over %d arrays", name, self.rows.taken_over)
         self._arrays: dict[int, LiveArray] = {}
         self._told: dict[int, tuple[SubgroupId, int, Facts, set[Run]]] = {}
-        """Ends by number, and those of their runs that are not forgotten."""
+        """Ends by number, each with those of its runs that are not forgotten."""
         self._of_run: dict[Run, int] = {}
         self._task_of: dict[Run, tuple[LiveArray, int]] = {}
         self._fresh: list[Told] = []
@@ -105,30 +107,30 @@ class Book:
     # --- what is held ----------------------------------------------------------------------------------
 
     def known(self) -> set[Run]:
-        """Every run claimed and not forgotten."""
+        """Return every run claimed and not forgotten."""
         return {*self._of_run, *(run for array in self._arrays.values() for run in array.runs(array.open))}
 
     def told(self) -> list[Told]:
-        """Ends that are not forgotten."""
+        """Return the ends that are not forgotten."""
         return [(subgroup, epoch, facts) for subgroup, epoch, facts, _ in self._told.values()]
 
     def fresh(self) -> list[Told]:
-        """Of these, what is new since the last call; also after a call that raised."""
+        """Return the ends that are new since the last call; also after a call that raised."""
         fresh, self._fresh = self._fresh, []
         return fresh
 
     def held(self) -> int:
-        """Processors of all that is not over."""
+        """Return the processors of all that is not over."""
         return sum(len(array.open) * array.processors for array in self._arrays.values())
 
     def running(self) -> int:
-        """Processors of what the batch system said it has started, when it was last asked."""
+        """Return the processors of tasks that the batch system said it has started, when it was last asked."""
         return sum(len(array.running) * array.processors for array in self._arrays.values())
 
     # --- orders ----------------------------------------------------------------------------------------
 
     def give(self, order: Order) -> None:
-        """Durable on return; to be submitted."""
+        """Take an order, durable on return; it is submitted later."""
         token = self.rows.new_token()
         number = self.ledger.give(token, order)
         self.rows.taken()
@@ -138,7 +140,7 @@ class Book:
         self._make_folder(array)
 
     def kill(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
-        """Those that have not begun never will; the others' ends follow."""
+        """Kill these jobs: those that have not begun never will; the others' ends follow."""
         for array in self._of(subgroup, epoch):
             tasks = array.tasks_of(indices)
             array.cancelled.update(tasks)
@@ -146,7 +148,7 @@ class Book:
             self._withdraw(array, tasks, CANCELLED)
 
     def recall(self, subgroup: SubgroupId, epoch: int, indices: IndexSet) -> None:
-        """Those that have not begun never will, and end UNBEGUN; nothing happens to the others."""
+        """Recall these jobs: those that have not begun never will, and end UNBEGUN; nothing happens to the others."""
         for array in self._of(subgroup, epoch):
             self._withdraw(array, array.tasks_of(indices), RECALLED)
 
@@ -155,22 +157,23 @@ class Book:
         return [array for array in self._arrays.values() if (array.order.subgroup, array.order.epoch) == key]
 
     def _withdraw(self, array: LiveArray, tasks: list[int], why: str) -> None:
-        """Those that have not begun are over."""
+        """End those of these tasks that have not begun; they never will."""
         self._make_folder(array)
         closed = self._judge.shut(array, tasks, why)
         cancels = array.to_cancel.union(task for task in closed if task not in array.to_submit)
         self._end(array, [self._judge.without_end(array, task) for task in closed])
-        # What waits there for nothing takes the place of others.
+        # A task that waits there for nothing takes the place of others.
         array.to_cancel = cancels
 
     def lease(self, origin: str, until_s: float) -> None:
-        """`until_s`: by this machine's clock, seconds since 1970."""
+        """Renew the origin's lease. `until_s`: by this machine's clock, seconds since 1970."""
         self.rows.check()
         for row in {self.rows.row(), *(self._folder(array).root.parent for array in self._arrays.values())}:
             replace_durably(row / f"lease.{origin}", b"%d\n" % until_s)
 
     def forget(self, runs: Iterable[Run]) -> None:
-        """Elsewhere: who took over may not know their ends yet, and has them from here."""
+        """Forget these runs. Elsewhere: the machine that took over may not know their ends yet, and has them from
+        here."""
         self.rows.check()
         numbers, known = dict[int, set[Run]](), dict[LiveArray, dict[int, Run]]()
         for run in runs:
@@ -197,7 +200,7 @@ class Book:
         self._drop_finished()
 
     def _drop_finished(self) -> None:
-        """Arrays all of whose ends the site knows, and of which the batch system shows nothing any more."""
+        """Drop arrays all of whose ends the site knows, and of which the batch system shows nothing any more."""
         over = [a for a in self._arrays.values() if not (a.open or a.told or a.to_cancel or a.waiting)]
         if over:
             self.ledger.forget([array.number for array in over], ())
@@ -209,8 +212,8 @@ class Book:
     # --- the batch system ------------------------------------------------------------------------------
 
     def submit(self, limit: Limit = NO_LIMIT) -> Iterator[tuple[Order, str]]:
-        """What waits to be submitted, as far as the limit lets it. Gives the orders that were refused, and why.
-        Unreachable, and Refused where that concerns every job: the rest waits."""
+        """Submit the tasks that wait for it, as far as the limit lets them. Yields the orders that were refused, and
+        why. Unreachable, and Refused where the refusal concerns every job: the rest waits."""
         taken = self._at_once() if limit.processors else 0
         for array in list(self._arrays.values()):
             if not array.to_submit or array.doubt:
@@ -259,18 +262,18 @@ class Book:
             self.ledger.submitted(array.number, array.parts)
 
     def _at_once(self) -> int:
-        """Processors that may be ours at once by what was submitted."""
+        """Return the processors that may be ours at once by what was submitted."""
         return sum(array.at_once() * array.processors for array in self._arrays.values())
 
     def take_back(self) -> None:
-        """What was never submitted ends UNBEGUN."""
+        """End UNBEGUN all that was never submitted."""
         for array in list(self._arrays.values()):
             if not array.doubt:
                 self._withdraw(array, sorted(array.to_submit & array.unsubmitted()), RECALLED)
                 self._was_taken(array)
 
     def _was_taken(self, array: LiveArray) -> None:
-        """What began was taken once, though nobody could say so."""
+        """Note the submissions of tasks that began: each was taken once, though nobody could say so."""
         seen = (self._folder(array).begun(task) for task in array.open)
         begun = {one.job for one in seen if one is not None and not one.why}
         if jobs := begun - {*array.parts, ""}:
@@ -281,7 +284,7 @@ class Book:
             array.doubt = True
 
     def refuse(self, order: Order, why: str) -> None:
-        """Its runs cannot start here, but for those that have begun after all."""
+        """End the runs of an order that cannot start here, but for those that have begun after all."""
         array = next(a for a in self._arrays.values() if a.order is order)
         refused = sorted(array.to_submit)
         closed = self._judge.shut(array, refused, GIVEN_UP, why)
@@ -290,7 +293,7 @@ class Book:
         array.to_submit -= set(refused)
 
     def look(self) -> None:
-        """What the scripts told since."""
+        """Take in the ends that scripts told since the last look."""
         for array in list(self._arrays.values()):
             if not array.parts or not array.open:
                 continue
@@ -306,7 +309,7 @@ class Book:
         self._drop_finished()
 
     def ask(self) -> None:
-        """One listing; what it shows no more and what told no end comes to one."""
+        """Ask for one listing, and end the tasks that it shows no more and that told no end."""
         asked_s = boot_s()
         by_token: dict[str, list[Seen]] = {}
         for seen in self._system.listing():
@@ -321,7 +324,7 @@ class Book:
                 self.waits.began(array.number, boot_s())
             never = self._judge.never(array)
             self._end(array, never)
-            # Also what is over in truth and only stands in its list.
+            # Also tasks that are over in truth and only stand in its list.
             array.to_cancel |= {row.task for row in never} | array.ended.intersection(array.never)
             self._judge.hurry(array)
             if array.missing:
@@ -332,13 +335,13 @@ class Book:
             self._end(array, [self._judge.without_end(array, task) for task in tasks])
         known = {array.token for array in self._arrays.values()}
         for token, seen_of in by_token.items():
-            # Of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
+            # Tasks of arrays that are forgotten: submitted twice, or by a node whose ledger was put back.
             if token not in known and self.rows.ours(token):
                 self._asking.call_off_strays(seen_of)
         self._drop_finished()
 
     def cut_logs(self) -> None:
-        """Back to what the group may keep: what a job writes on goes on from there."""
+        """Cut logs back to what the group may keep: a job that writes on goes on from there."""
         for array in self._arrays.values():
             limit = array.order.log_limit_bytes
             if array.parts and array.open:
@@ -350,15 +353,15 @@ class Book:
     # --- inside ----------------------------------------------------------------------------------------
 
     def _end(self, array: LiveArray, rows: list[Row]) -> None:
-        """Logs and outputs are kept, and the gates of what never began; then the ends written down. The files stay
-        until the site knows them, for who may have to take over. Elsewhere: somebody has."""
+        """Keep logs, outputs, and the gates of tasks that never began; then write the ends down. The files stay
+        until the site knows the ends, for a machine that may have to take over. Elsewhere: one has taken over."""
         if not rows:
             return
-        # Who took over collects what they left: of what two move, each may miss a part.
+        # The machine that took over collects what they left: if two move files, each may miss a part.
         self.rows.check()
         folder = self._folder(array)
         if any(row.end is None for row in rows):
-            # Whoever hears that it never began gives it to others: no power failure may open its gate.
+            # Whoever hears that a task never began gives it to others: no power failure may open its gate.
             folder.keep_gates()
         facts = self._ending.facts(array, folder, rows, self.rows.given_from(array.token))
         subgroup, epoch = SubgroupId(array.order.subgroup), array.order.epoch
@@ -370,7 +373,7 @@ class Book:
         self._follow(array, [row.task for row in rows])
 
     def _follow(self, array: LiveArray, tasks: Collection[int]) -> None:
-        """Until they are forgotten."""
+        """Follow these tasks until their runs are forgotten."""
         for run, task in zip(array.runs(tasks), tasks, strict=True):
             if run in self._of_run:
                 array.told.add(task)
@@ -385,7 +388,7 @@ class Book:
         return self.rows.folder(array.token)
 
     def _make_folder(self, array: LiveArray) -> None:
-        """And before it those given before it: a row has no gaps."""
+        """Make the folder, and before it those of arrays given before: a row has no gaps."""
         for number in [number for number in self._unmade if number <= array.number]:
             if each := self._arrays.get(number):
                 self.rows.publish(each.token, each.order)

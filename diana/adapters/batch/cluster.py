@@ -43,17 +43,17 @@ from diana.ports import Emit
 _log = logging.getLogger("diana.batch")
 _FIRST_WAIT_S = 5.0
 _PATIENCE_S = 30.0
-"""A batch system that does not answer for so long is given no more."""
+"""Seconds of silence after which a batch system is given no more."""
 _REFUSED_FIRST_S, _REFUSED_MOST_S = 60.0, 3600.0
-"""It is tried anew after having refused what any job needs."""
+"""First and longest seconds until it is tried anew after having refused what any job needs."""
 _CUT_EVERY_S = 30.0
 _GATHER_S = 0.05
-"""Orders of one moment leave together also when the first of them woke us."""
+"""Seconds waited after waking, so that orders of one moment leave together."""
 
 _LATE_SHARE = 0.2
 
 Shape = tuple[int, int, int, int, tuple[str, ...]]
-"""Processors, memory in bytes and GPUs one job may have there, all GPUs; software."""
+"""Processors, memory in bytes and GPUs that one job may have there; all GPUs; software."""
 T = TypeVar("T")
 
 
@@ -115,22 +115,22 @@ class ClusterLrm:
         self._leases: dict[SiteId, float] = {}
         self._forgets: list[Run] = []
         self._failed: dict[Run, Unready] = {}
-        """Could not be prepared, so never given; kept until forgotten."""
+        """Runs that could not be prepared, so were never given; kept until forgotten."""
         self._thread = ThreadPoolExecutor(1, f"cluster-{name}")
         self._wake = asyncio.Event()
         self._greeted = asyncio.Event()
-        """It was ready once, or cannot be."""
+        """Set once it was ready, or cannot be."""
         self._keeper: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        """LrmReady is emitted on return, unless the batch system takes longer than a moment; then it follows."""
+        """Start. LrmReady is emitted on return, unless the batch system takes longer than a moment; then it follows."""
         self._keeper = keep_up(self._keep_up, f"cluster {self.name}")
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_WAIT_S):
                 await self._greeted.wait()
 
     async def close(self) -> None:
-        """What runs there runs on, and what was ordered before is given to it at the next start."""
+        """Stop. Jobs that run there run on; orders that came before are given to it at the next start."""
         await end(self._keeper)
         if self._book is not None and self._ready:
             with suppress(DianaError, OSError):
@@ -140,7 +140,7 @@ class ClusterLrm:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def set_term(self, term: int) -> None:
-        """Another leader leads: nothing ordered under an older one is given any more."""
+        """Obey another leader from now on: nothing ordered under an older term is given any more."""
         if term != self._term:
             self._term = term
             self._lose("")
@@ -149,7 +149,7 @@ class ClusterLrm:
     # --- orders ----------------------------------------------------------------------------------------
 
     def use(self, software: Software) -> None:
-        """For jobs that are ordered from now on."""
+        """Use this software for jobs that are ordered from now on."""
         self._software = software
         self._orders.use(self._settings.offers(software))
         # A job may have more or less there than was told.
@@ -207,7 +207,8 @@ class ClusterLrm:
             await self._rest(self._book, began_s)
 
     async def _rest(self, book: Book, began_s: float) -> None:
-        """Until the next look, so that orders that come together leave together; with nothing there, until an order."""
+        """Wait until the next look, so that orders that come together leave together; with nothing there, until an
+        order."""
         until_s = began_s + self._settings.look_s
         if not book.held() and self._ready:
             with suppress(TimeoutError):
@@ -240,7 +241,7 @@ class ClusterLrm:
         self._size()
 
     async def _take_in(self, book: Book, *, asking: bool) -> None:
-        """Orders in, ends out."""
+        """Take orders in, and ends out."""
         await self._settle_orders(book)
         if not book.held():
             self._feeding.idle()
@@ -272,7 +273,7 @@ class ClusterLrm:
         for back in recalls:
             await self._in_thread(lambda b=back: book.recall(b.subgroup, b.epoch, b.indices))  # type: ignore[misc]
         if kills or recalls:
-            # What ran is looked at sooner.
+            # Killed and recalled jobs are looked at sooner.
             self._asked_s = min(self._asked_s, boot_s() - self._settings.ask_s + 1.0)
 
     async def _give(self, book: Book, start: Start) -> None:
@@ -355,7 +356,7 @@ class ClusterLrm:
             self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
 
     def _tell_fresh(self, book: Book) -> list[float]:
-        """How long each of them ran, seconds."""
+        """Tell the new ends; return how long each of the runs lasted, seconds."""
         told = book.fresh()
         self._tell(told)
         return [ran_s for *_, facts in told for ran_s in ran_for(facts)]
@@ -366,14 +367,15 @@ class ClusterLrm:
                 self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
 
     def _size_now(self) -> tuple[int, int]:
-        """(slots, jobs beyond them), as far as others leave them to us."""
+        """Return (slots, jobs beyond them), as far as others leave them to us."""
         if self._capacity is None or boot_s() < self._refused_until_s:
             return 0, 0
         return allotment.size(self._settings, self._capacity, self._feeding.depth)
 
     def _expected_late_s(self, book: Book) -> float:
-        """Until others leave us a processor. Where some are ours, what comes follows what runs on them, of whose ends
-        the engine knows more than a batch system that knows limits alone. Blocks."""
+        """Return the seconds until others leave us a processor. 0 where some are ours: the next jobs follow those
+        that run on them, and of their ends the engine knows more than a batch system that knows limits alone.
+        Blocks."""
         has = self._capacity
         if has is None or not has.others or has.slots > has.others or book.running():
             return 0.0
@@ -381,7 +383,7 @@ class ClusterLrm:
         return book.waits.expected_s(boot_s()) if estimate_s is None else estimate_s
 
     def _size(self) -> None:
-        """Told when it changed; that it takes longer or shorter, when by enough to matter."""
+        """Tell the engine the size when it changed, and the expected delay when it changed by enough to matter."""
         size, late_s, told_s = self._size_now(), self._late_s, self._told_late_s
         other = abs(late_s - told_s) > _LATE_SHARE * max(late_s, told_s)
         if self._ready and (other or (*size, self._trouble) != (*self._sized, self._told_trouble)):
@@ -398,15 +400,15 @@ class ClusterLrm:
             )
 
     def _silent(self, why: str) -> None:
-        """It may be over in a moment; what is to be submitted waits."""
+        """Note a silence; it may be over in a moment, and what is to be submitted waits."""
         now_s = boot_s()
         self._silent_since_s = self._silent_since_s or now_s
         if now_s - self._silent_since_s >= _PATIENCE_S:
             self._lose(f"it does not answer: {why}")
 
     async def _refused(self, book: Book, why: str) -> None:
-        """What every job needs is refused. What it was given and never submitted may go elsewhere, and it gets no more
-        before it is tried again: nobody is helped by asking all the time."""
+        """Note that something every job needs is refused. Orders that were never submitted may go elsewhere, and the
+        batch system gets no more before it is tried again: nobody is helped by asking all the time."""
         self._refused_for_s = min(max(_REFUSED_FIRST_S, 2 * self._refused_for_s), _REFUSED_MOST_S)
         self._refused_until_s = boot_s() + self._refused_for_s
         was_ready = self._ready
@@ -417,7 +419,7 @@ class ClusterLrm:
             await self._in_thread(book.take_back)
             self._greet(book)
         except (OSError, StoreFailed, Elsewhere) as fault:
-            # What is held is told when it is asked again.
+            # Held jobs are told when it is asked again.
             _log.warning("cluster %s: %s", self.name, fault)
 
     def _lose(self, why: str) -> None:

@@ -16,8 +16,8 @@ _KEPT = ("HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "PATH")
 
 
 class Commands:
-    """`environment` is added to what every account has, and to `keeps` of the node's own. Counts its calls: they are
-    what a cluster's head pays."""
+    """Runs commands. `environment` is added to what every account has, and to `keeps` of the node's own. Counts its
+    calls: they are what a cluster's head pays."""
 
     def __init__(self, environment: Mapping[str, str], keeps: Sequence[str] = ()) -> None:
         kept = {name: os.environ[name] for name in (*_KEPT, *keeps) if name in os.environ}
@@ -25,8 +25,9 @@ class Commands:
         self.calls = 0
 
     def run(self, argv: Sequence[str], transient: Sequence[str], *, errors_too: bool = False, told: str = "") -> str:
-        """What it prints, `errors_too`: as errors as well; `told`: its standard input. Refused in its own words;
-        Unreachable when it cannot be run, takes too long, or says one of `transient`."""
+        """Run a command and return its output, with `errors_too` its standard error as well; `told`: its standard
+        input. Refused in its own words; Unreachable when it cannot be run, takes too long, or says one of
+        `transient`."""
         program = shutil.which(argv[0], path=self.environment.get("PATH"))
         if program is None:
             raise Refused(f"{argv[0]} is not in the PATH of the node; install it or correct the PATH", every=True)

@@ -1,5 +1,5 @@
-"""From what tasks left to the facts of their runs: logs into segments of the site's own, outputs where the site keeps
-those of its own jobs. Durable before anybody hears that the jobs ended.
+"""From what tasks left to the facts of their runs: logs go into segments of the site's own, outputs to where the
+site keeps those of its own jobs. All is durable before anybody hears that the jobs ended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Row(NamedTuple):
-    """How one task ended. `end`: as its script told; None: it did not."""
+    """The end of one task. `end`: as its script told it; None: the script told none."""
 
     task: int
     outcome: Outcome
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 class Ending:
-    """`clock` gives site time, seconds."""
+    """Makes facts of ends. `clock` gives site time, seconds."""
 
     def __init__(
         self, site: SiteId, name: str, segments: LogSegments, collector: Collector, clock: Callable[[], float]
@@ -51,7 +51,8 @@ class Ending:
     def facts(
         self, array: LiveArray, folder: ArrayFolder, rows: list[Row], given_from: Sequence[DataDir] = ()
     ) -> Facts:
-        """All of it is durable on return. `given_from`: as `Collector.collect` takes it. OSError."""
+        """Collect what these tasks left, durable on return, and return their facts. `given_from`: as
+        `Collector.collect` takes it. OSError."""
         order = array.order
         group = group_of(SubgroupId(order.subgroup))
         batch = _empty(order)
@@ -92,7 +93,7 @@ class Ending:
 
 
 def ran_for(facts: Facts) -> list[float]:
-    """Seconds, of those that began."""
+    """Return the seconds that each run lasted, of those that began."""
     rows = zip(facts.started_s, facts.ended_s, facts.outcomes, strict=True)
     return [end_s - start_s for start_s, end_s, how in rows if how != Outcome.UNBEGUN]
 
@@ -110,7 +111,7 @@ def _exit_code(row: Row) -> int:
 
 
 def _times(row: Row, now_s: float) -> tuple[float, float]:
-    """Never later than now: the file system's clock may be ahead."""
+    """Return start and end, never later than now: the file system's clock may be ahead."""
     if row.end is not None:
         ended_s = min(row.end.ended_s, now_s)
         return min(row.end.started_s, ended_s), ended_s
@@ -119,7 +120,7 @@ def _times(row: Row, now_s: float) -> tuple[float, float]:
 
 
 def _append(folder: ArrayFolder, task: int, fd: int, limit: int) -> tuple[int, int, bool]:
-    """(offset, length, whether it was cut)."""
+    """Append a task's log to a segment; return (offset, length, True if it was cut)."""
     try:
         source = os.open(folder.log(task), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""How many jobs a cluster is given beyond its slots, so that it never idles and little is bound to it. Pure."""
+"""The number of jobs that a cluster is given beyond its slots, so that it never idles and little is bound to it.
+Pure."""
 
 from __future__ import annotations
 
@@ -6,36 +7,36 @@ import math
 from collections.abc import Sequence
 
 OWN_PAUSE_S = 1.5
-"""A batch system takes so long, about, to start what waits once something ended."""
+"""Seconds, about, that a batch system takes to start a waiting job once another ended."""
 _REMEMBERED_S = 10.0
 _MARGIN = 2.0
 _LEAST_S = 0.001
 
 
 class Feeding:
-    """`look_s`: between two looks of ours. Until as many jobs ended as there are slots it is not known how long they
-    run, and as many wait there as run."""
+    """`look_s`: seconds between two looks of ours. Until as many jobs ended as there are slots, nobody knows how
+    long they run, and as many wait there as run."""
 
     def __init__(self, look_s: float) -> None:
         self._look_s = look_s
         self._submit_s = 0.0
         self._jobs = self._weight = 0.0
-        """Ends and seconds, the older the less they count: their quotient is how many end a second."""
+        """Ends and seconds, the older the less they count: their quotient is the number of ends a second."""
         self._run_s = -1.0
-        """Mean of those that ended lately."""
+        """Mean run time of jobs that ended lately, seconds; negative: none ended."""
         self._at_s = -1.0
         self._ended = 0
 
     def submitted(self, took_s: float) -> None:
-        """One order was handed to the batch system."""
+        """Note that one order was handed to the batch system."""
         self._submit_s = took_s if not self._submit_s else 0.8 * self._submit_s + 0.2 * took_s
 
     def idle(self) -> None:
-        """It had nothing of ours: such time says nothing about how fast it is."""
+        """Note that it had nothing of ours: such time says nothing about how fast it is."""
         self._at_s = -1.0
 
     def ended(self, run_s: Sequence[float], now_s: float) -> None:
-        """So many ended since the last call, having run for so long each."""
+        """Note the jobs that ended since the last call, by the seconds each ran."""
         gap_s, self._at_s = now_s - self._at_s if self._at_s >= 0.0 else 0.0, now_s
         self._ended += len(run_s)
         if gap_s > 0.0:
@@ -47,12 +48,12 @@ class Feeding:
             self._run_s = mean_s if self._run_s < 0.0 else (1.0 - fresh) * self._run_s + fresh * mean_s
 
     def depth(self, slots: int) -> int:
-        """Processors' worth of jobs."""
+        """Return the number of jobs to keep waiting there beyond `slots`, in processors' worth."""
         if self._ended < slots:
             return slots
-        # All slots together end so many a second; what was seen bounds it where jobs run for no time at all.
+        # All slots together end so many jobs a second; the ends seen bound it where jobs run for no time at all.
         seen = self._jobs / self._weight if self._weight else 0.0
         rate = min(slots / max(self._run_s, _LEAST_S), 2 * seen + slots / self._look_s)
-        # What ends is seen after a look, its successor leaves at the next, and starts when the batch system gets to it.
+        # An end is seen after a look, its successor leaves at the next, and starts when the batch system gets to it.
         latency_s = 2 * self._look_s + self._submit_s + OWN_PAUSE_S
         return max(1, math.ceil(_MARGIN * rate * latency_s))

@@ -1,7 +1,7 @@
 """An array's folder, which the node and the cluster's machines share: gates, ends, logs.
 
-`run/K` is the gate of task K: who makes it has the run. `end/K` is the end its script tells, `out/K` its log; both stay
-until the site knows that end, which `over/K` says then.
+`run/K` is the gate of task K: who makes it has the run. `end/K` is the end that its script tells, `out/K` its log;
+both stay until the site knows that end, and `over/K` marks that it does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from diana.adapters.durable import sync
 from diana.model.indexset import IndexSet
 
 NODE = "node"
-"""Stands in a gate that the node made, so that the task never begins, where else the array's id stands; then why."""
+"""First word of a gate that the node made, so that the task never begins, in place of the array's id; the reason
+follows."""
 CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
 
 _OVER = ".over"
@@ -26,7 +27,7 @@ _GATE_BYTES = 500
 
 
 class End(NamedTuple):
-    """What a task's script told. Times are the file system's, seconds since 1970."""
+    """The end that a task's script told. Times are the file system's, seconds since 1970."""
 
     exit_code: int
     flag: str
@@ -39,8 +40,8 @@ class End(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """What stands in a gate. `why`: the node made it, so that the task never begins; empty: the task did. `error`: as
-    `ArrayFolder.close_gate` was given it."""
+    """The content of a gate. `why`: the node made it, so that the task never begins; empty: the task did. `error`:
+    as `ArrayFolder.close_gate` was given it."""
 
     why: str
     job: str
@@ -58,8 +59,8 @@ class ArrayFolder:
         self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
 
     def make(self, script: str, cases: str) -> None:
-        """Both texts are durable on return: they are never made anew. What is there already is of the same order and
-        stays."""
+        """Make the folder; both texts are durable on return: they are never made anew. Files that are there already
+        belong to the same order and stay."""
         for folder in (self._runs, self._ends, self._logs, self._over):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if cases:
@@ -70,21 +71,22 @@ class ArrayFolder:
         sync(self.script)
 
     def made_s(self) -> float:
-        """When, by the file system's clock: before any of its tasks was submitted. 0: it is not there."""
+        """Return the time it was made, by the file system's clock: before any of its tasks was submitted. 0: it is
+        not there."""
         try:
             return self.script.stat().st_mtime
         except FileNotFoundError:
             return 0.0
 
     def remove(self) -> None:
-        """Its gates go at once: a task that starts late finds none that is open."""
+        """Remove the folder. Its gates go at once: a task that starts late finds none that is open."""
         over = self.root.with_name(f"{self.root.name}{_OVER}")
         with suppress(FileNotFoundError):
             self.root.rename(over)
         shutil.rmtree(over, ignore_errors=True)
 
     def empty(self) -> None:
-        """As `remove`, but that its name stays taken."""
+        """Empty the folder as `remove` does, but keep its name taken."""
         with suppress(FileNotFoundError):
             self._runs.rename(self._runs.with_name(f"{self._runs.name}{_OVER}"))
         for path in self.root.iterdir():
@@ -94,13 +96,13 @@ class ArrayFolder:
                 path.unlink(missing_ok=True)
 
     def keep_gates(self) -> None:
-        """Those that are there outlive a power failure."""
+        """Make the gates that are there outlive a power failure."""
         sync(self._runs)
 
     def close_gate(self, task: int, why: str, error: str = "") -> bool:
-        """Whether the node has the run now: it has not begun and never will. It may have had it before, for another
-        reason. `error`: what its end is to say, also by who takes over before that end is written down; its beginning
-        is kept."""
+        """Take the run of a task for the node; True if the node has it: the task has not begun and never will. The
+        node may have had it before, for another reason. `error`: the words for the task's end, also for a machine
+        that takes over before that end is written down; its beginning is kept."""
         try:
             fd = os.open(self._runs / str(task), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
@@ -118,24 +120,25 @@ class ArrayFolder:
                 words, at_s = file.read(_GATE_BYTES), os.fstat(file.fileno()).st_mtime
         except FileNotFoundError:
             return None
-        # What was cut may end within a character.
+        # A text that was cut may end within a character.
         who, _, error = words.decode(errors="ignore").partition("\n")
         job, _, machine = who.strip().partition(" ")
         return Begun(machine, job, machine, at_s, error) if job == NODE else Begun("", job, machine, at_s)
 
     def shut(self, among: Collection[int]) -> list[int]:
-        """Of these tasks those whose gates the node made. It costs one listing, and a look at each gate among them."""
+        """Return those of these tasks whose gates the node made. It costs one listing, and a look at each gate among
+        them."""
         with suppress(FileNotFoundError):
             gates = sorted(int(name) for name in os.listdir(self._runs) if name.isdecimal())
             return [task for task in gates if task in among and (gate := self.begun(task)) is not None and gate.why]
         return []
 
     def ended(self) -> list[int]:
-        """Tasks that have told an end, or are about to."""
+        """Return the tasks that have told an end, or are about to."""
         return sorted(int(name) for name in os.listdir(self._ends) if name.isdecimal())
 
     def end(self, task: int) -> End | None:
-        """None: there is none, or it is not whole yet."""
+        """Return a task's end; None: there is none, or it is not whole yet."""
         try:
             with (self._ends / str(task)).open("rb") as file:
                 text, ended_s = file.read(500).decode(errors="replace"), os.fstat(file.fileno()).st_mtime
@@ -159,13 +162,13 @@ class ArrayFolder:
         return self._logs / str(task)
 
     def logs(self) -> list[tuple[Path, int]]:
-        """Paths and sizes in bytes."""
+        """Return the logs' paths and sizes in bytes."""
         with os.scandir(self._logs) as entries:
             return [(Path(entry.path), entry.stat().st_size) for entry in entries]
 
     def clear(self, tasks: Iterable[int]) -> None:
-        """The site knows their ends: no machine of it is to tell them again. Gates stay: a task may yet be started
-        again."""
+        """Clear these tasks: the site knows their ends, and no machine of it is to tell them again. Gates stay: a
+        task may yet be started again."""
         for task in tasks:
             self._over.mkdir(mode=0o700, exist_ok=True)
             try:
@@ -175,13 +178,13 @@ class ArrayFolder:
             self.log(task).unlink(missing_ok=True)
 
     def over(self) -> IndexSet:
-        """Tasks that were cleared."""
+        """Return the tasks that were cleared."""
         with suppress(FileNotFoundError):
             return IndexSet.of(int(name) for name in os.listdir(self._over) if name.isdecimal())
         return IndexSet()
 
     def begun_as(self) -> dict[str, IndexSet]:
-        """Of the tasks that began, by the ids of the arrays in which they did."""
+        """Return the tasks that began, by the ids of the batch jobs in which they did."""
         found: dict[str, list[int]] = {}
         for name in os.listdir(self._runs):
             gate = self.begun(int(name)) if name.isdecimal() else None
@@ -191,13 +194,14 @@ class ArrayFolder:
 
 
 def sweep(root: Path) -> None:
-    """What a crash left of folders that were being removed."""
+    """Remove what a crash left of folders that were being removed."""
     for over in root.glob(f"*{_OVER}"):
         shutil.rmtree(over, ignore_errors=True)
 
 
 def _cpu_s(text: str) -> float:
-    """Of `0m1.250s 0m0.030s`, as the shell's `times` writes it."""
+    """Return the CPU seconds in a line such as `0m1.250s 0m0.030s`, as the shell's `times` writes it; 0 if it is
+    none."""
     total = 0.0
     for part in text.split():
         minutes, _, seconds = part.removesuffix("s").partition("m")

@@ -28,7 +28,7 @@ _TRANSIENT = (
     "timeout",
     "try again later",
 )
-"""What may be otherwise in a minute."""
+"""Words of faults that may be over in a minute."""
 _FULL = (
     "jobs are allowed per",
     "user defined limit",
@@ -37,18 +37,18 @@ _FULL = (
     "max_u_jobs",
     "would exceed",
 )
-"""It takes no more jobs of ours now."""
+"""Words of a refusal to take more jobs of ours now."""
 _EVERY = ("unknown queue", "requested project", "is not a submit host", "no submit host", "access to", "invalid option")
-"""What no job of ours gets past, with these settings."""
+"""Words of a refusal of every job of ours, with these settings."""
 _GONE = ("does not exist", "already in deletion", "comprises no tasks")
 _MOST_CANCELLED = 200
-"""Ranges of tasks in one call: a command line has a length."""
+"""Most ranges of tasks in one call: a command line has a length."""
 _MOST_ASKED = 50
-"""Machines asked in one look how many GPUs they have; of the others what is free counts until then."""
+"""Most machines asked in one look how many GPUs they have; for the others the free ones count until then."""
 _AGAIN, _ERROR_STATE = 99, 100
-"""What it does with a task that exits so, says sge_conf(5)."""
+"""Exit codes on which it treats a task as sge_conf(5) says."""
 _NO_DIRECTIVES = ["-C", ""]
-"""It would read options in any line of the script, those of a job's own text among them."""
+"""Options that keep it from reading options in any line of the script, a job's own text among them."""
 
 
 class GridEngine:
@@ -70,14 +70,14 @@ class GridEngine:
         self._version = self._config = ""
         self._environments: list[str] = []
         self._parallel: list[str] = []
-        """Of these, what gives a job processors of one machine."""
+        """Parallel environments that give a job processors of one machine."""
         self._memory_is_used_up = False
         self._gpus_by = ""
-        """What takes up the consumable of GPUs: YES (each slot), JOB or HOST."""
+        """The taker of the consumable of GPUs: YES (each slot), JOB or HOST."""
         self._licences_by: dict[str, str] = {}
-        """The same of each consumable that is a licence."""
+        """The taker of each consumable that is a licence."""
         self._gpus_at: dict[str, int] = {}
-        """Machine -> how many there are in all, as it declares them."""
+        """Machine -> number of GPUs in all, as it declares them."""
 
     def capacity(self) -> Capacity:
         if not self._config:
@@ -103,20 +103,22 @@ class GridEngine:
 
     @staticmethod
     def _consumed(complexes: str, name: str, key: str) -> str:
-        """What takes up the consumable of this name, which a key of the settings names. Refused, where it is none."""
+        """Return the taker of the consumable of this name, which a key of the settings names. Refused where there is
+        none."""
         found = read.consumed(complexes, name)
         if not found:
             raise Refused(f"it has no consumable {name!r} (qconf -sc), which {key} names", every=True)
         return found
 
     def _licences(self) -> tuple[tuple[str, int], ...]:
-        """Those the cluster has as a whole."""
+        """Return the licences that the cluster has as a whole."""
         names = self._settings.licences
         host = self._run("qconf", "-se", "global") if names else ""
         return tuple(sorted((name, read.declared(host, there)) for name, there in names.items()))
 
     def _devices(self, free: dict[str, int]) -> list[int]:
-        """What each of these machines has in all. `qstat` tells what is free alone: each machine is asked once."""
+        """Return the GPUs of each of these machines in all. `qstat` tells only what is free: each machine is asked
+        once."""
         new = [host for host in sorted(free) if host not in self._gpus_at][:_MOST_ASKED]
         for host in new:
             self._gpus_at[host] = read.declared(self._run("qconf", "-se", host), self._settings.gpu_resource)
@@ -132,7 +134,7 @@ class GridEngine:
         return read.one_machine_environments((name, self._run("qconf", "-sp", name)) for name in names)
 
     def _check_mpi_environment(self) -> None:
-        """Refused: the operator named none that is there."""
+        """Raise Refused if the operator named an MPI environment that is not there."""
         name = self._settings.mpi_environment
         if name and name not in self._environments:
             raise Refused(
@@ -143,14 +145,15 @@ class GridEngine:
         return None
 
     def submit(self, array: Array) -> str:
-        """It takes one range of tasks: those between that are not asked for find their gates taken, or their turn."""
+        """Submit one range of tasks, which is all that it takes: those between that are not asked for find their
+        gates taken, or their turn."""
         ranges = list(array.tasks.ranges())
         first, last = ranges[0][0] + read.FIRST, ranges[-1][1] - 1 + read.FIRST
         argv = ["qsub", "-terse", *_NO_DIRECTIVES, "-V", "-r", "n", "-S", "/bin/sh"]
         argv += ["-N", f"{read.NAME_PREFIX}{array.token}"]
         argv += ["-i", "/dev/null", "-o", "/dev/null", "-e", "/dev/null", "-wd", str(Path(array.script).parent)]
         argv += ["-t", f"{first}-{last}", *self._queue]
-        # Those between had their turn counted where they were asked for.
+        # Tasks between had their turn counted where they were asked for.
         at_once = array.at_once or (len(array.tasks) if last - first >= len(array.tasks) else 0)
         if at_once:
             argv += ["-tc", str(at_once)]
@@ -166,7 +169,7 @@ class GridEngine:
         # Where memory is asked for it cannot tell what would never start: it looks at no load values for that.
         argv += ["-w", "w" if array.memory_bytes else "e"]
         if array.memory_bytes:
-            # What is used up is counted by the slot.
+            # A resource that is used up is counted by the slot.
             parts = array.processors if self._memory_is_used_up or array.spread else 1
             argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
         if array.gpus:
@@ -219,7 +222,7 @@ class GridEngine:
 
 
 def _each(array: Array, name: str, taken_by: str, count: int) -> int:
-    """So much of a consumable as `qsub` is asked for it. Refused."""
+    """Return the amount of a consumable as `qsub` is asked for it. Refused."""
     parts = array.processors if taken_by == "YES" else 1
     if count % parts:
         raise Refused(
@@ -230,7 +233,7 @@ def _each(array: Array, name: str, taken_by: str, count: int) -> int:
 
 
 def _environment(cell: str) -> dict[str, str]:
-    """What the cell's own settings.sh would set. ValueError."""
+    """Return the variables that the cell's own settings.sh would set. ValueError."""
     path = Path(cell)
     settings = path / "common" / "settings.sh"
     try:

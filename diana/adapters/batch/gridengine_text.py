@@ -1,4 +1,4 @@
-"""What Grid Engine's commands print, read. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what Grid Engine's commands print. Pure; anything that is not as expected is `Unreachable`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diana.model.indexset import IndexSet
 
 WHO = "Grid Engine"
 NAME_PREFIX = "diana."
-"""Before the token, as the name of a job."""
+"""Prefix before the token, in the name of a job."""
 FIRST = 1
 """The number of an array's first task."""
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -25,14 +25,14 @@ _LIMIT = "37"
 
 
 def stage_of(state: str) -> Stage:
-    """`qw`, `hqw`, `Eqw`, `r`, `t`, `Rr`, `dr`, `s`, `S`, `T` and what they are put together of."""
+    """Return the stage of `qw`, `hqw`, `Eqw`, `r`, `t`, `Rr`, `dr`, `s`, `S`, `T` and combinations of them."""
     if not state.isalpha():
         raise Unreachable(f"{WHO} shows the state {state!r}")
     return Stage.WAITING if "q" in state else Stage.RUNNING
 
 
 def listing(xml: str) -> tuple[list[Seen], int]:
-    """Ours of `qstat -xml`, and how many slots they hold now."""
+    """Read `qstat -xml`: our tasks, and the slots they hold now."""
     found: dict[tuple[str, str, str], list[IndexSet]] = {}
     holding = 0
     for job in _tree(xml).iter("job_list"):
@@ -53,23 +53,23 @@ def _seen(job: str, token: str, state: str, tasks: IndexSet) -> Seen:
 
 
 def _tasks(text: str) -> IndexSet:
-    """Counted from 0."""
+    """Read task numbers, counted from 0."""
     return task_ranges.read(text, WHO, FIRST) if text else IndexSet()
 
 
 def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) -> Capacity:
-    """Of `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`; `ours`: slots our own jobs hold; `parallel`: a
-    job may have more than one."""
+    """Read the capacity from `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`. `ours`: slots our own
+    jobs hold; `parallel`: a job may have more than one."""
     known = dict(re.findall(r"^(\w+)[ \t]+(\S+)", config, re.MULTILINE))
     widest = memory = 0
     at_host, used = dict[str, int](), Counter[str]()
-    """The slots of queues on one machine are the same processors."""
+    """Slots by machine: those of several queues on one machine are the same processors."""
     for queue in _tree(xml).iter("Queue-List"):
         total, busy = int(_text(queue, "slots_total")), int(_text(queue, "slots_used"))
         host = _text(queue, "name").partition("@")[2]
         used[host] += busy
         if _OUT_OF_USE & set(queue.findtext("state") or "") or "B" not in (queue.findtext("qtype") or "B"):
-            # What runs there still ends.
+            # Tasks that run there still end.
             at_host[host] = max(at_host.get(host, 0), busy)
             continue
         at_host[host] = max(at_host.get(host, 0), total)
@@ -89,7 +89,7 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
 
 
 def devices(xml: str, name: str) -> dict[str, int]:
-    """Of `qstat -f -F NAME -xml`: machine in use -> how much of the consumable is free there, of those that have it."""
+    """Read `qstat -f -F NAME -xml`: machine in use -> free amount of the consumable, for machines that have it."""
     found: dict[str, int] = {}
     for queue in _tree(xml).iter("Queue-List"):
         if _OUT_OF_USE & set(queue.findtext("state") or ""):
@@ -102,14 +102,14 @@ def devices(xml: str, name: str) -> dict[str, int]:
 
 
 def declared(host: str, name: str) -> int:
-    """Of `qconf -se`: how much of the consumable the machine has in all; 0 where it says nothing."""
+    """Read from `qconf -se` the amount of the consumable that the machine has in all; 0 where it says nothing."""
     values = re.search(r"^complex_values\s+(.*)$", host.replace("\\\n", ""), re.MULTILINE)
     pairs = (pair.strip().partition("=") for pair in values[1].split(",")) if values else ()
     return sum(int(float(amount)) for known, _, amount in pairs if known == name)
 
 
 def consumed(complexes: str, name: str) -> str:
-    """Of `qconf -sc`: what takes it up, YES (each slot), JOB or HOST; empty: nothing does, or there is none."""
+    """Read from `qconf -sc` who takes the consumable, YES (each slot), JOB or HOST; empty: nobody, or there is none."""
     for line in complexes.splitlines():
         fields = line.split()
         if len(fields) > 5 and name in fields[:2] and fields[5] != "NO":
@@ -122,26 +122,26 @@ def _number(known: dict[str, str], key: str, default: int) -> int:
 
 
 def is_used_up(complexes: str, name: str) -> bool:
-    """Of `qconf -sc`: whether jobs take from it what they ask for, each slot as much."""
+    """Tell whether, by `qconf -sc`, jobs take from it what they ask for, each slot as much."""
     row = re.search(rf"^{name}\s+(.*)$", complexes, re.MULTILINE)
     fields = row[1].split() if row else []
     return len(fields) > 4 and fields[4] == "YES"
 
 
 def _bytes(text: str) -> int:
-    """`23.541G`; 0 where it says nothing."""
+    """Read bytes such as `23.541G`; 0 where it says nothing."""
     match = re.fullmatch(r"([0-9.]+)([KMGT]?)", text.strip())
     return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
 
 
 def one_machine_environments(spelled: Iterable[tuple[str, str]]) -> list[str]:
-    """Of parallel environments and what `qconf -sp` says of each, those whose slots are all on one machine."""
+    """Return, by what `qconf -sp` says of each, the parallel environments whose slots are all on one machine."""
     found = [name for name, text in spelled if re.search(r"^allocation_rule\s+\$pe_slots\s*$", text, re.MULTILINE)]
     return sorted(found, key=lambda name: (name not in ("smp", "threads", "openmp", "mp", "shm"), name))
 
 
 def past(qacct: str) -> list[Seen]:
-    """Of `qacct -j`."""
+    """Read `qacct -j`."""
     found = []
     for record in re.split(r"^=+$", qacct, flags=re.MULTILINE):
         known = dict(re.findall(r"^(\w+)[ \t]+(.*?)\s*$", record, re.MULTILINE))

@@ -34,27 +34,27 @@ _TRANSIENT = (
     "Failed to end classad message",
     "Qmgmt",
 )
-"""What may be otherwise in a minute."""
+"""Words of faults that may be over in a minute."""
 _FULL = ("MAX_JOBS_PER_OWNER", "MAX_JOBS_SUBMITTED")
-"""It takes no more jobs of ours now."""
+"""Words of a refusal to take more jobs of ours now."""
 _EVERY = ("DENIED", "Failed to authenticate", "unknown host", "no record of", "not allowed", "Parse error")
-"""What no job of ours gets past, with these settings."""
+"""Words of a refusal of every job of ours, with these settings."""
 _NO = (
     *("does not exist", "Can't open", "Invalid", "would exceed", "Failed to create", "Failed to parse", "on Line"),
     *("Submission requirement", "into the queue. ERROR: "),
 )
-"""Jobs it does not take, as they are. The last: it was asked to commit them and gave a reason."""
+"""Words of a refusal of jobs as they are. The last: it was asked to commit them and gave a reason."""
 _MOST_DOUBTS = 5
-"""Of one array: it is refused then, and its gates keep what was taken after all from running."""
+"""Most doubts about one array: it is refused then, and its gates keep what was taken after all from running."""
 _GONE = ("Couldn't find/remove all jobs", "There are no jobs in the queue")
 _MOST_CANCELLED = 200
-"""Ranges of tasks in one call: an expression has a length."""
+"""Most ranges of tasks in one call: an expression has a length."""
 _MOST_SCANNED = 200_000
-"""Jobs of its history that are looked at where nothing tells how far back ours are."""
+"""Most jobs of its history that are looked at where nothing tells how far back ours are."""
 _CLOCKS_S = 3600
-"""By so much the clocks of the schedd, of the file system and of this machine may differ."""
+"""Most seconds by which the clocks of the schedd, of the file system and of this machine may differ."""
 _MOST_ARRAYS = 1000
-"""Whose doubts are counted."""
+"""Most arrays whose doubts are counted."""
 _FIRST_VERSION = 10
 
 _log = logging.getLogger("diana.batch")
@@ -77,9 +77,9 @@ class HTCondor:
         self._schedd = ["-name", settings.partition] if settings.partition else []
         self._holding = 0
         self._doubts: dict[str, int] = {}
-        """By token, how often nobody could say whether it was taken; the last of them."""
+        """Token -> number of times nobody could say whether its array was taken; the last of them."""
         self._odd = ""
-        """What was said of jobs that carry a token and are none of ours."""
+        """The first oddity seen of jobs that carry a token and are none of ours."""
         self._version = self._limits = self._domain = ""
 
     def capacity(self) -> Capacity:
@@ -123,7 +123,8 @@ class HTCondor:
         return job[1]
 
     def _doubt(self, token: str, words: str) -> None:
-        """The schedd may have it: its token tells, at the next listing. Returns where that was so too often."""
+        """Raise Unreachable: the schedd may have the array, and its token tells at the next listing. Return, for a
+        refusal, where that was so too often."""
         doubts = self._doubts[token] = self._doubts.pop(token, 0) + 1
         for old in list(self._doubts)[:-_MOST_ARRAYS]:
             del self._doubts[old]
@@ -147,7 +148,7 @@ class HTCondor:
         return found
 
     def past(self, jobs: list[str], since_s: float) -> list[Seen]:
-        """It is read from its end back to then."""
+        """Read the history from its end back to `since_s`."""
         bound = ["-scanlimit", str(_MOST_SCANNED)]
         if since_s > _CLOCKS_S:
             bound = ["-since", f"EnteredCurrentStatus < {int(since_s) - _CLOCKS_S}"]

@@ -1,4 +1,4 @@
-"""What `condor_submit` is told: a submit description of one array. Pure."""
+"""The submit description of one array, for `condor_submit`. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.system import Array
 
 TOKEN, TASK = "DianaToken", "DianaTask"
-"""Attributes of a job: its array's token, its number in it."""
+"""Attributes of a job: its array's token, its number in the array."""
 TASK_VARIABLE, JOB_VARIABLE = "DIANA_TASK", "DIANA_CLUSTER"
-"""In its environment; HTCondor itself tells a job neither."""
+"""Variables in a job's environment; HTCondor itself tells a job neither."""
 NAME_PREFIX = "diana."
 _OURS = (
     *("universe", "executable", "transfer_executable", "arguments", "initialdir", "input", "output", "error", "hold"),
@@ -23,17 +23,18 @@ _KEY = re.compile(r"[+\w.]+", re.ASCII)
 _ACCOUNT = re.compile(r"[\w.@+-]*", re.ASCII)
 _PLAIN = re.compile(r"[\w./:,+@%=~ -]*", re.ASCII)
 _EXTRA_S = 60
-"""For what happens around the command: the limit is never shorter than the script's own."""
+"""Seconds for what happens around the command: the limit is never shorter than the script's own."""
 PERIODIC_REMOVE = (
     "JobStatus == 1 && NumJobStarts > 0 || JobStatus == 5 && "
     "(NumJobStarts > 0 || HoldReasonCode =!= 1 && HoldReasonCode =!= 15 && HoldReasonCode =!= 16)"
 )
-"""What was evicted would begin anew, what is held for a fault would stand there for ever: neither may come to anything.
-What somebody holds before it began is theirs to release."""
+"""Expression by which jobs are removed: an evicted job would begin anew, one held for a fault would stay held for
+ever, and neither may happen. A job that somebody holds before it began is theirs to release."""
 
 
 def check(options: tuple[str, ...], account: str = "") -> None:
-    """The operator's lines and account. ValueError for what is none, or would take from us what we follow jobs by."""
+    """Check the operator's lines and account. ValueError for a line that is none, or would take from us what we
+    follow jobs by."""
     if not _ACCOUNT.fullmatch(account):
         raise ValueError(f"account: {account!r} is no accounting group; write letters, digits and . _ @ + - alone")
     for line in options:
@@ -49,13 +50,14 @@ def check(options: tuple[str, ...], account: str = "") -> None:
 
 
 def transfers(options: tuple[str, ...]) -> bool:
-    """Whether jobs may run on machines of another FILESYSTEM_DOMAIN."""
+    """True if jobs may run on machines of another FILESYSTEM_DOMAIN."""
     said = dict(line.lower().replace(" ", "").split("=", 1) for line in options if "=" in line)
     return said.get("should_transfer_files", "no") != "no"
 
 
 def description(array: Array, settings: ClusterSettings, environment: Mapping[str, str]) -> str:
-    """`environment`: what jobs find there, as far as it is plain; what it says of diana is ours."""
+    """Return the submit description. `environment`: variables that jobs find there, as far as their values are
+    plain; those that name diana's own are ours."""
     here = {name: value for name, value in environment.items() if not name.startswith(("CONDOR_", "_CONDOR_"))}
     pairs = [f"'{name}={value}'" for name, value in here.items() if _PLAIN.fullmatch(value)]
     pairs += [f"{TASK_VARIABLE}=$({TASK})", f"{JOB_VARIABLE}=$(ClusterId)"]
@@ -86,5 +88,5 @@ def description(array: Array, settings: ClusterSettings, environment: Mapping[st
 
 
 def _literal(path: str) -> str:
-    """`$(NAME)` in it is no macro."""
+    """Return the path with each `$(NAME)` kept from being a macro."""
     return path.replace("$(", "$(DOLLAR)(")

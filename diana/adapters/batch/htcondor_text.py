@@ -1,4 +1,4 @@
-"""What HTCondor's commands print, read. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what HTCondor's commands print. Pure; anything that is not as expected is `Unreachable`."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SLOT_ATTRIBUTES = (
     *("Memory", "TotalSlotMemory", "GPUs", "TotalSlotGPUs"),
 )
 NOT_DYNAMIC = 'SlotType =!= "Dynamic"'
-"""Dynamic slots are parts of partitionable ones."""
+"""Constraint that leaves out dynamic slots: they are parts of partitionable ones."""
 LIMITS = ("MAX_JOBS_PER_SUBMISSION", "MAX_JOBS_PER_OWNER", "MAX_JOBS_SUBMITTED")
 _MOST_PER_SUBMISSION = 20_000
 _NO_LIMIT = 2**31 - 1
 _IDLE, _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = range(1, 8)
 _RUNS = (_RUNNING, _REMOVED, _TRANSFERRING, _SUSPENDED)
-"""A removed one that is still in the queue is being ended."""
+"""States that count as running; a removed job that is still in the queue is being ended."""
 _BY_HAND = (1, 15, 16)
-"""HoldReasonCode of what somebody holds, or has yet to send files for."""
+"""HoldReasonCodes of jobs that somebody holds, or has yet to send files for."""
 _FATES = {46: Fate.TIME_LIMIT, 47: Fate.TIME_LIMIT, **dict.fromkeys((3, 21, 26, 34), Fate.LIMIT)}
-"""By HoldReasonCode: durations; policies of job, machine and schedd; resources used up."""
+"""Fates by HoldReasonCode: durations; policies of job, machine and schedd; resources used up."""
 _MOST_TASKS = 10**9
 Ad = dict[str, object]
 
 
 def ads(text: str) -> list[Ad]:
-    """Of `-json`; nothing at all is none."""
+    """Read the output of `-json`; no output is no ad."""
     try:
         found = json.loads(text) if text.strip() else []
     except ValueError:
@@ -49,8 +49,9 @@ def ads(text: str) -> list[Ad]:
 
 
 def listing(text: str) -> tuple[list[Seen], int, str]:
-    """Ours of `condor_q -json` with JOB_ATTRIBUTES, how many processors they hold now, and what is odd about others
-    that carry a token: a user may have copied a description. One of these must not hide all that are ours."""
+    """Read `condor_q -json` with JOB_ATTRIBUTES: our tasks, the processors they hold now, and what is odd about
+    other jobs that carry a token. A user may have copied a description; one such job must not hide all that are
+    ours."""
     found: dict[Seen, list[int]] = {}
     holding, odd = 0, ""
     for ad in _with_token(text):
@@ -64,7 +65,7 @@ def listing(text: str) -> tuple[list[Seen], int, str]:
 
 
 def past(text: str) -> list[Seen]:
-    """Of `condor_history -json` with PAST_ATTRIBUTES."""
+    """Read `condor_history -json` with PAST_ATTRIBUTES."""
     found: dict[Seen, list[int]] = {}
     for ad in _with_token(text):
         if not _foreign(ad) and _number(ad, "JobStatus", 0) in (_REMOVED, _COMPLETED):
@@ -79,7 +80,7 @@ def _with_token(text: str) -> Iterator[Ad]:
 
 
 def _foreign(ad: Ad) -> str:
-    """What shows that it is none of ours; empty: nothing does."""
+    """Return what shows that a job is none of ours; empty: nothing does."""
     for name in ("ClusterId", TASK):
         try:
             _number(ad, name)
@@ -93,7 +94,7 @@ def _together(found: dict[Seen, list[int]]) -> list[Seen]:
 
 
 def _shown(ad: Ad) -> Seen:
-    """But for its tasks."""
+    """Return what an ad shows, without its tasks."""
     job, token = str(_number(ad, "ClusterId")), str(ad[TOKEN])
     status, starts = _number(ad, "JobStatus"), _number(ad, "NumJobStarts", 0)
     code, why = _number(ad, "HoldReasonCode", 0), _words(ad, "HoldReason")
@@ -114,7 +115,7 @@ def _shown(ad: Ad) -> Seen:
 
 
 def _ended(ad: Ad) -> tuple[str, Fate | None]:
-    """Why, and by what, one ended that is completed or removed."""
+    """Return why, and by which fate, a job ended that is completed or removed."""
     before, starts = _number(ad, "LastJobStatus", 0), _number(ad, "NumJobStarts", 0)
     if _number(ad, "JobStatus") == _REMOVED:
         code = _number(ad, "LastHoldReasonCode", _number(ad, "HoldReasonCode", 0))
@@ -138,8 +139,9 @@ def _evicted(ad: Ad) -> str:
 
 
 def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> Capacity:
-    """Of `condor_status -json` with SLOT_ATTRIBUTES and NOT_DYNAMIC, and `condor_config_val` of LIMITS. `domain`:
-    machines of this FILESYSTEM_DOMAIN count alone; empty: all do. `ours`: processors our own jobs hold."""
+    """Read the capacity from `condor_status -json` with SLOT_ATTRIBUTES and NOT_DYNAMIC, and `condor_config_val` of
+    LIMITS. `domain`: only machines of this FILESYSTEM_DOMAIN count; empty: all do. `ours`: processors our own jobs
+    hold."""
     total = used = widest = memory = gpus = all_gpus = 0
     for ad in ads(slots):
         if ad.get("Offline") is True or not _shares(ad, domain):
@@ -149,7 +151,7 @@ def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> C
         has = max(free, _number(ad, "TotalSlotCpus", 0)) if partitionable else free
         busy = has - free if partitionable else has if state in ("Claimed", "Matched", "Preempting") else 0
         if state in ("Owner", "Drained", "Delete", "Backfill"):
-            # What runs there still ends.
+            # Jobs that run there still end.
             total, used = total + busy, used + busy
             continue
         devices = max(_number(ad, "TotalSlotGPUs", 0), _number(ad, "GPUs", 0))
@@ -172,7 +174,7 @@ def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> C
 
 
 def strangers(slots: str, domain: str) -> bool:
-    """Whether there are machines, all of them of other FILESYSTEM_DOMAINs."""
+    """True if there are machines, all of them of other FILESYSTEM_DOMAINs."""
     found = ads(slots)
     return bool(found) and not any(_shares(ad, domain) for ad in found)
 
@@ -182,13 +184,13 @@ def _shares(ad: Ad, domain: str) -> bool:
 
 
 def _limits(text: str) -> list[int]:
-    """Of LIMITS; 0 where there is none."""
+    """Read the values of LIMITS; 0 where there is none."""
     said = [int(line) if line.strip().isdecimal() else 0 for line in text.splitlines()]
     return [*said, 0, 0, 0][: len(LIMITS)]
 
 
 def version(text: str) -> str:
-    """Of `$CondorVersion: 23.9.6 2024-08-08 ... $`."""
+    """Read the version from `$CondorVersion: 23.9.6 2024-08-08 ... $`."""
     found = re.search(r"\$CondorVersion: (\d+\.\d+\S*)", text)
     if found is None:
         raise Unreachable(f"condor_version says {text.strip()[:100]!r}")
@@ -205,6 +207,6 @@ def _number(ad: Ad, name: str, default: int | None = None) -> int:
 
 
 def _words(ad: Ad, name: str) -> str:
-    """On one line; empty where it says nothing."""
+    """Return a text on one line; empty where the ad says nothing."""
     value = ad.get(name)
     return " ".join(value.split())[:300] if isinstance(value, str) else ""

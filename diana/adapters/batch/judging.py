@@ -1,5 +1,4 @@
-"""What becomes of tasks that told no end, and of gates the node shuts: judged by gates and by what the batch system
-shows."""
+"""Verdicts on tasks that told no end, and on gates the node shuts: by gates and by what the batch system shows."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _log = logging.getLogger("diana.batch")
 
 class Judge:
     """Methods block. OSError; `Elsewhere` before a gate is shut that another machine may want open. `name`: the
-    cluster's, in the log; `kind`: the batch system's, in errors."""
+    cluster's, for the log; `kind`: the batch system's, for errors."""
 
     def __init__(self, rows: Rows, settings: ClusterSettings, asking: Asking, name: str, kind: str) -> None:
         self._rows = rows
@@ -32,16 +31,17 @@ class Judge:
         self._kind = kind
 
     def shut(self, array: LiveArray, tasks: Iterable[int], why: str, error: str = "") -> list[int]:
-        """Of these tasks those that have not begun, and never will. `error`: as `ArrayFolder.close_gate` takes it."""
+        """Shut the gates of these tasks; return those that have not begun, and never will. `error`: as
+        `ArrayFolder.close_gate` takes it."""
         tasks, folder = list(tasks), self._rows.folder(array.token)
         if tasks:
-            # What was taken over may be about to start there.
+            # An array that was taken over may be about to start there.
             self._rows.check()
         return [task for task in tasks if folder.close_gate(task, why, error)]
 
     def shut_before(self, array: LiveArray) -> list[Row]:
-        """Of what is to be submitted, the tasks that were not to begin any more when this process, or the machine it
-        took over from, died before that was written down."""
+        """Return rows of tasks still to be submitted whose gates were shut already: this process, or the machine it
+        took over from, died before it wrote their ends down."""
         gates = self._rows.folder(array.token).shut(array.to_submit) if array.to_submit else []
         return [self.without_end(array, task) for task in gates]
 
@@ -52,8 +52,8 @@ class Judge:
         return Row(task, outcome, error, begun=begun)
 
     def lost(self, array: LiveArray) -> list[int]:
-        """Of the tasks the batch system shows no more, those that are over; those that never began are to be submitted
-        anew."""
+        """Return those of the tasks the batch system shows no more that are over; mark for a new submission those
+        that never began."""
         folder, over, now_s = self._rows.folder(array.token), list[int](), boot_s()
         there, never = set(folder.ended()), dict[str, list[int]]()
         for task, since_s in sorted(array.missing.items()):
@@ -66,7 +66,7 @@ class Judge:
             if verdict is Verdict.OVER and begun is not None:
                 over.append(task)
             elif verdict is Verdict.OVER:
-                # What is told not to have begun never may: who shows it no more may find it again.
+                # A task that is said not to have begun never may: a system that shows it no more may find it again.
                 never.setdefault(CANCELLED if cancelled else GIVEN_UP, []).append(task)
             elif verdict is Verdict.AGAIN:
                 _log.warning("%s: task %d of %s never began; submitted anew", self._name, task, array.order.subgroup)
@@ -77,14 +77,15 @@ class Judge:
         return sorted(over)
 
     def never(self, array: LiveArray) -> list[Row]:
-        """Tasks that the batch system has, and will never start."""
+        """Give up the tasks that the batch system has and will never start."""
         error = f"{self._kind} would never start it: {array.why}"
         tasks = self.shut(array, sorted(array.open.intersection(array.never)), GIVEN_UP, error)
         return [Row(task, Outcome.NOT_STARTED, error) for task in tasks]
 
     def hurry(self, array: LiveArray) -> None:
-        """Tasks that run, the batch system says, and did not begin, or ended long ago: a controller that lost its
-        memory may think so for ever. The former are submitted anew, their gates are open; the others' places are freed.
+        """Call off tasks that run, as the batch system says, though they did not begin, or ended long ago: a
+        controller that lost its memory may think so for ever. The former are submitted anew, their gates are open;
+        the others' places are freed.
         """
         folder, now_s = self._rows.folder(array.token), boot_s()
         unseen = [task for task in array.running if task in array.open and task not in array.begun]
@@ -92,7 +93,7 @@ class Judge:
         array.begun |= set(unseen) - open_
         over = {task for task in array.running if task in array.ended}
         array.late = {task: array.late.get(task, now_s) for task in open_ - array.to_submit | over}
-        # Each time it is waited longer: a machine may take its time to boot.
+        # Each wait is longer than the last: a machine may take its time to boot.
         begin_s, tried = self._settings.begin_s, array.tried
         late = {k for k, since_s in array.late.items() if now_s - since_s >= begin_s * 2 ** max(0, tried.get(k, 0) - 1)}
         if not late:
@@ -104,9 +105,9 @@ class Judge:
             del array.late[task]
 
     def cancel(self, array: LiveArray) -> None:
-        """Told again at each listing until it shows them no more."""
+        """Cancel what is to be cancelled; repeated at each listing until it shows the tasks no more."""
         array.to_cancel &= {*array.waiting, *(array.open - array.missing.keys())}
-        # Withdrawn before it was known to wait there, or by a process that died since.
+        # Tasks withdrawn before it was known that they wait there, or by a process that died since.
         array.to_cancel |= array.ended.intersection(array.waiting)
         if array.to_cancel:
             self._asking.call_off(array.parts, IndexSet.of(array.to_cancel))

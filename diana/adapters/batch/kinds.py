@@ -14,7 +14,7 @@ from diana.adapters.batch.system import BatchSystem
 from diana.errors import UsageError
 
 PLUGINS = "diana.batch_systems"
-"""Entry points of this group are callables from `ClusterSettings` to a `BatchSystem`."""
+"""Group of entry points: callables from `ClusterSettings` to a `BatchSystem`."""
 
 _OWN: dict[str, Callable[[ClusterSettings], BatchSystem]] = {
     "slurm": Slurm,
@@ -26,7 +26,7 @@ EXPERIMENTAL = {
     "htcondor": "this kind has met a real pool of one machine alone in our tests",
     "pbs": "this kind has met no real one in our tests",
 }
-"""What their users are told."""
+"""Warnings for users of a kind."""
 
 
 def known() -> list[str]:
@@ -34,7 +34,7 @@ def known() -> list[str]:
 
 
 def make(settings: ClusterSettings, where: str) -> BatchSystem:
-    """`where`: the key of the site file, for the error line. UsageError."""
+    """Make the batch system. `where`: the key of the site file, for the error line. UsageError."""
     if own := _OWN.get(settings.kind):
         try:
             return own(settings)

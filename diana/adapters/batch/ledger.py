@@ -1,5 +1,5 @@
-"""What a cluster was given, and what was told of it, until the engine says forget: durable before the batch system
-hears of it, and before the engine does. One row per array and per batch of ends, never one per job.
+"""The ledger of a cluster: what it was given, and what was told of it, until the engine says forget. Durable before
+the batch system hears of it, and before the engine does. One row per array and per batch of ends, never one per job.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class GivenArray(NamedTuple):
-    """`token`: no other array has it, whatever became of this file; `parts`: what was submitted, by the ids the batch
-    system gave, the newest last; `ended`: tasks whose end is among `told`, or was."""
+    """An array that was given. `token`: no other array has it, whatever became of this file; `parts`: the
+    submissions, by the ids the batch system gave, the newest last; `ended`: tasks whose end is among `told`, or was."""
 
     number: int
     token: str
@@ -103,17 +103,17 @@ class Ledger:
         return [ToldEnds(number, subgroup, epoch, _facts.decode(facts)) for number, subgroup, epoch, facts in rows]
 
     def give(self, token: str, order: Order) -> int:
-        """The number of a new array."""
+        """Write down a new array; return its number."""
         row = (token, _encode(IndexSet()), _encode(order))
         return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 
     def take_over(self, token: str, parts: Mapping[str, Part], ended: IndexSet, order: Order) -> None:
-        """An array that another machine gave."""
+        """Write down an array that another machine gave."""
         row = (token, " ".join(parts), _encode(list(parts.values())), _encode(ended), _encode(order))
         self._write([("INSERT INTO arrays (token, jobs, parts, ended, work) VALUES (?, ?, ?, ?, ?)", row)])
 
     def clear(self) -> None:
-        """All it says is another machine's."""
+        """Delete all rows: all they say is another machine's."""
         self._write([("DELETE FROM arrays", ()), ("DELETE FROM told", ())])
 
     def submitted(self, number: int, parts: Mapping[str, Part]) -> None:
@@ -121,7 +121,8 @@ class Ledger:
         self._write([("UPDATE arrays SET jobs = ?, parts = ? WHERE number = ?", row)])
 
     def ended(self, number: int, ended: IndexSet, subgroup: str, epoch: int, facts: Facts) -> int:
-        """`ended`: all of the array's tasks that are; `facts`: of those new among them. The number of these facts."""
+        """Write down ends; return the number of these facts. `ended`: all of the array's tasks that ended; `facts`:
+        those of the tasks new among them."""
         return self._write(
             [
                 ("UPDATE arrays SET ended = ? WHERE number = ?", (_encode(ended), number)),
@@ -144,7 +145,7 @@ class Ledger:
             raise StoreFailed(f"{self._path}: {fault}") from None
 
     def _write(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> int:
-        """One transaction; the rowid of the last insert."""
+        """Run one transaction; return the rowid of the last insert."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:

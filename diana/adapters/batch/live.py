@@ -1,4 +1,4 @@
-"""An array as the node follows it, and what is to be concluded from what the batch system shows of it. Pure."""
+"""An array as the node follows it, and conclusions from what the batch system shows of it. Pure."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
 MOST_TRIES = 3
-"""A task that is over without having begun is submitted so often."""
+"""Times that a task which is over without having begun is submitted."""
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
-    """What one submission asked for: these tasks, of which so many may run together (0: all)."""
+    """The content of one submission: these tasks, of which `at_once` may run together (0: all)."""
 
     tasks: IndexSet
     at_once: int = 0
 
 
 class Verdict(Enum):
-    """Of a task the batch system shows no more, though it told no end."""
+    """The verdict on a task that the batch system shows no more, though it told no end."""
 
     WAIT = 1
-    """Its end may be on its way."""
+    """Wait: its end may be on its way."""
     AGAIN = 2
-    """It never began: submit it anew."""
+    """Submit it anew: it never began."""
     OVER = 3
 
 
@@ -76,61 +76,62 @@ class LiveArray:
         self.token = token
         self.order = order
         self.parts = dict(parts)
-        """By the ids the batch system gave them, the newest last."""
+        """Submissions by the ids the batch system gave them, the newest last."""
         self.ended = set(ended or ())
         self.open = set(range(len(order.indices))) - self.ended
         self.told: set[int] = set()
-        """Of those that ended, what the engine has not said to forget."""
+        """Ended tasks whose ends the engine has not said to forget."""
         self.waiting: IndexSet = IndexSet()
         """Tasks the batch system has not started, as far as it showed."""
         self.running: IndexSet = IndexSet()
         """Tasks it says it has started."""
         self.begun: set[int] = set()
-        """Of these, those whose gate was seen."""
+        """Running tasks whose gate was seen."""
         self.late: dict[int, float] = {}
-        """Those whose gate was not, and since when."""
+        """Tasks said to run whose gate was not seen, and since when."""
         self.to_submit: set[int] = set()
         self.doubt = False
-        """Whether it was submitted cannot be told before the batch system shows what it has."""
+        """True while only the batch system can show whether the array was submitted."""
         self.cancelled: set[int] = set()
         self.to_cancel: set[int] = set()
-        """Of these, what the batch system is still to be told."""
+        """Cancelled tasks of which the batch system is still to be told."""
         self.missing: dict[int, float] = {}
         """Tasks it shows no more, and since when."""
         self.never = IndexSet()
-        """Tasks that wait for what will not be."""
+        """Tasks that wait for something that will never come."""
         self.submitted_s = 0.0
         self.tried: dict[int, int] = {}
-        """How often open tasks were submitted by this process."""
+        """Number of times this process submitted each open task."""
         self.why = ""
-        """What it last said of why they wait."""
+        """The batch system's last word on why tasks wait."""
         self.said: dict[int, Seen] = {}
-        """What it said of how open tasks ended."""
+        """The batch system's word on how open tasks ended."""
 
     def attempt(self, task: int) -> int:
         return self.order.attempts[task] if self.order.attempts else 1
 
     @property
     def processors(self) -> int:
-        """Of one task."""
+        """The processors of one task."""
         return max(1, self.order.processors)
 
     def whole(self) -> Part:
         return Part(IndexSet.span(0, len(self.order.indices)))
 
     def submitted(self, job: str, part: Part) -> None:
-        """The batch system took it."""
+        """Note that the batch system took a part."""
         self.parts[job] = part
         for task in part.tasks:
             self.to_submit.discard(task)
             self.tried[task] = self.tried.get(task, 0) + 1
 
     def unsubmitted(self) -> set[int]:
-        """Open tasks that no submission is known of."""
+        """Return the open tasks that no submission is known of."""
         return self.open.difference(*(part.tasks for part in self.parts.values()))
 
     def at_once(self) -> int:
-        """How many of its tasks may run together, as they were submitted; also those of which that is in doubt."""
+        """Return the number of tasks that may run together, as they were submitted; also tasks of which it is in
+        doubt whether they were."""
         found = len(self.to_submit) if self.doubt else 0
         left = self.open - self.to_submit
         for part in reversed(self.parts.values()):
@@ -145,7 +146,7 @@ class LiveArray:
             yield Run(SubgroupId(order.subgroup), order.epoch, order.indices[task], self.attempt(task))
 
     def tasks_of(self, indices: IndexSet) -> list[int]:
-        """Those of the open tasks that run one of these."""
+        """Return the open tasks that run one of these."""
         return [task for task in sorted(self.open) if self.order.indices[task] in indices]
 
     def over(self, tasks: Iterable[int]) -> None:
@@ -161,7 +162,7 @@ class LiveArray:
             self.tried.pop(task, None)
 
     def shown(self, seen: list[Seen], asked_s: float, now_s: float) -> None:
-        """`seen`: of this array, in a listing asked for at `asked_s`."""
+        """Take in a listing asked for at `asked_s`. `seen`: its entries of this array."""
         alive = IndexSet.union(each.tasks for each in seen if each.stage is not Stage.OVER)
         self.waiting = IndexSet.union(each.tasks for each in seen if each.stage is Stage.WAITING)
         self.running = IndexSet.union(each.tasks for each in seen if each.stage is Stage.RUNNING)
@@ -188,7 +189,7 @@ class LiveArray:
 
 
 def conclude(begun: Begun | None, cancelled: bool, missing_s: float, settle_s: float, tries: int) -> Verdict:
-    """Of a task that the batch system has shown no more for so long."""
+    """Judge a task that the batch system has shown no more for `missing_s`."""
     if begun is not None and begun.why:
         return Verdict.OVER
     if cancelled:
@@ -199,7 +200,8 @@ def conclude(begun: Begun | None, cancelled: bool, missing_s: float, settle_s: f
 
 
 def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
-    """How an attempt ended whose script told it; with an error where it is none of the command's own."""
+    """Return how an attempt ended whose script told its end; with an error where the end is none of the command's
+    own."""
     if end.flag == "l":
         return Outcome.LEASE_OVER, ""
     if end.flag == "w":
@@ -227,7 +229,7 @@ _OF_FATE = {Fate.TIME_LIMIT: Outcome.TIMED_OUT, Fate.LIMIT: Outcome.FAILED, Fate
 
 
 def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None, kind: str) -> tuple[Outcome, str]:
-    """How an attempt ended that told nothing; `seen`: what the batch system says of it."""
+    """Return how an attempt ended whose script told no end. `seen`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):
         return Outcome.CANCELLED, ""
     if begun is not None and begun.why == RECALLED:

@@ -1,4 +1,4 @@
-"""From what the engine orders to what becomes an array each."""
+"""Makes orders for arrays, one each, from what the engine orders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from diana.model.spec import GroupSpec
 
 _log = logging.getLogger("diana.batch")
 _VARYING_TASKS = 1000
-"""Of an array whose runs have text of their own: each task reads all of it."""
+"""Most tasks of an array whose runs have text of their own: each task reads all of it."""
 
 
 class Orders:
@@ -33,7 +33,7 @@ class Orders:
         self._plans.use(software)
 
     def of(self, start: Start, indices: list[int], has: Capacity | None) -> tuple[list[Order], list[Unready]]:
-        """Orders for arrays of at most as many tasks as they may have, and runs that cannot start. Blocks."""
+        """Return orders for arrays of at most as many tasks as they may have, and runs that cannot start. Blocks."""
         most = has.most_tasks if has is not None else _VARYING_TASKS
         attempts = dict(start.attempts)
         try:
@@ -62,12 +62,13 @@ class Orders:
         except ValueError as fault:
             return self._preparer.refuse(start, indices, str(fault))
         except Exception as fault:
-            # Of these jobs alone: others must not wait for them for ever.
+            # Only these jobs are refused: others must not wait for them for ever.
             _log.critical("%s: jobs could not be prepared", start.subgroup, exc_info=True)
             return self._preparer.refuse(start, indices, f"internal error ({fault!r}); see the node's log")
 
     def _too_much(self, start: Start, has: Capacity | None) -> str:
-        """What no machine there has; empty: nothing. Some batch systems would let it wait for ever."""
+        """Return what a job wants that no machine there has; empty: nothing. Some batch systems would let it wait
+        for ever."""
         wants = start.spec.resources
         if has is None:
             return ""
@@ -92,7 +93,7 @@ class Orders:
 
 
 def together(starts: list[Start]) -> list[Start]:
-    """Orders for the same subgroup as one."""
+    """Join orders for the same subgroup."""
     found: dict[tuple[SubgroupId, int, str, str, GroupSpec], Start] = {}
     for start in starts:
         key = (start.subgroup, start.epoch, start.directory, start.lease, start.spec)
@@ -106,5 +107,5 @@ def together(starts: list[Start]) -> list[Start]:
 
 
 def _part(whole: Order, at: int, most: int) -> Order:
-    """Some of an order whose runs differ by their index alone."""
+    """Return some of an order whose runs differ by their index alone."""
     return replace(whole, indices=whole.indices[at : at + most], attempts=whole.attempts[at : at + most])

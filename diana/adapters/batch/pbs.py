@@ -25,15 +25,15 @@ _TRANSIENT = (
     "Server busy",
     "timed out",
 )
-"""What may be otherwise in a minute."""
+"""Words of faults that may be over in a minute."""
 _FULL = ("would exceed", "limit on", "Maximum number of jobs", "too many jobs")
-"""It takes no more jobs of ours now."""
+"""Words of a refusal to take more jobs of ours now."""
 _EVERY = ("Unknown queue", "Invalid account", "Unauthorized Request", "not in the PATH", "Bad UID", "is not enabled")
-"""What no job of ours gets past, with these settings."""
+"""Words of a refusal of every job of ours, with these settings."""
 _GONE = ("Unknown Job Id", "Job has finished", "invalid for state", "Unknown Job")
 _MOST_CANCELLED = 200
 _NO_DIRECTIVES = ["-C", ""]
-"""It would read options in the script, those of a job's own text among them."""
+"""Options that keep it from reading options in the script, those of a job's own text among them."""
 
 
 class Pbs:
@@ -58,8 +58,8 @@ class Pbs:
         return None
 
     def submit(self, array: Array) -> str:
-        """It takes one range of at least two tasks: those between that are not asked for find their gates taken, or
-        their turn. One alone is a job that is told its number."""
+        """Submit one range of at least two tasks, which is all that it takes: those between that are not asked for
+        find their gates taken, or their turn. A single task is a job that is told its number."""
         ranges = list(array.tasks.ranges())
         first, last = ranges[0][0], ranges[-1][1] - 1
         # Its arrays may always be run again; the gate of each task says what comes of that.
@@ -95,7 +95,7 @@ class Pbs:
             try:
                 found += read.past(self._run("qstat", "-x", "-f", "-t", job))
             except Refused as refusal:
-                # It keeps what is over for a time, or not at all.
+                # It keeps jobs that are over for a time, or not at all.
                 if not any(each in str(refusal) for each in _GONE):
                     raise
         return found

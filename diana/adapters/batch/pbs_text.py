@@ -1,4 +1,4 @@
-"""What PBS's commands print, read. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what PBS's commands print. Pure; anything that is not as expected is `Unreachable`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from diana.model.indexset import IndexSet
 
 WHO = "PBS"
 NAME_PREFIX = "diana."
-"""Before the token, as the name of a job."""
+"""Prefix before the token, in the name of a job."""
 Block = tuple[str, dict[str, str]]
 _UNITS = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40, "": 1}
 _OUT_OF_USE = frozenset(
@@ -20,11 +20,12 @@ _OUT_OF_USE = frozenset(
 _WAITS, _RUNS, _OVER = frozenset("QHWTM"), frozenset("RESUB"), frozenset("XF")
 _NEVER = "Can Never Run"
 _KILLED = {-29: Fate.TIME_LIMIT, **dict.fromkeys(range(-28, -23), Fate.LIMIT)}
-"""Exit codes by which it says for which limit it ended a job."""
+"""Fates by the exit codes that tell for which limit it ended a job."""
 
 
 def blocks(text: str, head: str = "") -> Iterator[Block]:
-    """Of `qstat -f`, `-Bf`, `-Qf` (each begins with `head`) and `pbsnodes -a`: a name, and `key = value` below it."""
+    """Read `qstat -f`, `-Bf`, `-Qf` (each block begins with `head`) or `pbsnodes -a`: a name, and `key = value`
+    below it."""
     name, known, last = "", dict[str, str](), ""
     for line in text.splitlines():
         if line.startswith("\t") and last:
@@ -43,7 +44,7 @@ def blocks(text: str, head: str = "") -> Iterator[Block]:
 
 
 def listing(qstat: str) -> tuple[list[Seen], int]:
-    """Ours of `qstat -f -t`, and how many processors they hold now."""
+    """Read `qstat -f -t`: our tasks, and the processors they hold now."""
     running: dict[str, list[int]] = {}
     seen: list[Seen] = []
     holding = 0
@@ -83,7 +84,7 @@ def _processors(known: dict[str, str]) -> int:
 
 
 def _index(known: dict[str, str]) -> int:
-    """Of a task that was submitted alone: what it was told (`pbs.Pbs.submit`)."""
+    """Return the index of a task that was submitted alone: the number it was told (`pbs.Pbs.submit`)."""
     told = re.search(r"(?:^|,)PBS_ARRAY_INDEX=(\d+)(?:,|$)", known.get("Variable_List", ""))
     if told is None:
         raise Unreachable(f"{WHO} does not tell a job's PBS_ARRAY_INDEX")
@@ -91,7 +92,7 @@ def _index(known: dict[str, str]) -> int:
 
 
 def past(qstat: str) -> list[Seen]:
-    """Tasks that are over, of `qstat -x -f -t`."""
+    """Read the tasks that are over from `qstat -x -f -t`."""
     found = []
     for name, known in blocks(qstat, "Job Id: "):
         task = re.fullmatch(r"(\d+\[)(\d+)(\].*)", name)
@@ -105,8 +106,8 @@ def past(qstat: str) -> list[Seen]:
 
 
 def capacity(nodes: str, server: str, queues: str, queue: str, ours: int) -> Capacity:
-    """Of `pbsnodes -a`, `qstat -Bf` and `qstat -Qf`. `queue`: the one used; empty: the server's default. `ours`:
-    processors our own jobs hold."""
+    """Read the capacity from `pbsnodes -a`, `qstat -Bf` and `qstat -Qf`. `queue`: the one used; empty: the server's
+    default. `ours`: processors our own jobs hold."""
     about = next((known for _, known in blocks(server, "Server: ")), {})
     named = dict(blocks(queues, "Queue: "))
     limits = named.get(queue or about.get("default_queue", ""), {})
@@ -138,13 +139,13 @@ def _number(text: str, default: int) -> int:
 
 
 def _bytes(text: str) -> int:
-    """`16384kb`; 0 where it says nothing."""
+    """Read bytes such as `16384kb`; 0 where it says nothing."""
     match = re.fullmatch(r"(\d+)([kmgt]?b?)", text.strip().lower())
     return int(match[1]) * _UNITS.get(match[2], 1) if match else 0
 
 
 def _seconds(text: str) -> float:
-    """`24:00:00`, `90`; 0 where it says nothing."""
+    """Read seconds from `24:00:00`, `90`; 0 where it says nothing."""
     parts = text.strip().split(":")
     if not all(part.isdecimal() for part in parts):
         return 0.0
@@ -152,7 +153,7 @@ def _seconds(text: str) -> float:
 
 
 def tasks_of(job: str, tasks: IndexSet) -> Iterable[str]:
-    """Ids by which `qdel` knows these tasks of an array."""
+    """Return the ids by which `qdel` knows these tasks of an array."""
     before, bracket, after = job.partition("[]")
     if not bracket:
         return [job]

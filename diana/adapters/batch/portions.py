@@ -1,8 +1,8 @@
-"""How much of what waits is submitted, where the operator said how many processors may be ours at once. Pure.
+"""The share of waiting tasks that is submitted, where the operator limited the processors that may be ours. Pure.
 
-What was submitted starts when the batch system likes, so only as much leaves as may run. A batch system that can be
-told how many tasks of an array may run together is given more: each array has so many lanes, which stay its own until
-fewer of its tasks are left.
+A submitted task starts when the batch system likes, so only as many leave as may run. A batch system that can be
+told how many tasks of an array may run together is given more: each array has so many lanes, which stay its own
+until fewer of its tasks are left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """`processors`: as many may be ours at once; 0: all there are. `throttles`: as in `Capacity`."""
+    """`processors`: most that may be ours at once; 0: all there are. `throttles`: as in `Capacity`."""
 
     processors: int = 0
     throttles: bool = False
@@ -23,15 +23,15 @@ NO_LIMIT = Limit()
 class Portion(NamedTuple):
     tasks: int
     at_once: int
-    """0: all of them."""
+    """Most of these tasks that may run together; 0: all of them."""
 
 
 NOTHING = Portion(0, 0)
 
 
 def portion(limit: Limit, waiting: int, width: int, taken: int, held: int) -> Portion:
-    """Of so many `waiting` tasks, each of `width` processors, where `taken` processors may be ours by what was
-    submitted before, and all that is not over has `held`."""
+    """Return the portion to submit of `waiting` tasks, each of `width` processors. `taken`: processors that may be
+    ours by what was submitted before; `held`: processors of all that is not over."""
     if not limit.processors:
         return Portion(waiting, 0)
     lanes = min(waiting, max(0, limit.processors - taken) // width)

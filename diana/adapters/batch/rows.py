@@ -1,10 +1,11 @@
-"""Where the arrays of a cluster lie, so that another machine of the site can take them over: one row of numbered
+"""The places of a cluster's arrays, such that another machine of the site can take them over: one row of numbered
 folders for each machine that fed the cluster, in a folder they share.
 
-A row is a register that its owner and whoever takes over agree by. The owner makes an array's folder whole beside the
-row and then moves it to the next number; who takes over makes the next number itself, as a file, and the row is sealed.
-Either fails where the other was first, by the file system's word and not by anybody's clock: whatever the owner was
-about to give when it was stopped, woken or cut off either lies there whole and is taken over, or never can be given.
+A row is a register by which its owner and a machine that takes over agree. The owner makes an array's folder whole
+beside the row and then moves it to the next number; the machine that takes over makes the next number itself, as a
+file, and the row is sealed. Either fails where the other was first, by the file system's word and not by anybody's
+clock: an array that the owner was about to give when it was stopped, woken or cut off either lies there whole and is
+taken over, or never can be given.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _TAKEN = "another machine of the site took it over; this one gives it nothing an
 
 
 class Elsewhere(DianaError):
-    """What this cluster holds is another machine's, or out of this one's sight. One line: what, where, the mend."""
+    """The arrays of this cluster are another machine's, or out of this one's sight. One line: what, where, the mend."""
 
 
 class _Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What an array's folder says of it."""
+    """The record of an array in its folder."""
 
     version: int
     order: Order
@@ -54,8 +55,8 @@ _given = msgspec.msgpack.Decoder(_Given)
 
 
 class Found(NamedTuple):
-    """An array in somebody's row. `parts`: what was submitted, by the ids the batch system gave, as far as tasks of it
-    began; `over`: tasks whose ends the site knows."""
+    """An array in somebody's row. `parts`: its submissions, by the ids the batch system gave, as far as tasks of
+    them began; `over`: tasks whose ends the site knows."""
 
     token: str
     order: Order
@@ -71,8 +72,8 @@ class Rows:
     def __init__(
         self, local: Path, root: Path, data: DataDir, ledger: Ledger, around: Surroundings, before: str = ""
     ) -> None:
-        """`before`: whose runs the site's journal shows at this cluster; empty: nobody's. Seals what other machines
-        left, and adds their arrays to the ledger, durably: they are this machine's from now on."""
+        """`before`: the identity whose runs the site's journal shows at this cluster; empty: nobody's. Seals what
+        other machines left, and adds their arrays to the ledger, durably: they are this machine's from now on."""
         self._local, self._root, self._data, self._around = local, root, data, around
         self.identity = self._own(ledger)
         if before and not (root / before).is_dir() and before != self.identity:
@@ -84,13 +85,13 @@ class Rows:
         known = {array.token for array in ledger.arrays()}
         numbers = _numbers(self._row)
         self._newest = self._row / str(max(numbers)) if numbers else None
-        """It stays as a name when it is dropped, so that numbers only rise."""
+        """Folder of the row's highest number; it stays as a name when it is dropped, so that numbers only rise."""
         for number in numbers:
             self._was_newest(self._row / str(number))
         self._published = max(numbers, default=0)
         self._next = 1 + max(self._published, *map(self._number, known), 0)
         self.taken_over = 0
-        """Arrays that this machine had not given itself."""
+        """Number of arrays taken over: this machine had not given them itself."""
         self._owners: dict[str, DataDir] = {}
         for row in sorted(path for path in root.iterdir() if _IDENTITY.fullmatch(path.name)):
             if row != self._row:
@@ -102,13 +103,14 @@ class Rows:
                 self.taken_over += 1
 
     def ours(self, token: str) -> bool:
-        """Whether the array is, or was, one of this cluster's and site's."""
+        """True if the array is, or was, one of this cluster's and site's."""
         identity = token.partition(".")[0]
         return identity == self.identity or identity in self._owners
 
     def given_from(self, token: str) -> tuple[DataDir, ...]:
-        """Empty: from here. Else first the data directory of the machine that gave it, which has the jobs' own; then
-        all that outputs may have been collected to before this machine fed the cluster."""
+        """Return the data directories of an array given elsewhere; empty: it was given from here. The first is that
+        of the machine that gave it, which has the jobs' own; then come all that outputs may have been collected to
+        before this machine fed the cluster."""
         first = self._owners.get(token.partition(".")[0])
         others = [data for _, data in sorted(self._owners.items()) if data.root != self._data.root]
         if first is None or not others:
@@ -116,12 +118,13 @@ class Rows:
         return (first, *(data for data in others if data.root != first.root))
 
     def new_token(self) -> str:
-        """No other array has it; the same until it is `taken`. To be published in this order, without gaps: what is
-        beyond a seal is published never."""
+        """Return a token that no other array has; the same one until it is `taken`. Tokens are to be published in
+        this order, without gaps: an array beyond a seal is never published."""
         return f"{self.identity}.{self._next}"
 
     def taken(self) -> None:
-        """The ledger has an array by the last token. One it refused is given again, or a seal would lie in the gap."""
+        """Note that the ledger has an array by the last token. A token that it refused is given again, or a seal
+        would lie in the gap."""
         self._next += 1
 
     def folder(self, token: str) -> ArrayFolder:
@@ -134,8 +137,8 @@ class Rows:
         return self._row
 
     def publish(self, token: str, order: Order) -> None:
-        """The array's folder is there whole and durable on return, unless it was once and is no more. Elsewhere: never,
-        another machine took over."""
+        """Make the array's folder, whole and durable on return, unless it was there once and is no more. Elsewhere:
+        never, another machine took over."""
         to, number = self.folder(token).root, self._number(token)
         if to.is_dir() or to.parent != self._row or 0 < number <= self._published:
             # Made anew, its gates would be open again.
@@ -161,10 +164,11 @@ class Rows:
             self._was_newest(before)
 
     def drop(self, token: str) -> None:
-        """Its tasks are over, or never will begin. Elsewhere: another machine took over, and may yet look there."""
+        """Drop an array whose tasks are over, or never will begin. Elsewhere: another machine took over, and may yet
+        look there."""
         self.check()
         root = self.folder(token).root
-        # First what says that it is one: half an array would be taken over as one that never began.
+        # The order goes first, since it marks an array: half of one would be taken over as one that never began.
         (root / _ORDER).unlink(missing_ok=True)
         if root == self._newest:
             ArrayFolder(root).empty()
@@ -172,19 +176,19 @@ class Rows:
             ArrayFolder(root).remove()
 
     def check(self) -> None:
-        """Elsewhere: another machine took over, and sees to what the tasks leave."""
+        """Raise Elsewhere if another machine took over, and sees to what the tasks leave."""
         if _sealed(self._row):
             raise Elsewhere(_TAKEN)
 
     # --- whose it is -----------------------------------------------------------------------------------
 
     def _own(self, ledger: Ledger) -> str:
-        """This machine's row, made if there is none that it may go on with."""
+        """Return the identity of this machine's row, made if there is none that it may go on with."""
         shared = str(self._root) if self._root != self._local else ""
         path = self._local / "identity"
         identity, where = ((*path.read_text().splitlines(), "")[:2]) if path.exists() else ("", "")
         if identity and _sealed(Path(where or self._local) / identity):
-            # What it was given is another machine's since.
+            # Arrays that it was given are another machine's since.
             ledger.clear()
         elif identity and where == shared:
             if shared and not (self._root / identity).is_dir():
@@ -205,18 +209,18 @@ class Rows:
         return identity
 
     def _number(self, token: str) -> int:
-        """In this machine's row; 0: it is of another, or has none, as in older releases."""
+        """Return the number in this machine's row; 0: it is of another, or has none, as in older releases."""
         identity, _, number = token.partition(".")
         return int(number) if identity == self.identity and number.isdecimal() else 0
 
     def _was_newest(self, path: Path) -> None:
-        """What is left of an array that was dropped goes, as there are higher numbers."""
+        """Remove what is left of a dropped array once there are higher numbers."""
         if path != self._newest and not (path / _ORDER).exists():
             ArrayFolder(path).remove()
 
 
 def open_rows(data: DataDir, settings: ClusterSettings, ledger: Ledger, around: Surroundings, before: str = "") -> Rows:
-    """As `Rows`, where the settings want them."""
+    """Open the rows where the settings want them; as `Rows`."""
     root = local = data.root / "clusters" / around.cluster
     if shared := settings.folder:
         if not Path(shared).is_dir():
@@ -239,7 +243,7 @@ def _sealed(row: Path) -> bool:
 
 
 def _seal(row: Path) -> None:
-    """Whoever owns it publishes nothing in it any more; durable on return."""
+    """Seal a row, durably: its owner publishes nothing in it any more."""
     tried = 0
     while True:
         numbers = _numbers(row)
@@ -253,7 +257,7 @@ def _seal(row: Path) -> None:
 
 
 def _arrays(row: Path, known: Container[str]) -> Iterator[Found]:
-    """But for those known."""
+    """Yield the arrays in a row but for those known."""
     for number in sorted(_numbers(row)):
         path, token = row / str(number) / _ORDER, f"{row.name}.{number}"
         try:

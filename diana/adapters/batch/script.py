@@ -1,9 +1,9 @@
 """The script each task of an array runs: plain POSIX shell, so that a cluster's machines need nothing of diana.
 
-Before anything else it makes the run's gate, a file that can be made once. Who finds it there does nothing: a task the
-batch system starts again, an array that was submitted twice because nobody could tell whether it had been taken, a run
-the node took back meanwhile. Its last act is the file that tells the end; times are those files' own, so that a task
-costs no process but the job's.
+Before anything else it makes the run's gate, a file that can be made once. A script that finds it there does
+nothing: its task was started again by the batch system, or its array was submitted twice because nobody could tell
+whether it had been taken, or the node took its run back meanwhile. Its last act is the file that tells the end;
+times are those files' own, so that a task costs no process but the job's.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
 
 GRACE_S = 5
-"""Between TERM and KILL, as on the site's own machines."""
+"""Seconds between TERM and KILL, as on the site's own machines."""
 LEASE_LOOK_S = 2
 END_OF_FILE = "."
-"""Last line of an end: what lacks it is still being written."""
+"""Last line of an end: a file without it is still being written."""
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Environment variables by which a batch system tells a task who it is."""
 
     task: str
-    """Its number, counted from `first`."""
+    """The variable of the task's number, counted from `first`."""
     first: int
     job: str
-    """Id of its array."""
+    """The variable of the array's id."""
     machine: str
-    """Where it runs."""
+    """The variable of the machine where the task runs."""
     reserved: tuple[int, ...] = ()
-    """Exit codes by which a task orders it to do something: they are told the node alone."""
+    """Exit codes by which a task would order it to do something: only the node is told them."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What jobs find on this cluster besides what their group asks for."""
+    """The things that jobs find on this cluster besides what their group asks for."""
 
     site: str
     cluster: str
@@ -49,8 +49,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) -> str:
-    """Task k runs `order.indices[k]`. `folder` is the array's, `jobs_folder` holds the jobs' own directories by
-    index."""
+    """Return the script; task k runs `order.indices[k]`. `folder` is the array's, `jobs_folder` holds the jobs' own
+    directories by index."""
     said = around.dialect
     lines = [
         "#!/bin/sh",
@@ -80,12 +80,12 @@ def _exit(said: Dialect) -> str:
 
 
 def varies(order: Order) -> bool:
-    """Whether runs differ by more than their index, so that `cases` says how."""
+    """True if runs differ by more than their index, so that `cases` says how."""
     return bool(order.argvs or order.environments or order.stdouts or order.stderrs)
 
 
 def cases(order: Order) -> str:
-    """What is particular to each run, read by its script."""
+    """Return the part particular to each run, which its script reads."""
     lines = ["case $i in"]
     for at, index in enumerate(order.indices):
         part = [f"set -- {_words(order.argvs[at])}"] if order.argvs else []
@@ -100,7 +100,8 @@ def cases(order: Order) -> str:
 
 
 def _index(indices: Sequence[int]) -> Iterable[str]:
-    """Runs of neighbours, so that the text grows with their number and not with that of the tasks."""
+    """Yield the lines that set the index; by runs of neighbours, so that the text grows with the number of runs and
+    not with that of the tasks."""
     task = 0
     ranges = list(IndexSet.of(indices).ranges())
     assert [i for start, stop in ranges for i in range(start, stop)] == list(indices)
@@ -120,7 +121,7 @@ def _attempt(order: Order) -> Iterable[str]:
 
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
-    """Ours come last: a spec cannot forge them."""
+    """Yield the environment; diana's variables come last: a spec cannot forge them."""
     yield from (_export(name, value) for name, value in order.environment if not name.startswith("DIANA_"))
     for name, value in (
         ("GROUP", order.group),
@@ -135,7 +136,7 @@ def _environment(order: Order, around: Surroundings) -> Iterable[str]:
 
 
 def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
-    """Where it runs; a scratch directory goes with it."""
+    """Yield the lines that enter the working folder; a scratch directory goes with the run."""
     yield 'gone=""'
     if order.directory:
         yield f"w={_word(order.directory)}"
@@ -169,7 +170,8 @@ def _run(order: Order, folder: str) -> Iterable[str]:
 
 
 def _leased(limit: str, streams: str, lease: str) -> Iterable[str]:
-    """It runs in a session of its own, so that all of it can be ended from here, whatever became of the node."""
+    """Yield the lines that run the command in a session of its own, so that all of it can be ended from here,
+    whatever became of the node."""
     over = f'[ "$(date +%s)" -ge "$(cat {_word(lease)} 2>/dev/null || echo 0)" ]'
     yield f"over() {{ {over}; }}"
     yield "over && told 0 l"

@@ -18,35 +18,36 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """ValueError names the key, its value and what it may be."""
 
     kind: str = "slurm"
-    """Of the batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in."""
+    """Kind of batch system: slurm, gridengine, pbs, htcondor, or the name of a plug-in."""
     slots: int = 0
     """Processors this site's jobs may hold there at once; 0: all there are."""
     share: float = 1.0
-    """Of its processors, at most this part is held by this site's jobs."""
+    """Largest part of its processors that this site's jobs hold."""
     leave_free: int = 0
-    """Processors that are to stay free for others: of more that are idle this site's jobs take what is above."""
+    """Processors that are to stay free for others: this site's jobs take only those that are idle beyond them."""
     partition: str = ""
     """The partition or queue jobs are sent to, or HTCondor's schedd; empty: the cluster's default."""
     account: str = ""
-    """Whom the cluster charges; empty: its default for the node's account."""
+    """Account that the cluster charges; empty: its default for the node's account."""
     qos: str = ""
     config: str = ""
-    """Of a cluster that is not the machine's own: the path SLURM_CONF names, or CONDOR_CONFIG."""
+    """Path for a cluster that is not the machine's own: as SLURM_CONF or CONDOR_CONFIG names it, of a pbs.conf, or
+    of a Grid Engine cell."""
     folder: str = ""
-    """Shared by the site's machines that may lead it and by the cluster's: scripts and ends of jobs lie there, and who
-    leads takes over what the other gave. Empty: the data directory, and nobody does."""
+    """Folder shared by the site's machines that may lead it and by the cluster's: scripts and ends of jobs lie
+    there, and the leader takes over what the other gave. Empty: the data directory, and nobody takes over."""
     options: tuple[str, ...] = ()
     """Further options of the command that submits; for HTCondor, lines of its submit description."""
     setup: tuple[str, ...] = ()
     """Shell lines before each job."""
     look_s: float = 1.0
-    """Between two looks for ended jobs, seconds."""
+    """Seconds between two looks for ended jobs."""
     ask_s: float = 15.0
-    """Between two questions to the batch system, seconds."""
+    """Seconds between two questions to the batch system."""
     begin_s: float = 300.0
-    """A job that the batch system calls running and that has not begun for so long is submitted anew."""
+    """Seconds after which a job that the batch system calls running and that has not begun is submitted anew."""
     settle_s: float = 30.0
-    """What a cluster's machine wrote is seen by the node within so long, seconds."""
+    """Seconds within which the node sees what a cluster's machine wrote."""
     gpu_resource: str = ""
     """Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none."""
     licences: dict[str, str] = {}
@@ -55,9 +56,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     mpi: str = ""
     """Shell words before the command of an MPI job there, which start it on all its processors; empty: it runs none."""
     mpi_environment: str = ""
-    """Grid Engine's parallel environment for such jobs."""
+    """Grid Engine's parallel environment for MPI jobs."""
     software: Software | None = None
-    """What jobs may ask for there besides; None: what the site offers."""
+    """Software that jobs may ask for there besides; None: what the site offers."""
 
     def __post_init__(self) -> None:
         for key, least, most in (("slots", 0, 10_000_000), ("leave_free", 0, 10_000_000)):
@@ -113,13 +114,13 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"licences.{name} = {there!r}: want names of {NAMES}")
 
     def licences_there(self, wanted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-        """As the batch system calls them."""
+        """Return the licences by the batch system's own names."""
         return tuple((self.licences.get(name, name), count) for name, count in wanted)
 
     def offers(self, site: Software) -> Software:
-        """What jobs may ask for there at a site that offers so much: a launcher is the machine's own."""
+        """Return the software jobs may ask for there at a site that offers `site`: a launcher is the machine's own."""
         return msgspec.structs.replace(site if self.software is None else self.software, mpi=self.mpi)
 
     def offer(self, site: Software, licences: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-        """As other sites are told. `licences`: those there are."""
+        """Return the offer as other sites are told it. `licences`: those there are."""
         return (*self.offers(site).offered(), *named(licences), COUNTED_THERE)

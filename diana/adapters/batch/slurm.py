@@ -32,9 +32,9 @@ _TRANSIENT = (
     "Protocol authentication error",
     "not reachable",
 )
-"""What may be otherwise in a minute."""
+"""Words of faults that may be over in a minute."""
 _FULL = ("Job violates accounting/QOS policy", "QOSMaxSubmitJobPerUserLimit", "AssocMaxSubmitJobLimit", "cannot accept")
-"""Slurm takes no more jobs of ours now."""
+"""Words of a refusal: Slurm takes no more jobs of ours now."""
 _EVERY = (
     "Invalid account",
     "invalid partition",
@@ -44,10 +44,10 @@ _EVERY = (
     "not permitted to use this partition",
     "unrecognized option",
 )
-"""What no job of ours gets past, with these settings."""
+"""Words of a refusal of every job of ours, with these settings."""
 _GONE = ("Invalid job id", "already completed", "Job/step already completing or completed")
 _MOST_CANCELLED = 200
-"""Ranges of tasks in one call: a command line has a length."""
+"""Most ranges of tasks in one call: a command line has a length."""
 _FIRST_VERSION = (17, 11)
 
 
@@ -83,7 +83,7 @@ class Slurm:
         return has
 
     def _licences(self) -> tuple[tuple[str, int], ...]:
-        """Not asked for where it has none of its own and nobody named any."""
+        """Return the licences; Slurm is not asked where it has none of its own and nobody named any."""
         if not self._settings.licences and re.search(r"^Licenses\s*=\s*\(null\)", self._config, re.MULTILINE):
             return ()
         return read.licences(self._run("scontrol", "show", "licenses", "-o"), self._settings.licences)
@@ -99,11 +99,11 @@ class Slurm:
         try:
             return read.starts_in_s(self.commands.run(argv, _TRANSIENT, errors_too=True), time.time())
         except (Refused, Unreachable):
-            # What a job would meet is told when there is one.
+            # The obstacle that a job would meet is told when there is one.
             return None
 
     def _chosen(self) -> list[str]:
-        """What the operator wants of every job."""
+        """Return the options that the operator wants of every job."""
         wanted = (("account", self._settings.account), ("qos", self._settings.qos))
         return [*(f"--{option}={value}" for option, value in wanted if value), *self._settings.options]
 
@@ -112,7 +112,7 @@ class Slurm:
         argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
         at_once = f"%{array.at_once}" if array.at_once else ""
         argv += [f"--array={array.tasks}{at_once}", f"--chdir={Path(array.script).parent}", *self._partition]
-        # Of an MPI job, wherever it lies, its launcher is told by Slurm how many processes it has.
+        # Wherever an MPI job lies, Slurm tells its launcher how many processes it has.
         each, tasks = (1, array.processors) if array.mpi else (array.processors, 1)
         argv += [f"--ntasks={tasks}", f"--cpus-per-task={each}", *([] if array.spread else ["--nodes=1"])]
         if array.memory_bytes:

@@ -1,4 +1,4 @@
-"""What Slurm's commands print, read. Pure; anything that is not as expected is `Unreachable`, with the line."""
+"""Readers of what Slurm's commands print. Pure; anything that is not as expected is `Unreachable`, with the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diana.model.indexset import IndexSet
 from diana.model.licences import is_name
 
 NAME_PREFIX = "diana."
-"""Before the token, as the name of a job."""
+"""Prefix before the token, in the name of a job."""
 
 SINFO_FORMAT = "%C|%c|%m|%l|%G|%T|%P|%N|%D"
 """Processors by state, and of one machine; MiB of one; longest time; GPUs; state; partition, `*` the default one;
@@ -51,7 +51,7 @@ _FATES = {
 
 
 def stage_of(state: str) -> Stage:
-    """Anything that is none of the states above is an end."""
+    """Return the stage of a state; any that is none of the states above is an end."""
     word = _word(state)
     if not word.replace("_", "").isalpha():
         raise Unreachable(f"Slurm shows the state {state!r}")
@@ -63,13 +63,13 @@ def fate_of(state: str) -> Fate | None:
 
 
 def _word(state: str) -> str:
-    """Of `CANCELLED by 0`, `OUT_OF_ME+`."""
+    """Return the first word of a state such as `CANCELLED by 0`, `OUT_OF_ME+`."""
     return state.split()[0].rstrip("+") if state.split() else ""
 
 
 def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
-    """Of `scontrol show licenses -o`: what there is in all, by the name jobs ask for it. `names`: those of jobs for
-    Slurm's own, where they differ."""
+    """Read `scontrol show licenses -o`: the number of each licence in all, by the name jobs ask for it. `names`:
+    jobs' names for Slurm's own, where they differ."""
     there = {}
     for line in text.splitlines():
         said = dict(re.findall(r"(\w+)=(\S+)", line))
@@ -81,8 +81,9 @@ def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]
 
 
 def capacity(sinfo: str, config: str, ours: int) -> Capacity:
-    """Of `sinfo -h -o SINFO_FORMAT` and `scontrol show config`; `ours`: processors our own jobs hold. Machines of the
-    default partition count, where the lines tell which one that is; those of several partitions count once."""
+    """Read the capacity from `sinfo -h -o SINFO_FORMAT` and `scontrol show config`. `ours`: processors our own jobs
+    hold. Machines of the default partition count, where the lines tell which one that is; those of several
+    partitions count once."""
     known = dict(re.findall(r"^(\w+)\s*=\s*(\S+)", config, re.MULTILINE))
     slots = used = widest = memory = gpus = all_gpus = 0
     longest_s: list[float] = []
@@ -103,7 +104,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
             continue
         counted.add((names, state))
         if state.rstrip("*~#!%$@^-").lower().startswith(_DOWN):
-            # What runs there still ends.
+            # Jobs that run there still end.
             slots, used = slots + allocated, used + allocated
             continue
         slots, used = slots + allocated + idle, used + allocated
@@ -128,12 +129,12 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
 
 
 def _gpus(gres: str) -> int:
-    """`gpu:4`, `gpu:a100:4(S:0-1)`, among others."""
+    """Read the GPUs in `gpu:4`, `gpu:a100:4(S:0-1)`, among others."""
     return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", gres))
 
 
 def seconds(text: str) -> float:
-    """`30`, `30:00`, `2:30:00`, `7-00:00:00`, `infinite` (0)."""
+    """Read `30`, `30:00`, `2:30:00`, `7-00:00:00`, `infinite` (0)."""
     if text in _UNLIMITED:
         return 0.0
     days, _, clock = text.rpartition("-")
@@ -154,18 +155,18 @@ def seconds(text: str) -> float:
 
 
 def clock(limit_s: float) -> str:
-    """For `--time`, never shorter: whole minutes and one for what happens around the command."""
+    """Return the limit for `--time`, never shorter: whole minutes and one for what happens around the command."""
     minutes = int(-(-limit_s // 60)) + 1
     return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
 
 
 def tasks(text: str) -> IndexSet:
-    """`7`, `0-99`, `0-9,20`, `0-99%8`, `1-9:2`; empty for a job that is no array."""
+    """Read `7`, `0-99`, `0-9,20`, `0-99%8`, `1-9:2`; empty for a job that is no array."""
     return IndexSet() if text in ("", "N/A", "None") else task_ranges.read(text.partition("%")[0], "Slurm")
 
 
 def listing(squeue: str) -> tuple[list[Seen], int]:
-    """Ours of `squeue -h -t all -o SQUEUE_FORMAT`, and how many processors they hold now."""
+    """Read `squeue -h -t all -o SQUEUE_FORMAT`: our tasks, and the processors they hold now."""
     found: list[Seen] = []
     holding = 0
     for line in squeue.splitlines():
@@ -189,7 +190,7 @@ _STARTS = re.compile(r"\bto start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
 def starts_in_s(sbatch: str, now_s: float) -> float | None:
-    """Of `sbatch --test-only`, which tells a moment of this machine's clock; `now_s`: seconds since 1970."""
+    """Read `sbatch --test-only`, which tells a moment of this machine's clock. `now_s`: seconds since 1970."""
     found = _STARTS.search(sbatch)
     return max(0.0, datetime.fromisoformat(found[1]).timestamp() - now_s) if found else None
 
@@ -198,7 +199,7 @@ _PAST_JOB = re.compile(r"(\d+)_(?:\[(.*)\]|(\d+))$")
 
 
 def past(sacct: str) -> list[Seen]:
-    """Of `sacct -n -P -X -o SACCT_FORMAT`."""
+    """Read `sacct -n -P -X -o SACCT_FORMAT`."""
     found = []
     for line in sacct.splitlines():
         name, _, state = line.partition("|")
@@ -213,7 +214,8 @@ _ARRAY = re.compile(r"\bArrayJobId=(\d+)\b.*\bArrayTaskId=(\d+)\b")
 
 
 def completed(text: str, jobs: Iterable[str]) -> list[Seen]:
-    """Of the file `jobcomp/filetxt` writes. Not every release tells of arrays there: those lines are left out."""
+    """Read the file that `jobcomp/filetxt` writes. Not every release tells of arrays there: those lines are left
+    out."""
     wanted = set(jobs)
     found = []
     for line in text.splitlines():

@@ -1,8 +1,8 @@
-"""What a batch system must do for a site, and the values that go to and fro (SPEC U7).
+"""The interface of a batch system to a site, and the values that go to and fro (SPEC U7).
 
-Methods block and run in a thread of the cluster's own, one at a time. They raise `Refused` for what will not be taken
-however often it is tried, in the batch system's own words, and `Unreachable` when it cannot be told whether an order
-was taken.
+Methods block and run in a thread of the cluster's own, one at a time. They raise `Refused`, in the batch system's
+own words, for orders that will not be taken however often they are tried, and `Unreachable` when it cannot be told
+whether an order was taken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from diana.model.indexset import IndexSet
 
 
 class Refused(DianaError):
-    """The batch system says no. Its own words, on one line. `every`: whatever the jobs, as things stand."""
+    """A no of the batch system, in its own words, on one line. `every`: whatever the jobs, as things stand."""
 
     def __init__(self, words: str, *, every: bool = False) -> None:
         super().__init__(words)
@@ -26,58 +26,58 @@ class Refused(DianaError):
 
 
 class Unreachable(DianaError):
-    """The batch system does not answer, or not so that it could be understood."""
+    """No answer of the batch system, or none that could be understood."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster has for this site's account, at one moment."""
+    """The means of a cluster for this site's account, at one moment."""
 
     version: str
     slots: int
     """Processors of machines that are up."""
     others: int = 0
-    """Of these, in use by jobs that are not ours."""
+    """Slots in use by jobs that are not ours."""
     memory_bytes: int = 0
-    """Of the largest machine; 0: not known."""
+    """Memory of the largest machine; 0: not known."""
     widest: int = 0
     """Processors of the largest machine; 0: not known."""
     gpus: int = 0
-    """Of the machine with most of them."""
+    """GPUs of the machine with most of them."""
     all_gpus: int = 0
     most_tasks: int = 1000
-    """Of one array."""
+    """Most tasks of one array."""
     most_jobs: int = 0
     """Tasks the account may have waiting and running at once; 0: no limit is known."""
     throttles: bool = False
-    """It heeds `Array.at_once`."""
+    """True if it heeds `Array.at_once`."""
     time_limit_s: float = 0.0
-    """0: none."""
+    """Longest time of a job, seconds; 0: no limit."""
     licences: tuple[tuple[str, int], ...] = ()
-    """(name by which jobs ask for it, how many there are), by name."""
+    """(name by which jobs ask for it, number there is), by name."""
 
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
     """An order for a number of tasks, told apart by a number from 0 on."""
 
     token: str
-    """Names this order and no other; the batch system shows it again in `listing` and `find`."""
+    """Name of this order and no other; the batch system shows it again in `listing`."""
     script: str
-    """Path of what each task runs."""
+    """Path of the script that each task runs."""
     tasks: IndexSet
     processors: int
     memory_bytes: int = 0
     time_limit_s: float = 0.0
     gpus: int = 0
     at_once: int = 0
-    """So many of its tasks may run together, the others wait for these; 0: all."""
+    """Most of its tasks that may run together, the others wait for these; 0: all."""
     licences: tuple[tuple[str, int], ...] = ()
-    """(the batch system's own name, how many each task wants)."""
+    """(the batch system's own name, number that each task wants)."""
     mpi: bool = False
-    """Each task is an MPI job: a process on each of its processors."""
+    """True if each task is an MPI job: a process on each of its processors."""
 
     @property
     def spread(self) -> bool:
-        """Its processors, and its memory with them, may be those of several machines."""
+        """True if its processors, and its memory with them, may be those of several machines."""
         return self.mpi and not self.gpus
 
 
@@ -88,11 +88,11 @@ class Stage(Enum):
 
 
 class Fate(Enum):
-    """Why tasks ended that told no end, where the batch system says so."""
+    """The reason why tasks ended that told no end, where the batch system says so."""
 
     TIME_LIMIT = 1
     LIMIT = 2
-    """Of something else: memory, as a rule."""
+    """A limit on something else: memory, as a rule."""
     MACHINE_LOST = 3
 
 
@@ -102,41 +102,41 @@ class Seen(msgspec.Struct, frozen=True):
     job: str
     """The batch system's id of the array."""
     token: str
-    """Empty where the batch system does not say it again."""
+    """The array's token; empty where the batch system does not say it again."""
     tasks: IndexSet
     stage: Stage
     why: str = ""
-    """Why they wait, or how they ended, in the batch system's words."""
+    """Reason why they wait, or how they ended, in the batch system's words."""
     never: bool = False
-    """They wait for what will not be."""
+    """True if they wait for something that will never come."""
     fate: Fate | None = None
 
 
 class BatchSystem(Protocol):
     kind: str
-    """As the site file names it."""
+    """Name of the kind in the site file."""
     dialect: Dialect
 
     def capacity(self) -> Capacity: ...
 
     def starts_in_s(self) -> float | None:
-        """Its own estimate for a job of one processor that came now. None: it makes none."""
+        """Return its own estimate for a job of one processor that came now, seconds. None: it makes none."""
         ...
 
     def submit(self, array: Array) -> str:
-        """The array's id."""
+        """Submit an array; return its id."""
         ...
 
     def listing(self) -> list[Seen]:
-        """All this account has waiting and running, and what ended lately where that is told. One call."""
+        """Return all this account has waiting and running, and what ended lately where that is told. One call."""
         ...
 
     def past(self, jobs: list[str], since_s: float) -> list[Seen]:
-        """What is known of tasks that are over, from the batch system's own history; those it does not know are left
+        """Return what the batch system's own history knows of tasks that are over; those it does not know are left
         out. `since_s`: none of them was submitted earlier, by the file system's clock, seconds since 1970; 0: not
         known. Unreachable where it keeps none."""
         ...
 
     def cancel(self, job: str, tasks: IndexSet) -> None:
-        """What is over already is no error."""
+        """Cancel tasks; one that is over already is no error."""
         ...

@@ -1,4 +1,4 @@
-"""How long jobs of ours wait for others', learned where a batch system makes no estimate. Pure."""
+"""The time that jobs of ours wait for others', learned where a batch system makes no estimate. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _FRESH = 0.5
 
 
 class Waits:
-    """A wait counts of an array that found nothing of ours before it: what it waited for was others'. Times are
+    """A wait counts for an array that found nothing of ours before it: what it waited for was others'. Times are
     seconds of one clock."""
 
     def __init__(self) -> None:
@@ -19,15 +19,15 @@ class Waits:
             self._since_s.setdefault(array, now_s)
 
     def began(self, array: int, now_s: float) -> None:
-        """Its first task was seen to run, or to be over."""
+        """Note that an array's first task was seen to run, or to be over."""
         since_s = self._since_s.pop(array, None)
         if since_s is not None:
             self._mean_s += _FRESH * (now_s - since_s - self._mean_s)
 
     def gone(self, array: int) -> None:
-        """It never began."""
+        """Note that an array never began."""
         self._since_s.pop(array, None)
 
     def expected_s(self, now_s: float) -> float:
-        """Of a job that came now: as of late, and no less than what waits has waited already."""
+        """Return the wait of a job that came now: as of late, and no less than waiting jobs have waited already."""
         return max((self._mean_s, *(now_s - since_s for since_s in self._since_s.values())))

@@ -1,4 +1,4 @@
-"""How each site is reached, in the order in which the ways are tried.
+"""The ways to each site, in the order in which they are tried.
 
 A site's own address comes first; where that does not answer but a tunnel through a neighbour does, the tunnel comes
 first from then on, until a look now and then finds that the address answers after all.
@@ -13,20 +13,20 @@ from diana.engine.effects import Contact
 from diana.model.ids import SiteId
 
 LOOK_AGAIN_S = 180.0
-"""Between two looks at an address that did not answer."""
+"""Seconds between two looks at an address that did not answer."""
 
 UNSPECIFIED = ("", "0.0.0.0", "[::]", "::")
 
 
 class Way(NamedTuple):
-    """`where` is what gRPC dials: `host:port` or `unix:PATH`."""
+    """`where` is the target gRPC dials: `host:port` or `unix:PATH`."""
 
     where: str
     tunnel: bool
 
 
 def is_dialable(address: str) -> bool:
-    """Whether a host and a port are named; `0.0.0.0:7400` names no host."""
+    """True if a host and a port are named; `0.0.0.0:7400` names no host."""
     host, _, port = address.rpartition(":")
     return bool(port) and host not in UNSPECIFIED
 
@@ -39,12 +39,12 @@ class AddressBook:
         self._contacts: dict[SiteId, Contact] = {}
         self._told: dict[SiteId, str] = {}
         self._deaf: dict[SiteId, float] = {}
-        """Whose address does not answer, and when to look again."""
+        """Sites whose address does not answer, and when to look again."""
         self.governed = False
-        """Whether anybody has told of contacts at all: before that, all streams are held."""
+        """True once anybody has told of contacts at all: before that, all streams are held."""
 
     def put(self, order: Contact) -> Contact | None:
-        """The order it replaces."""
+        """Take a contact; return the one it replaces."""
         self.governed = True
         old = self._contacts.get(order.site)
         self._contacts[order.site] = order
@@ -58,7 +58,7 @@ class AddressBook:
             table.pop(site, None)
 
     def learn(self, site: SiteId, address: str) -> None:
-        """What a linked site says of itself, with the host we see it at where it names none."""
+        """Note the address that a linked site gives for itself, with the host we see it at where it names none."""
         if address not in self.addresses(site):
             self._deaf.pop(site, None)
         self._told[site] = address
@@ -71,7 +71,7 @@ class AddressBook:
         return order.via if order else ()
 
     def addresses(self, site: SiteId) -> tuple[str, ...]:
-        """Of its own, those that can be dialled."""
+        """Return those of the site's own addresses that can be dialled."""
         order = self._contacts.get(site)
         known = dict.fromkeys((order.address if order else "", self._told.get(site, "")))
         return tuple(address for address in known if is_dialable(address))
@@ -87,7 +87,7 @@ class AddressBook:
     # --- what was found out -----------------------------------------------------------------------
 
     def deaf(self, site: SiteId, now_s: float) -> None:
-        """Its own address does not answer (and something else reaches it, or might)."""
+        """Note that the site's own address does not answer (and something else reaches it, or might)."""
         self._deaf[site] = now_s + LOOK_AGAIN_S
 
     def answers(self, site: SiteId) -> None:
@@ -97,5 +97,5 @@ class AddressBook:
         return site in self._deaf
 
     def to_look_at(self, now_s: float) -> list[SiteId]:
-        """Deaf ones that are due for another look."""
+        """Return the deaf sites that are due for another look."""
         return sorted(site for site, due_s in self._deaf.items() if due_s <= now_s)

@@ -30,18 +30,18 @@ class DataChannels:
         self._closing: set[asyncio.Task[None]] = set()
 
     def learn(self, hello: Hello) -> None:
-        """What a linked peer says of itself now."""
+        """Note what a linked peer says of itself now."""
         run = (hello.boot_nonce, hello.data_address)
         if self._runs.get(hello.site, run) != run:
             self.drop(hello.site)
         self._runs[hello.site] = run
 
     def sites(self) -> tuple[SiteId, ...]:
-        """To which a channel is open."""
+        """Return the sites to which a channel is open."""
         return tuple(self._open)
 
     def drop(self, site: SiteId) -> None:
-        """The next to ask gets a new channel; calls on the old one have a few seconds to end."""
+        """Close a site's channel: the next to ask gets a new one; calls on the old one have a few seconds to end."""
         channel = self._open.pop(site, None)
         if channel is not None:
             task = asyncio.ensure_future(channel.close(CLOSE_GRACE_S))
@@ -49,7 +49,7 @@ class DataChannels:
             task.add_done_callback(self._closing.discard)
 
     def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
-        """None while no way to the site is known, or our keys cannot be read."""
+        """Return the channel to a site; None while no way there is known, or our keys cannot be read."""
         channel = self._open.get(site)
         if channel is None and (way := self._way(site)) is not None:
             try:

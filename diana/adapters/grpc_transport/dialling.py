@@ -46,11 +46,11 @@ _log = logging.getLogger("diana.peers")
 
 
 class RefusedPeer(Exception):
-    """One line: why we do not talk to it."""
+    """The reason, on one line, why we do not talk to a peer."""
 
 
 _FAULTS = (OSError, TimeoutError, BadMessage, DianaError, grpc.aio.AioRpcError, RefusedPeer)
-"""How dialling comes to nothing."""
+"""Errors by which dialling comes to nothing."""
 
 
 class Address(NamedTuple):
@@ -61,7 +61,7 @@ class Address(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> Address:
-        """From `host:port` or `site@host:port`; ValueError says what is wanted."""
+        """Read `host:port` or `site@host:port`; ValueError says what is wanted."""
         match = _ADDRESS.match(text)
         if match is None or int(match["where"].rpartition(":")[2]) not in range(1, 65536):
             raise ValueError(f"peer {text!r}: want HOST:PORT or SITE@HOST:PORT")
@@ -69,7 +69,7 @@ class Address(NamedTuple):
 
 
 class Host(Protocol):
-    """What a dialler needs of the transport."""
+    """The transport as a dialler needs it."""
 
     counters: Counters
     noticed: Noticed
@@ -87,7 +87,7 @@ class Host(Protocol):
 
 
 class _Caller:
-    """One connection from beginning to end, and what is said when it comes to nothing."""
+    """One connection from beginning to end, and the line that is logged when it comes to nothing."""
 
     def __init__(self, host: Host, vo: str, keys: Path, rng: random.Random) -> None:
         self._host = host
@@ -99,7 +99,7 @@ class _Caller:
         self._explanation = ""
 
     async def _talk(self, site: SiteId, way: Way) -> bool:
-        """True when the connection was in use, to its end."""
+        """Make a stream and carry it; True when it was in use, to its end."""
         # New channel, new look at the keys: this is how renewed certificates come into use.
         credentials = load_credentials(self._keys)
         channel = open_channel(way.where, site, self._vo, credentials, messages=True)
@@ -121,8 +121,8 @@ class _Caller:
             await channel.close()
 
     async def _explain(self, error: grpc.aio.AioRpcError, site: SiteId, way: Way, own: Credentials) -> None:
-        """OSError if the certificates of the two sides say why a handshake failed, which gRPC does not tell; they are
-        looked at once for each kind of failure."""
+        """Raise OSError if the certificates of the two sides tell why a handshake failed, which gRPC does not; they
+        are looked at once for each kind of failure."""
         raw = error.details() or ""
         if error.code() is not grpc.StatusCode.UNAVAILABLE or way.tunnel or "refused" in raw:
             return
@@ -162,7 +162,7 @@ class Dialler(_Caller):
         self._hint = hint
 
     async def run(self) -> None:
-        """Until cancelled; returns when the address is our own, or a hint that leads nowhere or to a site whose
+        """Run until cancelled; return when the address is our own, or a hint that leads nowhere or to a site whose
         streams are ordered by contact."""
         failures = 0
         while True:
@@ -198,7 +198,7 @@ class SiteDialler(_Caller):
         self._site = site
 
     async def run(self) -> None:
-        """Returns when no stream to the site is wanted any more and none stands that was made here."""
+        """Run; return when no stream to the site is wanted any more and none stands that was made here."""
         failures = 0
         while self._host.wanted(self._site):
             if self._host.linked(self._site):
@@ -210,7 +210,7 @@ class SiteDialler(_Caller):
             await self._back_off(failures)
 
     async def _round(self) -> bool:
-        """Each way once, until one carries a stream; True when one did, to its end."""
+        """Try each way once, until one carries a stream; True when one did, to its end."""
         for way in self._host.ways(self._site):
             try:
                 if await self._talk(self._site, way):
@@ -223,15 +223,15 @@ class SiteDialler(_Caller):
 
 
 def _why(error: Exception) -> str:
-    """asyncio's own text repeats the address and hides the reason in a number."""
+    """Return the reason in words: asyncio's own text repeats the address and hides the reason in a number."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or "no answer in time"
 
 
 def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) -> str:
-    """Empty: we talk to it. Else one line why not. `proven`: the site its certificate names. `linked`: what stands with
-    that site already."""
+    """Return why we do not talk to a peer, on one line; empty: we do. `proven`: the site its certificate names.
+    `linked`: the stream that stands with that site already."""
     if peer.site != proven:
         return f"its certificate names {proven}, its hello {peer.site}"
     if peer.site == own.site:
@@ -248,7 +248,7 @@ def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) ->
 
 
 def reachable(peer: Hello, host: str) -> Hello:
-    """With the host we know the peer by, where its data address names none."""
+    """Return the peer's Hello with the host we know it by, where its data address names none."""
     named, _, port = peer.data_address.rpartition(":")
     if named not in UNSPECIFIED or not port:
         return peer

@@ -1,7 +1,8 @@
 """One established stream to a peer, the same on the side that dialled and on the side that was dialled.
 
-Memory is bounded both ways: what waits to be written by `QUEUE_BYTES` (the newest is dropped, the engine resends
-what matters), what was read by the driver's inbox, whose `Overloaded` becomes a Retry to the sender.
+Memory is bounded both ways: messages that wait to be written by `QUEUE_BYTES` (the newest is dropped, the engine
+resends what matters), messages that were read by the driver's inbox, whose `Overloaded` becomes a Retry to the
+sender.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from diana.wire.pb import peer_pb2
 
 QUEUE_BYTES = 8 << 20
 IN_USE_S = 60.0
-"""After the last message that was more than small talk."""
+"""Seconds for which a link counts as in use after the last message that was more than small talk."""
 MAX_PAUSE_S = 10.0
-"""A peer may not silence us for longer than this with one Retry."""
+"""Most seconds for which a peer may silence us with one Retry."""
 
 SMALL_TALK = (Summary, Gossip)
-"""What is told on every stream that stands, and no reason to keep one."""
+"""Messages told on every stream that stands, and no reason to keep one."""
 
 _ENDINGS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
-"""How streams end when the other side or the network ends them."""
+"""Errors by which streams end when the other side or the network ends them."""
 
 _log = logging.getLogger("diana.peers")
 
 
 class Counters(msgspec.Struct):
-    """What went wrong on peer streams since start, for metrics and `diana info`."""
+    """Counters of what went wrong on peer streams since start, for metrics and `diana info`."""
 
     bad_envelopes: int = 0
     """Garbage, or an envelope that names another sender or receiver than the stream's."""
     dropped_unlinked: int = 0
     dropped_full: int = 0
     dropped_unreached: int = 0
-    """Waited for a stream that could not be had in time."""
+    """Messages that waited for a stream that could not be had in time."""
     retries_sent: int = 0
     retries_received: int = 0
     refused_peers: int = 0
@@ -56,7 +57,7 @@ class Stream(Protocol):
     """A gRPC stream seen from either side."""
 
     channel: grpc.aio.Channel | None
-    """It runs over, where this side dialled."""
+    """The channel it runs over, where this side dialled."""
 
     async def read(self) -> bytes | None:
         """The next envelope; None at the end."""
@@ -79,14 +80,14 @@ class Link:
         counters: Counters,
         tunnel: bool = False,
     ) -> None:
-        """`dialler`: which of the two made the stream. `tunnel`: through a neighbour, as far as this side knows."""
+        """`dialler`: the site that made the stream. `tunnel`: through a neighbour, as far as this side knows."""
         self.peer = peer
         self.dialler = dialler
         self.tunnel = tunnel
         self.peer_keeps = True
-        """Whether the peer wants the stream to stand when nothing is sent; it says so when not."""
+        """True while the peer wants the stream to stand when nothing is sent; it says so when not."""
         self.used_s = asyncio.get_running_loop().time()
-        """When it last carried more than small talk, either way."""
+        """Time at which it last carried more than small talk, either way."""
         self._own = own
         self._stream = stream
         self._deliver = deliver
@@ -101,20 +102,20 @@ class Link:
         self._keeps_told = True
 
     def keep(self, keeps: bool) -> None:
-        """Whether this side wants the stream to stand when nothing is sent; the peer is told of a change."""
+        """Set whether this side wants the stream to stand when nothing is sent; the peer is told of a change."""
         self._keeps = keeps
         self._wake.set()
 
     def unwanted_for_s(self, now_s: float) -> float:
-        """How long nothing was sent on a stream that neither side wants; 0 while one does."""
+        """Return the seconds for which nothing was sent on a stream that neither side wants; 0 while one does."""
         return 0.0 if self._keeps or self.peer_keeps else now_s - self.used_s
 
     def in_use(self) -> bool:
-        """Whether work went over it a little while ago, or it stands no longer than that."""
+        """True if work went over it a little while ago, or it stands no longer than that."""
         return asyncio.get_running_loop().time() - self.used_s < IN_USE_S
 
     def spare_channel(self) -> grpc.aio.Channel | None:
-        """For calls that are small and few; None where the peer dialled."""
+        """Return a channel for calls that are small and few; None where the peer dialled."""
         return self._stream.channel
 
     def offer(self, payload: bytes, *, small_talk: bool = False) -> bool:
@@ -229,7 +230,7 @@ def envelope(own: Hello, receiver: str, payload: bytes, version: int) -> bytes:
 
 
 def wish(own: Hello, receiver: str, kept: bool, version: int) -> bytes:
-    """An envelope without payload: whether its sender wants the stream to stand when nothing is sent."""
+    """Make an envelope without payload: it tells whether its sender wants the stream to stand when nothing is sent."""
     data: bytes = peer_pb2.Envelope(
         version=version, sender=own.site, receiver=receiver, generation=own.generation, kept=kept
     ).SerializeToString()
@@ -237,8 +238,8 @@ def wish(own: Hello, receiver: str, kept: bool, version: int) -> bytes:
 
 
 def open_outer(data: bytes, *, sender: str | None, receiver: str) -> peer_pb2.Envelope:
-    """BadMessage when it is garbage or not from `sender` (None: not known yet) to `receiver` (an envelope that names
-    nobody is for whoever gets it)."""
+    """Decode an envelope. BadMessage when it is garbage or not from `sender` (None: not known yet) to `receiver` (an
+    envelope that names nobody is for whoever gets it)."""
     try:
         outer = peer_pb2.Envelope.FromString(data)
     except DecodeError:
@@ -251,7 +252,7 @@ def open_outer(data: bytes, *, sender: str | None, receiver: str) -> peer_pb2.En
 
 
 async def read_hello(stream: Stream, own: Hello) -> Hello:
-    """The first message of a stream. BadMessage when it is anything but a Hello."""
+    """Read the first message of a stream. BadMessage when it is anything but a Hello."""
     data = await stream.read()
     if data is None:
         raise BadMessage("the stream ended before a Hello")

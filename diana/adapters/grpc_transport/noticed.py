@@ -1,6 +1,7 @@
-"""Remembers what is wrong between sites that only those who meet can see: two nodes of one name, and who turns us away.
+"""Remembers what is wrong between sites that only those who meet can see: two nodes of one name, and sites that turn us
+away.
 
-Nothing hangs on it; people are told. What is not seen again is over after a while, since whoever is refused dials on.
+Nothing hangs on it; people are told. A thing not seen again is over after a while, since a refused site dials on.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from diana.engine.messages import Hello
 from diana.model.ids import SiteId
 
 FRESH_S = 180.0
-"""What was seen holds so long: sites that are lost are dialled in turns."""
+"""Seconds for which a sighting holds: sites that are lost are dialled in turns."""
 SURE_S = 8.0
-"""A node that takes over from another of its name may be met before the other's stream has ended."""
+"""Seconds two nodes of one name must be seen: a node that takes over may be met before the other's stream has ended."""
 MOST = 256
 MOST_TEXT = 300
 
@@ -26,15 +27,15 @@ class Twin(NamedTuple):
     """Two nodes show the name of one site."""
 
     linked: str
-    """Where the one is that is linked, or this node: host:port, or a host."""
+    """Address of the node that is linked, or of this node: host:port, or a host."""
     other: str
-    """Where the one is that is refused."""
+    """Address of the node that is refused."""
     first_s: float
     last_s: float
 
 
 class Noticed:
-    """Times by `clock`, seconds that only go up."""
+    """Twins and refusals that were seen lately. Times by `clock`, seconds that only go up."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -42,7 +43,7 @@ class Noticed:
         self._refusals: dict[str, tuple[str, float]] = {}
 
     def check(self, own: Hello, peer: Hello, *, proven: str, linked: Link | None, where: str) -> str:
-        """As `check_hello`, of the node at `where`."""
+        """As `check_hello`, for the node at `where`; also note what is found."""
         why = check_hello(own, peer, proven=proven, linked=linked)
         if not why:
             self._refusals.pop(proven, None)
@@ -54,18 +55,18 @@ class Noticed:
         return why
 
     def turned_away(self, site: SiteId, why: str) -> None:
-        """A site, whose certificate was verified, refuses our stream."""
+        """Note that a site, whose certificate was verified, refuses our stream."""
         if site in self._refusals or len(self._refusals) < MOST:
             self._refusals[site] = why[:MOST_TEXT], self._clock()
 
     def twins(self) -> dict[str, Twin]:
-        """By site, in order of the name; this site's own is one of them where another node has it."""
+        """Return twins by site, in order of the name; this site's own is one of them where another node has it."""
         now_s = self._clock()
         self._twins = {site: one for site, one in self._twins.items() if now_s - one.last_s < FRESH_S}
         return {site: one for site, one in sorted(self._twins.items()) if one.last_s - one.first_s >= SURE_S}
 
     def refusals(self) -> dict[str, str]:
-        """Who turns us away, and why, in order of the name."""
+        """Return the sites that turn us away, and why, in order of the name."""
         now_s = self._clock()
         self._refusals = {site: one for site, one in self._refusals.items() if now_s - one[1] < FRESH_S}
         return {site: why for site, (why, _) in sorted(self._refusals.items())}

@@ -1,7 +1,7 @@
-"""Which way leads to a site now, and what was found out about it; the data channels follow.
+"""The way that leads to each site now, and what was found out about it; the data channels follow.
 
-Nothing is taken on trust: an address counts as answering only after a handshake with the very site's certificate, so a
-site that claims a stranger's address draws a connection there and nothing more.
+Nothing is taken on trust: an address counts as answering only after a handshake with the very site's certificate, so
+a site that claims a stranger's address draws a connection there and nothing more.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Reach:
     def __init__(
         self, *, vo: str, keys: Path, tunnel: Callable[[SiteId], str], dialled: Callable[[SiteId], bool]
     ) -> None:
-        """`dialled`: whether a stream to the site stands that this side dialled at its own address."""
+        """`dialled`: True if a stream to the site stands that this side dialled at its own address."""
         self.book = AddressBook(tunnel)
         self.refuses: Callable[[SiteId], str] = lambda _: ""
-        """Why a site is not to be dialled, or nothing: whose trust was taken back."""
+        """Function that says why a site is not to be dialled, or nothing: trust in it was taken back."""
         self._vo = vo
         self._keys = keys
         self._dialled = dialled
@@ -57,7 +57,7 @@ class Reach:
         self._channels.drop(site)
 
     def learn(self, hello: Hello) -> None:
-        """What a linked peer says of itself, with an address that can be dialled."""
+        """Note what a linked peer says of itself, with an address that can be dialled."""
         self.book.learn(hello.site, hello.data_address)
         self._channels.learn(hello)
 
@@ -66,7 +66,8 @@ class Reach:
         self._channels.drop(site)
 
     def came(self, site: SiteId, *, tunnel: bool) -> None:
-        """A stream to it was made: at its own address, or through a neighbour because that does not answer."""
+        """Note that a stream to the site was made: at its own address, or through a neighbour because that does not
+        answer."""
         if tunnel:
             self._unheard(site)
         else:
@@ -78,16 +79,16 @@ class Reach:
         return None if self.refuses(site) else self._channels.channel_for(site)
 
     def data_sites(self) -> tuple[SiteId, ...]:
-        """To which a channel for data is open."""
+        """Return the sites to which a channel for data is open."""
         return self._channels.sites()
 
     def dials_out_only(self, site: SiteId) -> bool:
-        """As seen from here: it names no address, or none that answers."""
+        """True if, as seen from here, the site names no address, or none that answers."""
         return self.book.is_deaf(site) or not self.book.addresses(site)
 
     async def direct_address(self, site: SiteId) -> str:
-        """IP:port at which this very site answers us, by a handshake made now; empty: none does. Never a name, which
-        might lead elsewhere the next time it is looked up."""
+        """Return IP:port at which this very site answers us, by a handshake made now; empty: none does. Never a
+        name, which might lead elsewhere the next time it is looked up."""
         for address in () if self.refuses(site) else self.book.addresses(site):
             for numeric in await resolved(address):
                 if not await self._verify(numeric, site):
@@ -96,12 +97,12 @@ class Reach:
         return ""
 
     async def _verify(self, address: str, site: SiteId) -> str:
-        """As `verify_site`; few at once, since what is claimed costs us a connection each."""
+        """As `verify_site`; few at once, since each claimed address costs us a connection."""
         async with self._verifying:
             return await verify_site(address, site, self._vo, self._keys)
 
     async def answers(self, site: SiteId, claimed: str = "") -> bool:
-        """Whether it can be dialled, at `claimed` too; that it cannot is remembered."""
+        """True if the site can be dialled, at `claimed` too; note it if it cannot."""
         if await self.direct_address(site):
             return True
         if is_dialable(claimed) and claimed not in self.book.addresses(site):
@@ -113,8 +114,8 @@ class Reach:
         return False
 
     def look_again(self, now_s: float) -> None:
-        """At addresses that did not answer a while ago, and at who is trusted no more: what runs through the channel to
-        it, tunnels too, ends."""
+        """Look at addresses that did not answer a while ago, and at sites that are trusted no more: all that runs
+        through the channel to one, tunnels too, ends."""
         for site in self._channels.sites():
             if self.refuses(site):
                 self._channels.drop(site)

@@ -11,7 +11,7 @@ import grpc
 MAX_INCOMING = 256
 """Streams served at once."""
 MAX_INCOMING_OF_SITE = 8
-"""Of these by one site: two runs, both ways, and some that are just ending."""
+"""Most of these streams by one site: two runs, both ways, and some that are just ending."""
 
 
 class Dialled:
@@ -37,7 +37,7 @@ class Served:
     """`link.Stream` over a served call."""
 
     channel: grpc.aio.Channel | None = None
-    """The other side's; there is none to call through from here."""
+    """The other side's channel; there is none to call through from here."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -51,7 +51,7 @@ class Served:
 
 
 def host_of(peer: str) -> str:
-    """gRPC's `ipv4:10.0.0.1:50000`, `ipv6:%5B::1%5D:50000` -> host."""
+    """Return the host in gRPC's `ipv4:10.0.0.1:50000`, `ipv6:%5B::1%5D:50000`."""
     return peer.partition(":")[2].rpartition(":")[0].replace("%5B", "[").replace("%5D", "]")
 
 
@@ -64,7 +64,7 @@ class Incoming:
         self._open: Counter[str] = Counter()
 
     def enter(self, site: str) -> bool:
-        """Whether one more may come; `leave` when it is over."""
+        """True if one more stream may come; then call `leave` when it is over."""
         if self._open.total() >= self._most or self._open[site] >= self._most_of_site:
             return False
         self._open[site] += 1

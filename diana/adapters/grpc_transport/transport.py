@@ -1,9 +1,10 @@
-"""Keeps a stream to each peer that is to have one: answers who dials us, dials whom we know, and of two keeps one.
+"""Keeps a stream to each peer that is to have one: answers sites that dial us, dials sites we know, and of two streams
+keeps one.
 
-Of two streams between the same two runs of two sites, the one dialled by the lower site id stays; both sides come
-to the same choice without talking. A stream from a newer run of a peer always replaces the older one. Whether a stream
-stands when nothing is sent is for both sides to say: one that neither wants is closed after a minute, so that closing
-never meets a side that would dial again at once.
+Two streams between the same two runs of two sites: the one dialled by the lower site id stays; both sides come to
+the same choice without talking. A stream from a newer run of a peer always replaces the older one. Both sides say
+whether a stream stands when nothing is sent: one that neither wants is closed after a minute, so that closing never
+meets a side that would dial again at once.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ from diana.wire.tls import load_credentials, peer_identity
 HELLO_WAIT_S = 5.0
 RETIRE_S = 2.0
 MAX_LINKS = 256
-"""Streams that stand; beyond it the one unused for longest makes room for one that is needed."""
+"""Most streams that stand; beyond it the one unused for longest makes room for one that is needed."""
 MAX_HINTS = 64
-"""Discovered addresses dialled at once: a hint costs a connection, and anybody on the LAN can send hints."""
+"""Most discovered addresses dialled at once: a hint costs a connection, and anybody on the LAN can send hints."""
 MAX_ON_DEMAND = 64
-"""Sites dialled at once because something is to be sent there."""
+"""Most sites dialled at once because something is to be sent there."""
 IDLE_S = 60.0
-"""A stream that neither side wants is closed after so long without a message."""
+"""Seconds without a message after which a stream that neither side wants is closed."""
 TIDY_EVERY_S = 5.0
 
 _log = logging.getLogger("diana.peers")
 
 
 class GrpcTransport:
-    """`ports.Transport` over gRPC, in one event loop, `send` too. The node makes the server, calls `attach` before it
-    starts that, then `start`; and `stop` at the end."""
+    """`ports.Transport` over gRPC, in one event loop, `send` too. The node makes the server, calls `attach` before
+    it starts the server, then `start`; and `stop` at the end."""
 
     def __init__(
         self,
@@ -74,13 +75,13 @@ class GrpcTransport:
         self.reach = Reach(vo=self._vo, keys=keys, tunnel=tunnel, dialled=lambda site: site in self.neighbours())
         self._book = self.reach.book
         self.note_refused: Callable[[str, str], None] = lambda where, reason: None
-        """Told of each peer that is turned away: where it is and why."""
+        """Callback for each peer that is turned away: where it is and why."""
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s
         self._links: dict[SiteId, Link] = {}
         self._greeting: dict[SiteId, Link] = {}
-        """Streams whose Hello of ours is on its way: the peer may use one before we know that it arrived."""
+        """Streams on which our Hello is on its way: the peer may use one before we know that it arrived."""
         self._waiting = Waiting()
         self._incoming = Incoming()
         self._stopped = False
@@ -94,7 +95,7 @@ class GrpcTransport:
     # --- ports.Transport ------------------------------------------------------------------------
 
     def send(self, to: SiteId, message: Message) -> None:
-        """Best effort, never blocks, never raises for a peer's sake."""
+        """Send a message. Best effort, never blocks, never raises for a peer's sake."""
         link = self._links.get(to)
         if link is None and self._book.contact(to) is None:
             self.counters.dropped_unlinked += 1
@@ -113,7 +114,7 @@ class GrpcTransport:
         return self._hello
 
     def contact(self, order: Contact) -> None:
-        """How a site is reached and whether a stream to it is held; replaces what was told of it before."""
+        """Take how a site is reached and whether a stream to it is held; replaces what was told of it before."""
         site = order.site
         if site == self._hello.site or self._stopped:
             return
@@ -121,7 +122,7 @@ class GrpcTransport:
         self._keep_or_not(site)
 
     def forget_contact(self, site: SiteId) -> None:
-        """Nothing will be sent there, and no stream is held for our sake."""
+        """Forget a site: nothing will be sent there, and no stream is held for our sake."""
         self.reach.forget(site)
         self.counters.dropped_unreached += len(self._waiting.take(site))
         self._keep_or_not(site)
@@ -129,7 +130,7 @@ class GrpcTransport:
     # --- the node -------------------------------------------------------------------------------
 
     def peers(self) -> dict[SiteId, Hello]:
-        """Who is linked now; `data_address` is one this node can dial, or empty."""
+        """Return the peers linked now; `data_address` is one this node can dial, or empty."""
         return {site: link.peer for site, link in sorted(self._links.items())}
 
     def links(self) -> dict[SiteId, Link]:
@@ -139,7 +140,8 @@ class GrpcTransport:
         return self._links.get(site)
 
     def neighbours(self) -> dict[SiteId, str]:
-        """Sites linked by a stream that this side dialled at their own address: those that could relay to us."""
+        """Return the sites linked by a stream that this side dialled at their own address: those that could relay to
+        us."""
         own = self._hello.site
         return {
             site: link.peer.boot_nonce
@@ -148,12 +150,12 @@ class GrpcTransport:
         }
 
     def channel_for(self, site: SiteId) -> grpc.aio.Channel | None:
-        """The channel to a site's data service, shared and kept; None while no way there is known. It outlives the
-        peer stream: a call on it fails by itself when the site is gone."""
+        """Return the channel to a site's data service, shared and kept; None while no way there is known. It
+        outlives the peer stream: a call on it fails by itself when the site is gone."""
         return self.reach.channel_for(site)
 
     def distrusted(self, site: SiteId) -> None:
-        """Close what stands to it; whether it is let in again is the admission's to say."""
+        """Close the stream and channel to a site; the admission says whether it is let in again."""
         if (link := self._links.get(site)) is not None:
             link.close()
         self.reach.drop(site)
@@ -174,7 +176,7 @@ class GrpcTransport:
         self._tasks.add(keep_up(self._tidy, "closing idle streams"))
 
     def add_address(self, text: str) -> None:
-        """A hint that a peer may listen at `host:port` or `site@host:port`. Bad hints are ignored."""
+        """Take a hint that a peer may listen at `host:port` or `site@host:port`. Bad hints are ignored."""
         try:
             address = Address.parse(text)
         except ValueError:
@@ -235,14 +237,14 @@ class GrpcTransport:
         self.counters.dropped_unreached += self._waiting.expire(asyncio.get_running_loop().time())
 
     def _keeps(self, site: SiteId) -> bool:
-        """Whether this side wants a stream to the site when nothing is sent."""
+        """True if this side wants a stream to the site when nothing is sent."""
         order = self._book.contact(site)
         if order is not None and order.keep:
             return True
         return site in self._static_sites or not self._book.governed
 
     def wanted(self, site: SiteId) -> bool:
-        """Whether to dial it."""
+        """True if the site is to be dialled."""
         order = self._book.contact(site)
         return (order is not None and order.keep) or site in self._waiting
 
@@ -264,7 +266,7 @@ class GrpcTransport:
             await self._changed.wait_for(lambda: site not in self._links)
 
     async def greet(self, stream: Stream, site: SiteId, way: Way) -> Link:
-        """Dialler's side of the Hellos, with the site the TLS layer has verified. RefusedPeer, BadMessage,
+        """Exchange Hellos as the dialler, with the site the TLS layer has verified. RefusedPeer, BadMessage,
         TimeoutError or gRPC's error when it comes to nothing."""
         async with asyncio.timeout(HELLO_WAIT_S):
             await stream.write(self._first_envelope(""))
@@ -295,7 +297,7 @@ class GrpcTransport:
     # --- housekeeping ---------------------------------------------------------------------------
 
     async def _tidy(self) -> None:
-        """Close what nobody wants; look again at addresses that did not answer."""
+        """Close streams nobody wants; look again at addresses that did not answer."""
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(min(TIDY_EVERY_S, self._idle_s / 2))
@@ -306,7 +308,7 @@ class GrpcTransport:
             self.reach.look_again(clock())
 
     def _make_room(self) -> bool:
-        """Whether another stream may stand; the one unused for longest goes where none else may."""
+        """True if another stream may stand; where there are too many, the one unused for longest is closed."""
         if len(self._links) < MAX_LINKS:
             return True
         idle = [(link.used_s, site) for site, link in self._links.items() if not self._keeps(site)]
@@ -413,7 +415,7 @@ class GrpcTransport:
         return True
 
     def _enter(self, link: Link) -> None:
-        """From now on this is the stream to its peer."""
+        """Make this the stream to its peer from now on."""
         site = link.peer.site
         self._links[site] = link
         self.reach.learn(link.peer)

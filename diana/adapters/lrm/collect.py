@@ -1,4 +1,4 @@
-"""Moves what a finished job left in its directory to where the site keeps outputs, checked, hashed and durable.
+"""Moves a finished job's outputs from its directory to where the site keeps them, checked, hashed and durable.
 
 Told twice (the node crashed in between), it finds the file already moved and says the same again.
 """
@@ -22,12 +22,13 @@ from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
 _KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEGUN})
-"""What became of these is for a person to judge, who may want to look. Where what was given back is told a second time,
-it may be a later attempt's directory; else it goes with the subgroup."""
+"""Outcomes whose directory is kept. A person judges what became of UNKNOWN and INTERRUPTED jobs, and may want to
+look. An UNBEGUN job may be told a second time, when a later attempt uses the directory; else that goes with the
+subgroup."""
 
 
 class Kept(NamedTuple):
-    """What `collect` made of a batch: outcomes in the batch's order, outputs, further errors."""
+    """The result of `collect` for a batch: outcomes in the batch's order, outputs, further errors."""
 
     outcomes: list[int]
     outputs: list[OutputFile]
@@ -35,11 +36,12 @@ class Kept(NamedTuple):
 
 
 class _Bad(Exception):
-    """One line about an output."""
+    """A fault of an output, on one line."""
 
 
 class Collector:
-    """`release(account, folder, names)` opens to us what jobs under another account left there; PermissionError."""
+    """`release(account, folder, names)` opens to us the files that jobs under another account left there;
+    PermissionError."""
 
     def __init__(self, data: DataDir, site: SiteId, release: Callable[[str, Path, Sequence[str]], None]) -> None:
         self._data = data
@@ -47,9 +49,9 @@ class Collector:
         self._release = release
 
     def collect(self, batch: Batch, given_from: Sequence[DataDir] = ()) -> Kept:
-        """In a worker thread. All files of the batch are durable on return; only then do their directories go.
-        `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any of them
-        may have collected some of their outputs before."""
+        """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories
+        go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
+        of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
         kept = Kept(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
@@ -96,7 +98,8 @@ class Collector:
         outputs: list[OutputFile],
         folders: set[Path],
     ) -> None:
-        """`places`: the job's own directory; then where it may have been moved to already."""
+        """Keep one output. `places`: the job's own directory; then places where the file may have been moved to
+        already."""
         path, name, always = wanted
         target = parts_below(name)
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,7 +119,7 @@ class Collector:
     def _move(
         self, source: Path, parts: tuple[str, ...], to: Path, target: tuple[str, ...], attempt: int, name: str
     ) -> bool:
-        """Whether there was a file to move."""
+        """Move a file; True if there was one."""
         path = "/".join(parts)
         try:
             with parent(source, parts, create=False) as at, parent(to, target, create=True) as there:
@@ -127,7 +130,7 @@ class Collector:
                     raise _Bad(f"output {name} was already written by another job; put {{index}} in its name")
                 apart = os.fstat(at).st_dev != os.fstat(there).st_dev
                 if apart or status.st_nlink > 1 or status.st_uid != os.geteuid():
-                    # Another name of it lies elsewhere, or another account could change it later.
+                    # Another name of the file lies elsewhere, or another account could change it later.
                     _copy(at, parts[-1], there, target[-1])
                 else:
                     os.rename(parts[-1], target[-1], src_dir_fd=at, dst_dir_fd=there)
@@ -165,7 +168,7 @@ def _copy(at: int, name: str, there: int, new_name: str) -> None:
 
 
 def _hashed(root: Path, parts: tuple[str, ...]) -> tuple[int, str]:
-    """Size and SHA-256 of a file, made durable. FileNotFoundError."""
+    """Return size and SHA-256 of a file, made durable. FileNotFoundError."""
     with parent(root, parts, create=False) as at:
         fd = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
     try:

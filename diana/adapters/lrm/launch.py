@@ -17,7 +17,8 @@ _START_WAIT_S = 15.0
 _AGAIN_S = 3.0
 _POLL_S = 0.01
 _LEAST_BYTES = 64 << 10
-"""With less a spawner cannot even say what it lacks; what it said last is of another time."""
+"""Free bytes of the disk below which it counts as full: a spawner then cannot even say what it lacks, and its last
+words are of another time."""
 
 
 def connect(data: DataDir) -> socket.socket | None:

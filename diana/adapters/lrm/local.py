@@ -51,7 +51,7 @@ _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
 _HELLO_WAIT_S = 15.0
 _ORDER_JOBS = 500
-"""Jobs told to the spawner in one message: with the longest command lines still below a frame."""
+"""Most jobs told to the spawner in one message: with the longest command lines still below a frame."""
 
 RunKey = tuple[str, int, int, int]
 
@@ -79,7 +79,7 @@ class LocalLrm:
         gpus: tuple[str, ...] = (),
     ) -> None:
         """`gpus`: devices of this machine that jobs are given, as CUDA names them."""
-        # Jobs run elsewhere than this process: what they are told must be absolute.
+        # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
         self._slots = slots
@@ -98,20 +98,20 @@ class LocalLrm:
         self._waiting: deque[tuple[Start, list[int]] | Kill | Recall] = deque()
         self._wire: Wire | None = None
         self._makes_ready = False
-        """Whether the spawner there is can run jobs in containers and after modules."""
+        """True while the spawner can run jobs in containers and after modules."""
         self._hands_out = False
-        """Whether it gives each device to one job at a time."""
+        """True while the spawner gives each device to one job at a time."""
         self._gives_back = False
-        """Whether it can be asked for what it has not begun."""
+        """True while the spawner can be asked to give back runs that it has not begun."""
         self._session = 0
         self._known: set[RunKey] = set()
-        """Claimed or about to be: their directories are not made anew."""
+        """Runs claimed or about to be: their directories are not made anew."""
         self._failed: dict[RunKey, Unready] = {}
-        """Could not be prepared, so never claimed; kept until forgotten."""
+        """Runs that could not be prepared, so were never claimed; kept until forgotten."""
         self._in_collection: set[RunKey] = set()
         self._unsent_kills: list[Kill] = []
         self._leases: dict[str, float] = {}
-        """Until when by CLOCK_BOOTTIME, told to every spawner."""
+        """Origin -> end of its lease by CLOCK_BOOTTIME; told to every spawner."""
         self._keeper: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,13 +122,15 @@ class LocalLrm:
         launch.ensure(data).close()
 
     async def connect(self) -> None:
-        """Connected, inventory taken, LrmReady emitted on return. DianaError, or later attempts go on in silence."""
+        """Connect: on return the inventory is taken and LrmReady emitted. DianaError, but later attempts go on in
+        silence."""
         self._first = asyncio.get_running_loop().create_future()
         self._keeper = keep_up(self._keep_up, "the connection to the spawner")
         await self._first
 
     async def close(self, *, stop_spawner: bool = False) -> None:
-        """The spawner and its jobs live on, unless it has none and `stop_spawner` asks it to go."""
+        """Close the connection. The spawner and its jobs live on, unless it has no jobs and `stop_spawner` asks it
+        to go."""
         await end(self._keeper)
         await end(*self._tasks)
         if self._wire is not None:
@@ -141,36 +143,37 @@ class LocalLrm:
 
     @property
     def connected(self) -> bool:
-        """To the spawner."""
+        """True while connected to the spawner."""
         return self._wire is not None
 
     def set_slots(self, slots: int) -> None:
-        """Running jobs keep theirs; LrmReady does not follow."""
+        """Change the number of slots. Running jobs keep theirs; LrmReady does not follow."""
         self._slots = slots
         if self._wire is not None:
             self._wire.send(SetSlots(max(1, slots)))
 
     def use(self, software: Software) -> None:
-        """For jobs that are ordered from now on."""
+        """Use this software for jobs that are ordered from now on."""
         self._plans.use(software)
 
     def offered(self) -> tuple[str, ...]:
-        """What jobs may ask for here (`model/software.py`): nothing of a spawner that would run them without."""
+        """Return the software that jobs may ask for here (`model/software.py`); nothing under a spawner that would
+        run them without it."""
         return self._plans.offered() if self._makes_ready else ()
 
     @property
     def gpus(self) -> int:
-        """How many jobs may ask for here: none of a spawner that does not hand them out."""
+        """The number of GPUs that jobs may ask for here; 0 under a spawner that does not hand them out."""
         return len(self._gpus) if self._hands_out else 0
 
     @property
     def gives_back(self) -> bool:
-        """What it has not begun: not a spawner of an older release."""
+        """True if it gives back runs that it has not begun; a spawner of an older release does not."""
         return self._gives_back
 
     def set_term(self, term: int) -> None:
-        """Another leader leads: the connection is made anew under its term, so that nothing ordered under an older one
-        is claimed any more. LrmLost and LrmReady follow, the latter once the spawner has the term on disk."""
+        """Obey another leader: the connection is made anew under its term, so that nothing ordered under an older
+        one is claimed any more. LrmLost and LrmReady follow, the latter once the spawner has the term on disk."""
         if term == self._term:
             return
         self._term = term
@@ -220,7 +223,7 @@ class LocalLrm:
             self._wire.send(LeaseMessage(order.origin, until_s))
 
     def recall(self, order: Recall) -> None:
-        """Behind the starts before it, which may wait for the disk."""
+        """Recall runs, behind the starts before it, which may wait for the disk."""
         if self._waiting:
             self._enqueue(order)
         else:
@@ -243,7 +246,7 @@ class LocalLrm:
             self._wire.send(KillMessage(order.subgroup, order.epoch, order.indices.bounds))
 
     def _send_recall(self, order: Recall) -> None:
-        """A spawner that is away is asked again when it is ready."""
+        """Ask the spawner to give runs back; one that is away is asked again when it is ready."""
         if self._wire is not None and self._gives_back:
             self._wire.send(RecallMessage(order.subgroup, order.epoch, order.indices.bounds))
 
@@ -257,8 +260,8 @@ class LocalLrm:
             self._spawn_task(self._work_off())
 
     async def _work_off(self) -> None:
-        """What could not be worked off on a fault of ours is dropped with the connection: the engine orders it anew, as
-        the next inventory has none of it."""
+        """Work off the waiting orders. On a fault of ours the rest is dropped with the connection: the engine orders
+        it anew, as the next inventory has none of it."""
         try:
             await self._each_waiting()
         except Exception:
@@ -268,7 +271,7 @@ class LocalLrm:
                 self._wire.abort()
 
     async def _each_waiting(self) -> None:
-        """Orders that need the disk, and what came after them, one by one."""
+        """Work off orders that need the disk, and those that came after them, one by one."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             item = self._waiting[0]
@@ -296,7 +299,7 @@ class LocalLrm:
         except ValueError as fault:
             return self._preparer.refuse(order, indices, str(fault))
         except Exception as fault:
-            # Of these jobs alone: others must not wait for them for ever.
+            # Only these jobs are refused: others must not wait for them for ever.
             _log.critical("%s: jobs could not be prepared", order.subgroup, exc_info=True)
             return self._preparer.refuse(order, indices, f"internal error ({fault!r}); see the node's log")
 
@@ -391,7 +394,7 @@ class LocalLrm:
     # --- connection ------------------------------------------------------------------------------------
 
     async def _keep_up(self) -> None:
-        """One connection after the other, a successor started where there is no spawner."""
+        """Keep one connection after the other; start a successor where there is no spawner."""
         loop = asyncio.get_running_loop()
         pause_s = _RETRY_FIRST_S
         while True:

@@ -17,15 +17,15 @@ _MOST = 64
 
 class Plans:
     def __init__(self, data: DataDir, software: Software | None = None) -> None:
-        """`software`: what there is here for the jobs; None: they do not run here."""
+        """`software`: the software there is here for the jobs; None: they do not run here."""
         self._data = data
         self._software = software
         self._lock = threading.Lock()
-        """Orders are prepared in a thread of their own."""
+        """Lock around `_kept`: orders are prepared in a thread of their own."""
         self._kept: OrderedDict[tuple[SubgroupId, str], Renderer] = OrderedDict()
 
     def use(self, software: Software) -> None:
-        """From now on, for jobs that have no order yet."""
+        """Use this software from now on, for jobs that have no order yet."""
         with self._lock:
             if software != self._software:
                 self._software = software
@@ -36,12 +36,13 @@ class Plans:
 
     @staticmethod
     def needs_disk(order: Start) -> bool:
-        """Whether starting these jobs takes more than sending them to the spawner."""
+        """True if starting these jobs takes more than sending them to the spawner."""
         spec = order.spec
         return bool(spec.script or spec.sweep.table or (spec.needs_directory() and not order.directory))
 
     def renderer(self, order: Start) -> Renderer:
-        """ValueError: a template that cannot be compiled, or what its jobs need is not to be had here."""
+        """Return the order's renderer. ValueError: a template cannot be compiled, or software that its jobs need is
+        not to be had here."""
         name = (order.subgroup, order.directory)
         found = self._kept.get(name)
         if found is None or (found.spec is not order.spec and found.spec != order.spec):

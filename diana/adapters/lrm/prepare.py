@@ -1,4 +1,4 @@
-"""What must lie on the disk before a job starts: its directory, links to its inputs, the group's script.
+"""Makes what must lie on the disk before a job starts: its directory, links to its inputs, the group's script.
 
 Runs in a worker thread, before the run is claimed: a crash here leaves a directory that the next start makes anew.
 """
@@ -26,7 +26,7 @@ from diana.model.urls import link_name
 
 @dataclass(frozen=True, slots=True)
 class Unready:
-    """A run that cannot start, and why; `text` is one line."""
+    """A run that cannot start, and the reason; `text` is one line."""
 
     index: int
     attempt: int
@@ -51,7 +51,7 @@ class Preparer:
         self._ways_open = False
 
     def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
-        """Directories for those of `indices` that can have one, and the order for them."""
+        """Make directories for those of `indices` that can have one, and the order for them."""
         spec = start.spec
         attempts = dict(start.attempts)
         ready: list[int] = []
@@ -94,7 +94,7 @@ class Preparer:
         return Prepared(order, unready)
 
     def _account(self, start: Start) -> tuple[str, Ways | None]:
-        """Whom its jobs run as, and what is open to that account then. NoAccount, OSError."""
+        """Return the account that the jobs run as, and the ways opened to it. NoAccount, OSError."""
         account = self._accounts.of(start.owner)
         if not account:
             return "", None
@@ -112,7 +112,7 @@ class Preparer:
         return account, ways
 
     def refuse(self, start: Start, indices: list[int], why: str) -> Prepared:
-        """None of them can start, for the same reason."""
+        """Refuse all of them, for the same reason."""
         attempts = dict(start.attempts)
         text = f"{group_of(start.subgroup)} at site {self._site}: {why}"
         return Prepared(None, [Unready(i, attempts.get(i, 1), Outcome.NOT_STARTED, text) for i in indices])
@@ -135,7 +135,7 @@ class Preparer:
         try:
             remove(str(path))
         except PermissionError:
-            # Of an attempt that another account made.
+            # The directory is of an attempt that another account made.
             self._accounts.release_all(path)
             remove(str(path))
         path.mkdir(mode=0o700, parents=True)

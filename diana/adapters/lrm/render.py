@@ -1,4 +1,4 @@
-"""From a template and indices to what the spawner is told: only here does a job of a group get text of its own."""
+"""Renders a template and indices into the spawner's orders: only here does a job of a group get text of its own."""
 
 from __future__ import annotations
 

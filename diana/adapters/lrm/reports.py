@@ -14,7 +14,7 @@ from diana.model.ids import SiteId
 
 
 def facts_of(site: SiteId, batch: Batch, kept: Kept | None, offset_s: float) -> Facts:
-    """`offset_s` turns CLOCK_BOOTTIME into site time."""
+    """Return the batch as facts. `offset_s` turns CLOCK_BOOTTIME into site time."""
     errors = [JobError(batch.indices[at], text) for at, text in batch.errors]
     return Facts(
         site=site,
@@ -36,7 +36,7 @@ def facts_of(site: SiteId, batch: Batch, kept: Kept | None, offset_s: float) -> 
 
 
 def failed_facts(site: SiteId, unready: Sequence[Unready], now_s: float) -> Facts:
-    """Of runs that never got as far as the spawner."""
+    """Return facts of runs that never got as far as the spawner."""
     return columns.never_ran(
         site,
         [each.index for each in unready],

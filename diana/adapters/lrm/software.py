@@ -1,7 +1,7 @@
-"""What a job's site makes ready for it: modules, and the image it runs in.
+"""The software that a job's site makes ready for it: modules, and the image it runs in.
 
-Both stand before the job's own command as a shell that becomes it. What cannot be made ready ends with `UNREADY_EXIT`
-and a file that says so: the command was not executed.
+Both stand before the job's own command as a shell that becomes it. A failure to make them ready ends with
+`UNREADY_EXIT` and a file that says so: the command was not executed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from diana.model.software import CONTAINERS, MPI, MPI_INSIDE, is_module, module,
 from diana.model.spec import GroupSpec
 
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
-"""Where what a job's own PATH does not have is looked for."""
+"""PATH where tools are looked for that a job's own PATH does not have."""
 _NOT_INSIDE = "PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|LD_.*|CONTAINERS_.*|DOCKER_.*|diana_.*"
 """Variables of the machine that mean something else in an image."""
 COUNT = "{n}"
-"""Of a launcher's words: how many processes the job has."""
+"""Placeholder in a launcher's words for the number of the job's processes."""
 _OF_THE_JOB = ("apptainer", "singularity")
-"""Programs that become what they run: each process of an MPI job is one of its launcher's then."""
+"""Programs that become what they run: each process of an MPI job is then one of its launcher's."""
 _RUN = MARKER.decode().rstrip("=")
 _GUARD = f"""\
 diana_at=$PWD diana_told=${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
@@ -34,31 +34,33 @@ trap 'trap - 0; echo "diana: $diana_what" >&2; exit {UNREADY_EXIT}' 0
 diana_what='TMPDIR cannot be written'
 command : > "$diana_told" || exit
 lost() {{ diana_what=$1; exit; }}"""
-"""However a line below it ends the shell, by `exit 0`, a syntax error or what it sources, the file is there then."""
+"""Shell lines after which the file is there however a later line ends the shell: by `exit 0`, a syntax error or what
+it sources."""
 _PLAIN = 'unset IFS\nset +eu\ncd "$diana_at" || exit'
-"""After the operator's lines."""
+"""Shell lines after the operator's own."""
 _BEGIN = 'trap - 0\nrm -f "$diana_told"'
-"""Before the command."""
+"""Shell lines before the command."""
 
 
 class Software(msgspec.Struct, frozen=True, kw_only=True):
-    """As the operator of a site says."""
+    """The software of a site, as its operator says."""
 
     container: Literal["", "apptainer", "singularity", "podman", "docker"] = ""
     """The program that runs containers, found by PATH; empty: jobs that want one do not run here."""
     modules: dict[str, str] = {}
-    """Name jobs ask for -> shell line that makes it ready; "*": any other, which is in $module."""
+    """Name jobs ask for -> shell line that makes it ready; "*": any other, whose name is in $module."""
     mpi: str = ""
     """Shell words before the command of an MPI job, which start it {n} times; empty: such jobs do not run here."""
 
     def offered(self) -> tuple[str, ...]:
-        """As other sites are told (`model/software.py`)."""
+        """Return the software as other sites are told it (`model/software.py`)."""
         inside = (MPI_INSIDE,) if self.container in _OF_THE_JOB else ()
         mpi = (MPI, *inside) if self.mpi else ()
         return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi)
 
     def before(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> list[str]:
-        """What stands before the command of the group's jobs; empty: nothing. ValueError: not to be had here."""
+        """Return the words that stand before the command of the group's jobs; empty: nothing. ValueError: not to be
+        had here."""
         if not (spec.container or spec.modules or spec.mpi):
             return []
         if not plain(spec):
@@ -77,7 +79,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         return ["/bin/sh", "-c", "\n".join(lines), "diana"]
 
     def _module(self, name: str) -> str:
-        """A function, for its line may set positional parameters, which are the command's words here."""
+        """Return the lines that make a module ready: a function, for its line may set positional parameters, which
+        are the command's words here."""
         line = self.modules.get(name) or self.modules.get("*")
         if line is None:
             raise ValueError(f"its jobs want {module(name)}, which software.modules in site.toml does not have")
@@ -95,7 +98,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         return self.mpi.replace(COUNT, str(spec.resources.processors)) + " "
 
     def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir, launcher: str) -> Iterator[str]:
-        """The words of the program's command are put before the job's one after the other, the last ones first."""
+        """Yield the lines that run the container. The words of its program's command are put before the job's one
+        after the other, the last ones first."""
         program = self.container
         if not program:
             raise ValueError("its jobs want a container, and software.container in site.toml names no program for them")
@@ -108,7 +112,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if program in ("docker", "podman"):
             bind = "--volume"
             missing = shlex.quote(f"{spec.container} is no image that {program} has or can fetch")
-            # What it leaves running for all its containers is not this run's.
+            # Processes it leaves running for all its containers are not this run's.
             client = f"env -u {_RUN} {program}"
             yield f"{client} image inspect {image} >/dev/null 2>&1 || {client} pull {image} >&2 || lost {missing}"
             command = _run(program, spec)
@@ -117,14 +121,14 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
             if "://" not in spec.container:
                 yield f"[ -e {image} ] || lost {shlex.quote(f'{spec.container} is not on this machine')}"
         yield f'set -- {image} "$@"'
-        # What the job may write lies within what it may only read: that comes first, then.
+        # The folder the job may write lies within one it may only read: the latter comes first, then.
         yield f'[ "${{TMPDIR:-$PWD}}" = "$PWD" ] || set -- {bind} "$TMPDIR:$TMPDIR" "$@"'
         yield f'set -- {bind} "$PWD:$PWD" "$@"'
         if any(file.source.startswith("dataset:") for file in spec.inputs):
             yield _linked(bind, own)
         for folder in map(shlex.quote, own):
             yield f'[ ! -d {folder} ] || set -- {bind} {folder}:{folder}:ro "$@"'
-        # It hands TERM on, and has to be there for that.
+        # The shell hands TERM on, and has to be there for that.
         yield f"{_BEGIN}\ntrap : TERM"
         yield f'{launcher}{command} "$@"'
         yield "exit $?"
@@ -134,8 +138,9 @@ NONE = Software()
 
 
 def _run(program: str, spec: GroupSpec) -> str:
-    """The job is a process of the node's account, and the site knows it by its environment as any other. What looks
-    after its container is not known so, and clears it away when the job was ended."""
+    """Return the words that run a container whose job is a process of the node's account: the site knows it by its
+    environment as any other. The program that looks after the container is not known so, and clears it away when the
+    job was ended."""
     words = [f"env -u {_RUN} {program} run --rm --network host --pid host --log-driver none --entrypoint ''"]
     words.append('--security-opt label=disable --workdir "$PWD" --user "$(id -u):$(id -g)"')
     if program == "podman":
@@ -146,13 +151,13 @@ def _run(program: str, spec: GroupSpec) -> str:
         words.append(f"--memory {spec.resources.memory_bytes}" if spec.resources.memory_bytes else "")
     names = f"env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' | grep -v -x -E '{_NOT_INSIDE}|{_RUN}'"
     words.append(f'--env {_RUN}="${_RUN}" $({names} | sed "s/^/--env /")')
-    # What the group itself names means what it means inside.
+    # A name that the group itself sets means what it means inside.
     words += [f"--env {name}" for name, _ in spec.environment if not name.startswith("DIANA_")]
     return " ".join(filter(None, words))
 
 
 def _linked(bind: str, own: Iterable[str]) -> str:
-    """Folders of what the job's directory links to and that lie elsewhere: data used where they are."""
+    """Return lines that bind folders lying elsewhere to which the job's directory links: data used where they are."""
     apart = " ".join(f"-e {shlex.quote('^' + _literally(folder) + '/')}" for folder in own)
     found = "find -L . -type f -exec readlink -f {} + 2>/dev/null | sed 's,/[^/]*$,,' | sort -u"
     return f"""while IFS= read -r folder; do
@@ -167,7 +172,7 @@ LINKED"""
 
 
 def _found(launcher: str) -> str:
-    """The job's own PATH, or a module, may bring it."""
+    """Return a line that looks for the launcher when the job runs: the job's own PATH, or a module, may bring it."""
     program = shlex.quote(shlex.split(launcher)[0])
     words = "which starts MPI jobs, is not on this machine${DIANA_SITE:+ of site $DIANA_SITE}"
     mend = "have its operator install it there, or name another in its site.toml (mpi)"
@@ -175,12 +180,12 @@ def _found(launcher: str) -> str:
 
 
 def _literally(text: str) -> str:
-    """For `grep`."""
+    """Escape a text for `grep`."""
     return "".join(f"\\{c}" if c in "\\.[]*^$" else c for c in text)
 
 
 def check(software: Software) -> None:
-    """ValueError: names that cannot stand."""
+    """Check names. ValueError: names that cannot stand."""
     if software.mpi:
         check_launcher(software.mpi)
         if COUNT not in software.mpi:
@@ -193,7 +198,7 @@ def check(software: Software) -> None:
 
 
 def check_launcher(words: str) -> None:
-    """ValueError: no words of a shell."""
+    """Check a launcher. ValueError: no words of a shell."""
     try:
         first = shlex.split(words)[:1]
     except ValueError as fault:

@@ -50,7 +50,7 @@ class Wire(asyncio.Protocol):
             self._transport.abort()
 
     async def close(self) -> None:
-        """After what was sent has left."""
+        """Close the connection after all that was sent has left."""
         if self._transport is not None:
             self._transport.close()
             await self.lost

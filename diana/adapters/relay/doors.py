@@ -1,5 +1,5 @@
-"""This node's own way through its neighbours: a local socket per site that cannot be dialled. Whoever connects there is
-joined with the site, by its offer here or by a relay; gRPC dials it like any other address."""
+"""This node's own way through its neighbours: a local socket per site that cannot be dialled. A connection made
+there is joined with the site, by its offer here or by a relay; gRPC dials the socket like any other address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from diana.wire.pb import relay_pb2, relay_pb2_grpc
 MOST_DOORS = 256
 MOST_TUNNELS = 256
 MOST_RELAYS = 4
-"""Tried one after the other for one connection."""
+"""Most relays tried one after the other for one connection."""
 ANSWER_S = 10.0
 _LONGEST_PATH = 100
 
@@ -38,11 +38,11 @@ class _Door:
         self.server: asyncio.Server | None = None
         self.opening: asyncio.Task[None] | None = None
         self.open = 0
-        """Tunnels through it now."""
+        """Number of tunnels through it now."""
         self.asked = 0
-        """Orders doors by their last use."""
+        """Number that orders doors by their last use."""
         self.through: SiteId | None = None
-        """By whom the newest tunnel went."""
+        """Site by which the newest tunnel went."""
 
 
 class Doors:
@@ -71,7 +71,8 @@ class Doors:
         self._asked = 0
 
     def address(self, site: SiteId) -> str:
-        """What gRPC dials to be tunnelled to the site; empty when it made no offer here and nobody might relay."""
+        """Return the address that gRPC dials to be tunnelled to the site; empty when the site made no offer here and
+        nobody might relay."""
         if site not in self._offers and not any(True for _ in self._relays(site)):
             return ""
         door = self._doors.get(site) or self._open(site)
@@ -82,11 +83,12 @@ class Doors:
         return f"unix:{door.path}"
 
     def tunnels(self) -> int:
-        """How many stand now."""
+        """Return the number of tunnels that stand now."""
         return len(self._tunnels)
 
     def through(self, site: SiteId) -> SiteId | None:
-        """By whom the newest tunnel to it went: a relay, or this site by the offer it made here; None: none did."""
+        """Return by whom the newest tunnel to it went: a relay, or this site by the offer it made here; None: none
+        did."""
         door = self._doors.get(site)
         return door.through if door else None
 
@@ -119,7 +121,7 @@ class Doors:
             _log.warning("no tunnel to %s: %s: %s", site, path, error.strerror or error)
             return None
         door = self._doors[site] = _Door(path, listening)
-        # Who dials meanwhile waits in the socket's backlog.
+        # A caller that dials meanwhile waits in the socket's backlog.
         door.opening = begin(self._serve(site, door), f"the door to {site}")
         return door
 

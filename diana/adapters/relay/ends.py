@@ -1,7 +1,8 @@
-"""The ends of a tunnel, a socket or a gRPC call, and what carries bytes between two of them.
+"""The ends of a tunnel, a socket or a gRPC call, and the join that carries bytes between two of them.
 
-A tunnel holds one piece per direction and what gRPC's and the kernel's windows hold: a writer that cannot go on stops
-its reader. TLS runs inside from end to end, so that nothing here can read, let alone change, what passes unnoticed.
+A tunnel holds one piece per direction and what gRPC's and the kernel's windows hold: a writer that cannot go on
+stops its reader. TLS runs inside from end to end, so that nothing here can read, let alone change, what passes
+unnoticed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from diana.wire.pb import relay_pb2
 
 PIECE_BYTES = 64 << 10
 IDLE_S = 120.0
-"""A tunnel without a byte for so long is closed; what runs inside sends keepalive every few seconds."""
+"""Seconds without a byte after which a tunnel is closed; the connection inside sends keepalive every few seconds."""
 
 BREAKS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError, TimeoutError)
-"""How an end breaks when the other side or the network ends it."""
+"""Errors by which an end breaks when the other side or the network ends it."""
 
 
 class NoWay(Exception):
-    """One line: why the target cannot be reached from here."""
+    """The reason, on one line, why the target cannot be reached from here."""
 
 
 class End(Protocol):
@@ -90,7 +91,7 @@ class ServedEnd:
 
 
 def _data_of(chunk: Any) -> bytes:
-    """An empty piece would be an end: those who send one end their tunnel."""
+    """Return the bytes of a chunk. An empty piece would be an end: those who send one end their tunnel."""
     return b"" if chunk is grpc.aio.EOF else bytes(chunk.data)
 
 
@@ -124,7 +125,7 @@ async def join(one: End, other: End, idle_s: float = IDLE_S) -> None:
 
 
 async def connect(address: str, within_s: float = 5.0) -> SocketEnd:
-    """To host:port. OSError or TimeoutError when nobody answers."""
+    """Connect to host:port. OSError or TimeoutError when nobody answers."""
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(within_s):
         return SocketEnd(*await asyncio.open_connection(host.strip("[]"), int(port)))

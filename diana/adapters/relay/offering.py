@@ -18,7 +18,7 @@ from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 
 ASK_AGAIN_S = 300.0
-"""After a neighbour found that our address answers."""
+"""Seconds before a neighbour that found that our address answers is asked again."""
 FIRST_BACK_OFF_S = 0.5
 MOST_BACK_OFF_S = 10.0
 MOST_TUNNELS = 128

@@ -10,7 +10,7 @@ from diana.model.ids import SiteId
 
 TICKET_WAIT_S = 5.0
 MOST_UNANSWERED = 32
-"""Tickets of one site that wait for it."""
+"""Most tickets of one site that wait for its answer."""
 
 
 class Ticket(NamedTuple):
@@ -47,7 +47,7 @@ class Offers:
         return tuple(sorted(self._offers))
 
     def put(self, site: SiteId) -> StandingOffer:
-        """A new offer; the one it replaces ends."""
+        """Put up a new offer; the one it replaces ends."""
         self.drop(self._offers.get(site))
         offer = self._offers[site] = StandingOffer(site)
         return offer
@@ -59,7 +59,7 @@ class Offers:
                 del self._offers[offer.site]
 
     async def connect(self, target: SiteId, asker: SiteId) -> ServedEnd:
-        """The call by which the target answers. NoWay when it has no offer here or does not answer in time."""
+        """Return the call by which the target answers. NoWay when it has no offer here or does not answer in time."""
         offer = self._offers.get(target)
         if offer is None:
             raise NoWay(f"{target} has made no offer here")
@@ -83,7 +83,7 @@ class Offers:
             del self._open[number]
 
     def answered(self, number: int, site: SiteId, end: ServedEnd) -> bool:
-        """Whether this site holds that ticket, and somebody still waits."""
+        """Hand an answer to whoever waits for it; True if this site holds that ticket and somebody still waits."""
         waiting = self._open.get(number)
         if waiting is None or waiting.site != site or waiting.answer.done():
             return False

@@ -25,7 +25,7 @@ from diana.wire.tls import peer_identity
 FIRST_WAIT_S = 5.0
 MOST_TUNNELS = 128
 MOST_PER_SITE = 24
-"""Tunnels that one site asked for, and that end at one site."""
+"""Most tunnels that one site asked for, and most that end at one site."""
 MOST_OFFERS = 1024
 
 _log = logging.getLogger("diana.relay")
@@ -46,7 +46,7 @@ class RelayService:
         most_per_site: int = MOST_PER_SITE,
         idle_s: float = IDLE_S,
     ) -> None:
-        """`answers`: whether a site can be dialled at the address it claims. `direct_address`: host:port at which a
+        """`answers`: True if a site can be dialled at the address it claims. `direct_address`: host:port at which a
         site answers us now, empty for none."""
         self._site = site
         self._vo = vo
@@ -65,7 +65,7 @@ class RelayService:
         relay_pb2_grpc.add_RelayServicer_to_server(self, server)  # type: ignore[no-untyped-call]
 
     def tunnels(self) -> int:
-        """How many stand now."""
+        """Return the number of tunnels that stand now."""
         return self._asked.total()
 
     async def stop(self) -> None:
@@ -168,7 +168,7 @@ class RelayService:
             raise NoWay(f"{target} does not answer at its address") from None
 
     async def _verified(self, target: SiteId) -> str:
-        """One look at a time per target, however many ask."""
+        """Return the address at which the target answers; one look at a time per target, however many ask."""
         if target not in self._dialling:
             task = self._dialling[target] = asyncio.ensure_future(self._direct_address(target))
             task.add_done_callback(lambda _: self._dialling.pop(target, None))

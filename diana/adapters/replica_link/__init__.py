@@ -1,4 +1,5 @@
-"""What two machines of one site, leader and standby, say to each other over gRPC, and to their witness."""
+"""The messages that two machines of one site, leader and standby, exchange over gRPC with each other and their
+witness."""
 
 from diana.adapters.replica_link.link import ReplicaLink
 from diana.adapters.replica_link.saved import DurableFile

@@ -1,8 +1,8 @@
 """The stream between the two machines that keep one site's journal: whole messages, in order, both ways.
 
 One side dials (the machine made as the standby), whoever leads. There is one stream at most: a newer one takes the
-place of an older, which may be half dead. What waits to be written is bounded; beyond that the stream is closed, and
-the machine of replicas finds out what the other has when the next one stands.
+place of an older, which may be half dead. Messages that wait to be written are bounded; beyond that the stream is
+closed, and the machine of replicas finds out what the other has when the next one stands.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from diana.wire.pb import replica_pb2
 from diana.wire.tls import load_credentials, open_channel, peer_identity
 
 VERSION = 1
-"""Of the messages, as hellos tell it."""
+"""Version of the messages, as hellos tell it."""
 PART_BYTES = 1 << 20
 MOST_MESSAGE_BYTES = 512 << 20
 QUEUE_BYTES = 128 << 20
-"""Waiting to be written; more ends the stream."""
+"""Most bytes that wait to be written; more ends the stream."""
 REDIAL_S = (0.1, 0.4)
 
 _log = logging.getLogger("diana.standby")
 
 
 class Ears(Protocol):
-    """Whom a link tells."""
+    """The receiver of what a link hears."""
 
     def other_up(self, hello: Any) -> None:
         """A stream stands. `hello`: the other's ReplicaHello; called again when a newer stream takes its place."""
@@ -75,7 +75,7 @@ class ReplicaLink:
         return self._now is not None
 
     def say(self, payload: bytes) -> None:
-        """In order; lost when no stream stands, or with the one that stands."""
+        """Send a message, in order; it is lost when no stream stands, or with the one that stands."""
         if self._now is not None and not self._now.offer(payload):
             _log.warning("the other machine does not keep up; its stream is closed")
             self.drop()
@@ -101,7 +101,7 @@ class ReplicaLink:
         first = await anext(requests, None)
         why = self._why_not(first)
         if not why or not self._is_third(first):
-            # Of version and name the other judges too; a third machine would take a hello for a welcome.
+            # The other judges version and name too; a third machine would take a hello for a welcome.
             await context.write(replica_pb2.ReplicaFrame(hello=self._hello()))
         if why:
             self._refused(why)
@@ -215,7 +215,7 @@ class _Stream:
         self._closed.set()
 
     async def run(self, heard: Callable[[bytes], None]) -> None:
-        """Until the stream ends, breaks or is closed."""
+        """Run until the stream ends, breaks or is closed."""
         tasks: list[asyncio.Task[object]] = [
             asyncio.create_task(self._read_all(heard)),
             asyncio.create_task(self._write_all()),
@@ -257,7 +257,7 @@ class _Stream:
 
 
 async def of_this_site(context: Any, site: str, vo: str) -> None:
-    """Only machines of `site` pass: the call of any other ends here."""
+    """Let only machines of `site` pass: the call of any other ends here."""
     identity = peer_identity(context)
     if (identity.kind, identity.name, identity.vo) != ("site", site, vo):
         who = f"{identity.kind} {identity.name}".strip() or "nobody we know"

@@ -1,4 +1,4 @@
-"""What a standby fetches besides the stream of transactions: a copy of the whole journal, and what clients uploaded.
+"""The fetches of a standby besides the stream of transactions: a copy of the whole journal, and clients' uploads.
 
 Both go in chunks, are checked by their SHA-256 and put in place whole or not at all.
 """
@@ -27,9 +27,9 @@ from diana.wire.tls import load_credentials, open_channel
 
 CHUNK_BYTES = 1 << 20
 NAMES = 10_000
-"""Of blobs, in one message."""
+"""Most names of blobs in one message."""
 SILENT_S = 10.0
-"""For so long an upload's next chunk is waited for. A seed's first one takes as long as copying the journal."""
+"""Seconds for which an upload's next chunk is waited for. A seed's first one takes as long as copying the journal."""
 
 _log = logging.getLogger("diana.standby")
 
@@ -86,8 +86,8 @@ class SeedService:
 
 
 class Fetcher:
-    """The other side. Each call has a channel of its own, with the keys as they are then: nothing that fails, and no
-    certificate that ran out, stays for the next."""
+    """Fetches from the other machine. Each call has a channel of its own, with the keys as they are then: nothing
+    that fails, and no certificate that ran out, stays for the next."""
 
     def __init__(self, site: str, vo: str, data: DataDir) -> None:
         self._site = site
@@ -95,13 +95,13 @@ class Fetcher:
         self._data = data
 
     async def seed(self, address: str, to: Path) -> None:
-        """The other's whole journal, durable at `to`. Unreachable when it cannot be had now."""
+        """Fetch the other's whole journal, durable at `to`. Unreachable when it cannot be had now."""
         async with self._open(address) as channel:
             await self._fetch(channel, address, "Seed", replica_pb2.SeedRequest(), to, "")
 
     async def blobs(self, address: str, wanted: Iterable[str]) -> None:
-        """Each of `wanted` that is not here yet, verified and durable. One the other does not have either, or only
-        damaged, is left out. Unreachable when it cannot be had now."""
+        """Fetch each of `wanted` that is not here yet, verified and durable. One the other does not have either, or
+        only damaged, is left out. Unreachable when it cannot be had now."""
         missing = [sha256 for sha256 in wanted if not self._data.blob(sha256).exists()]
         if not missing:
             return
@@ -125,7 +125,7 @@ class Fetcher:
             Path(part).unlink(missing_ok=True)
 
     async def names(self, address: str) -> Sequence[str]:
-        """Of all the other's blobs."""
+        """Return the names of all the other's blobs."""
         async with self._open(address) as channel:
             call = channel.unary_stream(
                 "/diana.v1.ReplicaData/Blobs", lambda m: m.SerializeToString(), replica_pb2.BlobNames.FromString
@@ -166,13 +166,13 @@ class Fetcher:
         if digest.hexdigest() != sent:
             raise Unreachable(f"the machine at {address}: what it sent arrived damaged; it is asked again")
         if wanted and sent != wanted:
-            # It would be the same each time, and what waits for it would wait for ever.
+            # It would be the same each time, and a group that waits for it would wait for ever.
             _log.error("upload %s is damaged on the machine at %s; submit its group again", wanted, address)
             raise FileNotFoundError(wanted)
 
 
 async def _in_time(chunks: AsyncIterator[Any], silent_s: float | None) -> AsyncIterator[Any]:
-    """TimeoutError when one does not come in time."""
+    """Yield the chunks; TimeoutError when one does not come in time."""
     coming = aiter(chunks)
     while True:
         try:

@@ -10,12 +10,12 @@ from pathlib import Path
 from diana.adapters.sqlite_store import schema, wal
 
 _STEPS = 20_000
-"""Of SQLite's machine between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two looks at the clock."""
 
 
 def harm(path: Path, limit_s: float, *, running: bool) -> tuple[str, bool]:
-    """One line saying what is wrong with the file, empty for nothing; and whether it was read to its end within the
-    limit. `running`: a node writes to it. OSError where it cannot be read."""
+    """Return one line saying what is wrong with the file, empty for nothing; and True if it was read to its end
+    within the limit. `running`: a node writes to it. OSError where it cannot be read."""
     with path.open("rb"):
         pass
     log = path.with_name(f"{path.name}-wal")
@@ -29,7 +29,7 @@ def harm(path: Path, limit_s: float, *, running: bool) -> tuple[str, bool]:
 
 
 def meta(path: Path, key: str) -> str:
-    """A value the store keeps beside the journal; empty: it has none, or cannot be read."""
+    """Return a value the store keeps beside the journal; empty: it has none, or cannot be read."""
     try:
         with closing(_connect(path, path.with_name(f"{path.name}-wal"))) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

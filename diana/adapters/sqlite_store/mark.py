@@ -1,11 +1,12 @@
-"""How far a journal was, said beside it: a file that no copy of the journal takes along.
+"""The mark of how far a journal went, written beside it: a file that no copy of the journal takes along.
 
-Whoever puts an older `journal.db` back has a store that looks whole. The mark says what was committed last, so that a
-node knows before its first start that it lacks something (PROMISES section 2, "Database lost or restored"); and that an
-ordinary restart, whose journal goes as far as the mark, may begin at once. It is written after each commit and before
-anything that rests on it leaves, without waiting for the disk: a page that the kernel has outlives any kill of the
-node. Only a machine that lost power may have lost the newest marks, so one of an earlier boot of the machine shows
-that a journal is too old, and that it is the newest only if the node was stopped in good order.
+Whoever puts an older `journal.db` back has a store that looks whole. The mark says what was committed last, so that
+a node knows before its first start that it lacks something (PROMISES section 2, "Database lost or restored"); and
+that an ordinary restart, whose journal goes as far as the mark, may begin at once. It is written after each commit
+and before anything that rests on it leaves, without waiting for the disk: a page that the kernel has outlives any
+kill of the node. Only a machine that lost power may have lost the newest marks. So a mark of an earlier boot of the
+machine still shows that a journal is too old, but shows that it is the newest only if the node was stopped in good
+order.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from diana.ports import Standing
 
 SYNC_EVERY_S = 5.0
-"""So old a mark may be that a machine finds after a power cut."""
+"""Greatest age in seconds of the mark that a machine finds after a power cut."""
 _SIZE = 256
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -33,7 +34,7 @@ class Mark:
         self._fd = -1
         self._found: dict[str, object] = {}
         self.doubt = False
-        """Whether what is written says that nobody knows if this journal is the newest."""
+        """True while the marks written say that nobody knows if this journal is the newest."""
         self._ino = 0
         with contextlib.suppress(OSError):
             self._fd = os.open(journal.with_suffix(".mark"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -41,7 +42,7 @@ class Mark:
             self._ino = os.fstat(self._fd).st_ino
 
     def standing(self, db_uuid: str, seq: int) -> Standing:
-        """What the mark found at opening says of a journal of that name that ends there."""
+        """Return what the mark found at opening says of a journal of that name that ends at `seq`."""
         said = self._found.get("seq")
         if not isinstance(said, int):
             return "newest" if seq == 0 else "unsure"
@@ -56,7 +57,7 @@ class Mark:
         return "newest" if same_boot or (self._found.get("closed") is True and seq == said) else "unsure"
 
     def write(self, db_uuid: str, seq: int, closed: bool = False) -> None:
-        """`closed`: the last one, for the node stops in good order."""
+        """Write the mark. `closed`: the last one, for the node stops in good order."""
         if self._fd < 0:
             return
         mark = {"db_uuid": db_uuid, "boot": self._boot, "ino": self._ino, "seq": seq, "closed": closed}

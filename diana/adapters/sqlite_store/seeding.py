@@ -52,7 +52,7 @@ def prepare(seed: Path, meta: Mapping[str, str]) -> None:
 
 
 def install(journal: Path, seed: Path, term: int) -> None:
-    """Let the prepared file `seed` take the place of `journal`, whose store is closed. What was there stays as
+    """Let the prepared file `seed` take the place of `journal`, whose store is closed. The old file stays as
     `journal.db.before-TERM`. Durable on return; after a crash there is the one or the other. StoreFailed when the disk
     refuses."""
     try:
@@ -61,7 +61,7 @@ def install(journal: Path, seed: Path, term: int) -> None:
             for old in journal.parent.glob(f"{journal.name}{KEPT}*"):
                 old.unlink()
             os.link(journal, kept)
-            # Of a store that was not closed in order: its log belongs to the file that goes.
+            # The log of a store that was not closed in order belongs to the file that goes.
             for rest in ("-wal", "-shm"):
                 journal.with_name(journal.name + rest).unlink(missing_ok=True)
         seed.rename(journal)

@@ -36,7 +36,7 @@ _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
 
 
 class _Jobs(msgspec.Struct):
-    """Of `Facts` no more than this."""
+    """The only field of `Facts` that is needed here."""
 
     indices: list[int]
 
@@ -55,7 +55,7 @@ _MEND = "stop the node, check the disk, then start again or restore a backup"
 
 
 def _row_crc(first_seq: int, count: int, at_s: float, payload: bytes) -> int:
-    """Covers the columns too: a flipped seq is as bad as a flipped record."""
+    """Return the checksum of a row. It covers the columns too: a flipped seq is as bad as a flipped record."""
     return zlib.crc32(payload, zlib.crc32(_prefix(first_seq, count, at_s)))
 
 
@@ -253,8 +253,8 @@ class SqliteStore:
             return out if out or after == self._seq else None
 
     def copy_to(self, path: Path) -> None:
-        """A consistent copy of the whole store at `path`, while this one goes on writing (a connection of its own,
-        one read snapshot): what a standby is seeded with. From any thread; StoreFailed, and this store goes on."""
+        """Write a consistent copy of the whole store to `path`, as the seed of a standby, while this one goes on
+        writing (a connection of its own, one read snapshot). From any thread; StoreFailed, and this store goes on."""
         try:
             online_copy(self.path, path)
         except (OSError, sqlite3.Error) as error:
@@ -265,8 +265,8 @@ class SqliteStore:
         return room.f_bavail * room.f_frsize
 
     def close(self) -> None:
-        """Idempotent; waits for what another thread does with it. After a clean close the log is folded into the
-        file."""
+        """Close the store. Idempotent; waits for what another thread does with it. After a clean close the log is
+        folded into the file."""
         if self._closed:
             return
         self._closed = True
@@ -283,7 +283,7 @@ class SqliteStore:
         os.close(self._owner_fd)
 
     def quick_check(self) -> str:
-        """For `diana doctor`: empty if SQLite finds the file's structure sound, else its first complaint."""
+        """Check the file, for `diana doctor`: empty if SQLite finds its structure sound, else its first complaint."""
         with self._reading, self._guard():
             found = str(self._reader.execute("PRAGMA quick_check(1)").fetchone()[0])
         return "" if found == "ok" else found
@@ -292,7 +292,7 @@ class SqliteStore:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """The first error of the disk is the last thing this store does."""
+        """Make the first error of the disk the last thing this store does."""
         if self._failure:
             raise errors.StoreFailed(self._failure)
         try:
@@ -339,7 +339,7 @@ class SqliteStore:
             if first_seq > kept_seq + 1 if expected is None else first_seq != expected:
                 self._damaged(f"journal records before {first_seq} are missing")
             expected = first_seq + count
-            # A snapshot may fall inside a transaction; what it covers of that row is not told again.
+            # A snapshot may fall inside a transaction; records of that row that it covers are not told again.
             records.extend(_unpack_records(payload)[max(0, kept_seq + 1 - first_seq) :])
         return records
 

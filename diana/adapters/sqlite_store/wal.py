@@ -1,6 +1,6 @@
 """Tells a write-ahead log torn by a crash from one that was damaged.
 
-SQLite replays a log up to the first frame whose checksum is wrong and silently ignores the rest. That is right for
+SQLite replays a log up to the first frame whose checksum is wrong and silently ignores the rest. This is right for
 the tail of a transaction that was being written when the machine died, and wrong for a flipped bit: then commits
 that were acknowledged would vanish without a word. The difference can be seen: a transaction is only written after
 the one before it was fsynced, so a bad frame with two or more whole commits of the same log at or after it is damage.
@@ -17,12 +17,13 @@ _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC = 0x377F0682
 _PAGE_BYTES = 4096
-"""SQLite's default, which the store keeps; needed only where the header cannot be believed."""
+"""Page size of SQLite by default, which the store keeps; needed only where the header cannot be believed."""
 _MASK = 0xFFFFFFFF
 
 
 def damage(path: Path) -> str:
-    """Empty: whole, merely torn at its end, or not there. Else what is wrong, without the file's name."""
+    """Return what is wrong with the log, without the file's name. Empty: whole, merely torn at its end, or not
+    there."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -49,7 +50,7 @@ def _frames(data: bytes, page_bytes: int) -> list[tuple[int, ...]]:
 
 
 def _commits(frames: list[tuple[int, ...]], first: int, salts: tuple[int, ...]) -> int:
-    """Frames from `first` on that end a transaction of the log with these salts."""
+    """Count the frames from `first` on that end a transaction of the log with these salts."""
     return sum(frame[1] != 0 and frame[2:4] == salts for frame in frames[first:])
 
 
@@ -61,7 +62,7 @@ def _good_frames(
     salts: tuple[int, int],
     sums: tuple[int, int],
 ) -> int:
-    """How many frames from the start carry the log's salts and the right running checksum."""
+    """Count the frames from the start that carry the log's salts and the right running checksum."""
     step = _FRAME.size + page_bytes
     for k, (page, _, salt_1, salt_2, sum_1, sum_2) in enumerate(frames):
         if (salt_1, salt_2) != salts or page == 0:

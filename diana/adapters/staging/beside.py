@@ -1,4 +1,4 @@
-"""What lies on the site's other machine: outputs and logs stay on the disk of the machine that led when they came, and
+"""The data on the site's other machine: outputs and logs stay on the disk of the machine that led when they came, and
 whoever leads now reads them there for itself and for those who ask it.
 
 To the fetcher that machine is a site of its own; it serves what it holds to its own site.
@@ -18,11 +18,11 @@ from diana.model.ids import SiteId
 
 
 class Beside:
-    """`name` is what the fetcher calls the other machine, `machine` what people call it. Belongs to the event loop,
-    except `open`."""
+    """The other machine. `name` is its name for the fetcher, `machine` its name for people. Belongs to the event
+    loop, except `open`."""
 
     def __init__(self, site: SiteId, name: SiteId, machine: str, given_up: Callable[[], bool]) -> None:
-        """`given_up`: whether an operator said that the machine will not be back."""
+        """`given_up`: True once an operator said that the machine will not be back."""
         self.site = site
         self.name = name
         self.machine = machine
@@ -34,7 +34,7 @@ class Beside:
         self._fetcher = fetcher
 
     def trouble(self, what: str) -> Unreachable | None:
-        """Why `what`, which is not here, cannot be had there now; None: it can be asked for."""
+        """Return why `what`, which is not here, cannot be had there now; None: it can be asked for."""
         if self._fetcher.reaches(self.name):
             return None
         if self._given_up():
@@ -42,7 +42,7 @@ class Beside:
         return Away(f"{what}: on machine {self.machine}, which is away", self.machine)
 
     def open(self, ref: str) -> Forwarded:
-        """In a data thread. Away or NotHere when nobody can be asked."""
+        """Open a reference there, in a data thread. Away or NotHere when nobody can be asked."""
         if trouble := asyncio.run_coroutine_threadsafe(self._trouble(ref), self._loop).result():
             raise trouble
         return Forwarded(self._loop, lambda offset: self._fetcher.read(self.name, ref, offset, 0))
@@ -52,8 +52,8 @@ class Beside:
 
 
 class Forwarded:
-    """`Content` that is read from the other machine as it is asked for. What `read` gives in a data thread was brought
-    on the event loop before: a machine that is silent holds up no thread."""
+    """`Content` that is read from the other machine as it is asked for. Bytes that `read` returns in a data thread
+    were brought on the event loop before: a machine that is silent holds up no thread."""
 
     sha256 = ""
     size_bytes = UNKNOWN_BYTES
@@ -68,11 +68,12 @@ class Forwarded:
 
     @property
     def lacks(self) -> bool:
-        """Nothing can be read before `bring`."""
+        """True while nothing can be read before `bring`."""
         return not (self._left or self._ended)
 
     async def bring(self, offset: int) -> None:
-        """Until there is something to read at `offset`: bytes, the end, or why there are none. On the event loop."""
+        """Wait until there is something to read at `offset`: bytes, the end, or why there are none. On the event
+        loop."""
         if not self.lacks:
             return
         if self._chunks is None:
@@ -84,7 +85,7 @@ class Forwarded:
         self._ended = not self._left
 
     def read(self, count: int, offset: int) -> bytes:
-        """From what was brought. Unreachable when the stream broke."""
+        """Return bytes that were brought. Unreachable when the stream broke."""
         if self._fault is not None:
             raise self._fault
         out, self._left = self._left[:count], self._left[count:]
@@ -94,10 +95,10 @@ class Forwarded:
         return True
 
     def close(self) -> None:
-        """From any thread, the loop's too; never while something is brought. Waits for nothing."""
+        """Close. From any thread, the loop's too; never while something is brought. Waits for nothing."""
         if self._chunks is not None:
             with suppress(RuntimeError):
-                # Of a loop that is closed already, and with it the stream.
+                # A loop that is closed already has closed the stream with it.
                 self._loop.call_soon_threadsafe(_begin_end, self._chunks)
 
 

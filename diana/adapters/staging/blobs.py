@@ -32,14 +32,14 @@ class Blobs:
         shutil.rmtree(self._incoming, ignore_errors=True)
 
     def path(self, sha256: str) -> Path:
-        """Of a blob that is here; UsageError when it is not."""
+        """Return the path of a blob that is here; UsageError when it is not."""
         path = self._data.blob(sha256_hex(sha256))
         if not path.is_file():
             raise UsageError(f"blob:{sha256}: not at this site; upload it again")
         return path
 
     def has(self, sha256: str) -> bool:
-        """Whether it is here. To ask counts as use: it will not be dropped within the next hours."""
+        """True if the blob is here. To ask counts as use: it will not be dropped within the next hours."""
         path = self._data.blob(sha256_hex(sha256))
         try:
             if time.time() - path.stat().st_mtime > _TOUCH_AFTER_S:
@@ -49,7 +49,7 @@ class Blobs:
             return False
 
     def put(self, data: bytes) -> str:
-        """Keep `data`, durably; gives its SHA-256. Blocks on the disk."""
+        """Keep `data`, durably; return its SHA-256. Blocks on the disk."""
         sha256 = hashlib.sha256(data).hexdigest()
         if not self.has(sha256):
             part = self._part(sha256, len(data))
@@ -61,7 +61,7 @@ class Blobs:
         return sha256
 
     async def write(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
-        """Receive content of that hash; gives its size. UsageError when it has another, nothing is kept then."""
+        """Receive content of that hash; return its size. UsageError when it has another, nothing is kept then."""
         part = self._part(sha256_hex(sha256), None)
         try:
             async for chunk in chunks:
@@ -86,7 +86,7 @@ class Blobs:
             raise DianaError(f"{self._data.root}: an upload cannot be written: {fault.strerror}; make room") from None
 
     def _finish(self, part: PartFile, sha256: str) -> None:
-        """Verify and give it its name, durably; the same blob twice is fine."""
+        """Verify a blob and give it its name, durably; the same blob twice is fine."""
         if not part.offset:
             self._write(part, b"")
         try:
@@ -100,7 +100,7 @@ class Blobs:
             sync_folder(at)
 
     def drop(self, sha256: str, unused_s: float) -> bool:
-        """Delete it unless somebody asked for it within the last `unused_s`."""
+        """Delete a blob unless somebody asked for it within the last `unused_s`; True if it is gone."""
         path = self._data.blob(sha256)
         try:
             if time.time() - path.stat().st_mtime < unused_s:

@@ -1,6 +1,6 @@
 """The site's store of fetched content: by hash, verified before it has a name, pinned while jobs need it.
 
-The same content wanted twice at once is fetched once. What nobody pins is evicted, least recently used first.
+The same content wanted twice at once is fetched once. Content that nobody pins is evicted, least recently used first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GONE_PREFIX = "gone-"
 
 
 class Missing(NamedTuple):
-    """Content to fetch: what it is called elsewhere, and who has it, best first."""
+    """Content to fetch: its reference elsewhere, and the sites that have it, best first."""
 
     ref: str
     sha256: str
@@ -66,15 +66,15 @@ class Cache:
         self._coming: dict[str, asyncio.Future[None]] = {}
         self._sweep_again_s = 0.0
         self._evicting = threading.Lock()
-        """A pin and the eviction of the same file must not cross."""
+        """Lock: a pin and the eviction of the same file must not cross."""
 
     def pin(self, hashes: Sequence[str], subgroup: SubgroupId) -> None:
-        """In a data thread. From here on what is in the cache stays there until the subgroup is unpinned."""
+        """Pin content, in a data thread: if it is in the cache, it stays there until the subgroup is unpinned."""
         with self._evicting:
             self._catalogue.pin(hashes, subgroup)
 
     async def bring(self, missing: Sequence[Missing]) -> int:
-        """Have all of these in the cache, durable; gives the bytes that travelled for us. Unreachable, LocalFault."""
+        """Have all of these in the cache, durable; return the bytes that travelled for us. Unreachable, LocalFault."""
         moved = 0
         left = {m.sha256: m for m in missing}
         while left:
@@ -117,7 +117,7 @@ class Cache:
         return PartFile(self._root, (sha[:2], sha), tag=sha, size_bytes=missing.size_bytes, sha256=sha, mode=0o444)
 
     def make_room(self, need_bytes: int, what: str) -> None:
-        """In a data thread, before anything is fetched. LocalFault when so much cannot be had."""
+        """Make room, in a data thread, before anything is fetched. LocalFault when so much cannot be had."""
         make_private(self._root)
         self._sweep()
         if (short_bytes := need_bytes - self.room_bytes()) > 0:
@@ -133,7 +133,7 @@ class Cache:
         return room_bytes(self._data.root if not self._root.exists() else self._root, self._limits)
 
     def _keep(self, mine: Sequence[Missing]) -> None:
-        """Those that came. Unfinished parts stay for a later order, until `_sweep`."""
+        """Note those that came. Unfinished parts stay for a later order, until `_sweep`."""
         came = [m for m in mine if self.has(m.sha256)]
         sync_folders(self._root, {(m.sha256[:2],) for m in came})
         refs = [(m.ref, m.sha256) for m in came if not m.ref.startswith("blob:")]
@@ -145,7 +145,7 @@ class Cache:
         self._keep(mine)
 
     def _sweep(self) -> None:
-        """At the first order and every few hours: what a kill, or somebody who never came back, has left."""
+        """Delete leftovers of a kill, or of somebody who never came back; at the first order and every few hours."""
         first, now_s = not self._sweep_again_s, time.monotonic()
         if now_s < self._sweep_again_s:
             return
@@ -161,19 +161,19 @@ class Cache:
             self._adopt()
 
     def _adopt(self) -> None:
-        """Files that came whole just before a kill: without a row they would never be evicted."""
+        """Note files that came whole just before a kill: without a row they would never be evicted."""
         with closing(_files_below(self._root)) as found:
             while some := list(islice(found, _ADOPTED_AT_ONCE)):
                 self._catalogue.adopt_cached(some, time.time())
 
     def trim(self) -> None:
-        """In a data thread: evict what exceeds the cap."""
+        """Evict what exceeds the cap, in a data thread."""
         cap_bytes = self._limits.cache_bytes or min(_DEFAULT_CACHE_BYTES, max(self.room_bytes(), 0) // 2)
         if (over_bytes := self._catalogue.cached_bytes() - cap_bytes) > 0:
             self.evict(over_bytes)
 
     def evict(self, want_bytes: int) -> int:
-        """Delete unpinned content, least recently used first, until so much is free; gives the bytes freed."""
+        """Delete unpinned content, least recently used first, until so much is free; return the bytes freed."""
         freed = 0
         trees: list[Path] = []
         while freed < want_bytes:
@@ -200,7 +200,7 @@ class Cache:
 
 
 def put_aside(data: DataDir, digest: str) -> Path:
-    """A replica of a whole dataset, out of sight at once, however many files there are to delete."""
+    """Move a replica of a whole dataset out of sight at once, however many files there are to delete."""
     data.manifest(digest).unlink(missing_ok=True)
     tree = data.replica(digest)
     aside = tree.parent.parent / f"{GONE_PREFIX}{digest}-{secrets.token_hex(4)}"
@@ -209,7 +209,7 @@ def put_aside(data: DataDir, digest: str) -> Path:
 
 
 def _files_below(root: Path) -> Generator[tuple[str, int], None, None]:
-    """(name, size) of what stands in the cache under a hash."""
+    """Yield (name, size) of the files that stand in the cache under a hash."""
     for folder in sorted(root.glob("??")):
         with os.scandir(folder) as entries:
             for entry in entries:

@@ -1,8 +1,8 @@
 """The datasets registered at this site and their files, durably, with what is kept of others' (`kept.py`).
 
-Made for 10^7 files: a file's path is its root plus its name, hashes are 32 bytes, rows live in the primary key's tree,
-and nothing here ever holds a whole dataset in memory. A name has versions, numbered from 1; what was registered once
-never changes.
+Made for 10^7 files: a file's path is its root plus its name, hashes are 32 bytes, rows live in the primary key's
+tree, and nothing here ever holds a whole dataset in memory. A name has versions, numbered from 1; a version that was
+registered once never changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = 4096
 """Rows read or written at once."""
 _ROW = "f.name, r.path, f.size_bytes, f.mtime_ns, f.sha256"
 _BEING_MADE, _DEAD = 0, -1
-"""Instead of a version: files still come; to be deleted."""
+"""Values in place of a version: files still come; to be deleted."""
 _NO_VERSION = 1 << 40
 
 
@@ -42,13 +42,13 @@ class LocalFile(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """A dataset of this site with what only this site needs to know of it."""
+    """A dataset of this site with the fields that only this site needs to know of it."""
 
     number: int
     dataset: Dataset
     manifest_bytes: int
     folder: str
-    """All regular files below this folder were its files; empty: it was put together from several paths."""
+    """Folder below which all regular files were its files; empty: it was put together from several paths."""
     added_wall_s: float
 
 
@@ -66,7 +66,7 @@ class Catalogue(Kept):
     # --- reading ----------------------------------------------------------------------------------
 
     def dataset(self, name: str, version: int = 0) -> Dataset | None:
-        """That version, or the newest."""
+        """Return that version of the dataset, or the newest."""
         found = self.registered(name, version)
         return found.dataset if found else None
 
@@ -76,7 +76,7 @@ class Catalogue(Kept):
         return _registered(row) if row else None
 
     def versions(self, name: str = "") -> list[Registered]:
-        """Every version of that dataset, or of all, the oldest first."""
+        """Return every version of that dataset, or of all, the oldest first."""
         with self.read() as db:
             rows = db.execute(
                 f"{_DATASET} WHERE version > 0 AND (?1 = '' OR name = ?1) ORDER BY name, version", (name,)
@@ -84,11 +84,11 @@ class Catalogue(Kept):
         return [_registered(row) for row in rows]
 
     def newest(self) -> list[Dataset]:
-        """The newest version of every dataset, by name."""
+        """Return the newest version of every dataset, by name."""
         return list({found.dataset.name: found.dataset for found in self.versions()}.values())
 
     def by_digest(self, digest: str) -> Registered | None:
-        """A dataset of just that content, under whatever name."""
+        """Return a dataset of just that content, under whatever name."""
         with self.read() as db:
             row = db.execute(
                 f"{_DATASET} WHERE digest = ? AND version > 0 ORDER BY id DESC", (bytes.fromhex(digest),)
@@ -96,7 +96,7 @@ class Catalogue(Kept):
         return _registered(row) if row else None
 
     def changed(self) -> set[int]:
-        """Numbers of datasets of which a file was found changed when it was last looked at."""
+        """Return the numbers of datasets of which a file was found changed when it was last looked at."""
         with self.read() as db:
             return {row[0] for row in db.execute("SELECT id FROM datasets WHERE changed AND version > 0")}
 
@@ -109,7 +109,8 @@ class Catalogue(Kept):
             return [row[0] for row in db.execute("SELECT DISTINCT name FROM datasets WHERE version > 0 ORDER BY name")]
 
     def file(self, dataset: str, name: str, version: int = 0, sha256: str = "") -> LocalFile | None:
-        """The file of that version (0: the newest); with `sha256` of whatever version has it with that content."""
+        """Return the file of that version (0: the newest); with `sha256` the file of any version that has it with
+        that content."""
         with self.read() as db:
             if sha256:
                 row = db.execute(
@@ -127,7 +128,7 @@ class Catalogue(Kept):
         return _local(row) if row else None
 
     def pages(self, number: int, after: str = "") -> Generator[list[LocalFile], None, None]:
-        """All files of a dataset by name, in pages."""
+        """Yield all files of a dataset by name, in pages."""
         while True:
             with self.read() as db:
                 rows = db.execute(
@@ -141,8 +142,8 @@ class Catalogue(Kept):
             after = rows[-1][0]
 
     def look_up(self, refs: Sequence[str]) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
-        """(units registered here, files that are not in their dataset though it is registered here), each under the
-        reference asked. One query for the datasets, one for each page of files."""
+        """Return (units registered here, files that are not in their dataset though it is registered here), each
+        under the reference asked. One query for the datasets, one for each page of files."""
         asked = [(ref, *split_ref(ref)) for ref in refs if ref.startswith("dataset:")]
         datasets = self._datasets_of({(name, version) for _, name, version, _ in asked})
         inside = [(datasets[n, v].number, file) for _, n, v, file in asked if file and (n, v) in datasets]
@@ -188,7 +189,8 @@ class Catalogue(Kept):
     # --- registering ------------------------------------------------------------------------------
 
     def begin(self, name: str, wall_s: float) -> Building:
-        """What was left by a registration of this name that broke off is taken up; other leftovers of it go."""
+        """Begin a registration. Files left by one of this name that broke off are taken up; other leftovers of it
+        go."""
         with self.change() as db:
             rows = db.execute(
                 "SELECT id FROM datasets WHERE version = ? AND name = ? ORDER BY id DESC", (_BEING_MADE, name)
@@ -204,7 +206,7 @@ class Catalogue(Kept):
         return Building(name, number, earlier)
 
     def hashed_before(self, building: Building, names: Sequence[str]) -> dict[str, LocalFile]:
-        """Of files with these names: what the broken-off registration had found out."""
+        """Return what the broken-off registration had found out of files with these names."""
         if building.earlier is None:
             return {}
         with self.read() as db:
@@ -216,7 +218,7 @@ class Catalogue(Kept):
         return {row[0]: _local(row) for row in rows}
 
     def put(self, building: Building, files: Sequence[LocalFile]) -> None:
-        """UsageError when a name came before."""
+        """Add files. UsageError when a name came before."""
         with self.change() as db:
             roots = {root: _root(db, root) for root in sorted({f.root for f in files})}
             for f in sorted(files):
@@ -257,7 +259,7 @@ class Catalogue(Kept):
         return Dataset(name=building.name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
 
     def _sums(self, number: int) -> tuple[bytes, int, int, int]:
-        """(digest, files, bytes, bytes of the manifest)."""
+        """Return (digest, files, bytes, bytes of the manifest)."""
         total = hashlib.sha256()
         files = size_bytes = manifest_bytes = 0
         for page in self.pages(number):
@@ -271,7 +273,7 @@ class Catalogue(Kept):
     # --- removing ---------------------------------------------------------------------------------
 
     def remove(self, name: str, version: int = 0) -> int:
-        """Forget that version, or all of them; gives how many went. The files stay where they lie."""
+        """Forget that version, or all of them; return how many went. The files stay where they lie."""
         with self.change() as db:
             gone = db.execute(
                 "UPDATE datasets SET version = ?1 WHERE name = ?2 AND version > 0 AND (?3 = 0 OR version = ?3)",
@@ -315,7 +317,8 @@ def _local(row: tuple[str, str, int, int, bytes]) -> LocalFile:
 
 
 def split_ref(ref: str) -> tuple[str, int, str]:
-    """`dataset:NAME[@VERSION][/FILE]` -> (NAME, VERSION or 0, FILE or empty). No version: one nobody has."""
+    """Split `dataset:NAME[@VERSION][/FILE]` into (NAME, VERSION or 0, FILE or empty). A bad version becomes one
+    nobody has."""
     whole, _, file = ref.partition(":")[2].partition("/")
     name, mark, version = whole.partition("@")
     if not mark:
@@ -325,6 +328,6 @@ def split_ref(ref: str) -> tuple[str, int, str]:
 
 
 def manifest_text(files: Iterable[LocalFile]) -> bytes:
-    """A stretch of a manifest; `files` are sorted by name. The SHA-256 of all of it is the dataset's digest: equal for
-    equal names with equal content, wherever the files lie."""
+    """Return a stretch of a manifest; `files` are sorted by name. The SHA-256 of all of it is the dataset's digest:
+    equal for equal names with equal content, wherever the files lie."""
     return "".join(f"{f.size_bytes} {f.sha256} {f.name}\n" for f in files).encode()

@@ -1,6 +1,6 @@
 """The receiving side of data streams: many files from one site over one framed stream, each verified as it comes.
 
-One `fetch` is one try on one stream. Who is asked next, and for how long, is decided in `sources.py`.
+One `fetch` is one try on one stream. The choice of the next source, and for how long, is made in `sources.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from diana.wire.pb import data_pb2, data_pb2_grpc
 ChannelFor = Callable[[SiteId], grpc.aio.Channel | None]
 """The transport's channel to a site's data service; None while it knows no way there."""
 Observe = Callable[[SiteId, int, float], None]
-"""Told of each stream: site, bytes, seconds they took."""
+"""Callback for each stream: site, bytes, seconds they took."""
 Call = Any
 """grpc.aio.StreamStreamCall; grpc ships no types."""
 
@@ -40,41 +40,41 @@ _FINAL = (
     grpc.StatusCode.INVALID_ARGUMENT,
 )
 _NO_CONNECTION = "failed to connect"
-"""How gRPC begins what it says of an address where nobody answers; the rest is for those who debug it."""
+"""Beginning of gRPC's text about an address where nobody answers; the rest is for those who debug it."""
 
 
 @dataclass(eq=False, slots=True)
 class Wanted:
-    """One file to fetch: what it is called at the source, and where it goes here."""
+    """One file to fetch: its reference at the source, and its part file here."""
 
     ref: str
     part: PartFile
     pure: bool = True
-    """All bytes so far came from the source being asked."""
+    """True while all bytes so far came from the source being asked."""
 
 
 @dataclass(slots=True)
 class Fetched:
-    """What one try brought. Files in neither list did not finish; their parts say how far they came."""
+    """The result of one try. Files in neither list did not finish; their parts say how far they came."""
 
     done: list[Wanted] = field(default_factory=list)
     refused: list[tuple[Wanted, str]] = field(default_factory=list)
-    """This source cannot or may not serve them; asking it again is of no use."""
+    """Files that this source cannot or may not serve, and why; asking it again is of no use."""
     spoiled: list[Wanted] = field(default_factory=list)
-    """Wrong content, begun elsewhere: to be asked again from the start."""
+    """Files of wrong content, begun elsewhere: to be asked again from the start."""
     away: dict[int, str] = field(default_factory=dict)
     """By `id` of a refused file: the machine of that site it lies on, which is away and expected back."""
     broken: str = ""
-    """Why the stream ended early."""
+    """Reason why the stream ended early."""
     bytes_moved: int = 0
 
 
 class LocalFault(DianaError):
-    """Our own disk refused. No other source can help."""
+    """A refusal by our own disk. No other source can help."""
 
 
 class Away(Unreachable):
-    """What holds it is a machine of that site which is not in touch just now, and expected back."""
+    """The absence of the machine of a site that holds the file: it is not in touch just now, and expected back."""
 
     def __init__(self, text: str, machine: str) -> None:
         super().__init__(text)
@@ -82,7 +82,7 @@ class Away(Unreachable):
 
 
 class _Broken(Exception):
-    """The peer does not keep to the protocol, or fell silent."""
+    """A fault of the peer, which does not keep to the protocol, or fell silent."""
 
 
 class Fetcher:
@@ -96,11 +96,11 @@ class Fetcher:
         self._per_site: dict[SiteId, asyncio.Semaphore] = {}
 
     def reaches(self, site: SiteId) -> bool:
-        """Whether there is a channel to it just now."""
+        """True if there is a channel to the site just now."""
         return self._channel_for(site) is not None
 
     async def fetch(self, site: SiteId, wanted: Sequence[Wanted]) -> Fetched:
-        """One try. LocalFault when the disk refuses. Parts are left closed, complete ones under their final names."""
+        """Try once. LocalFault when the disk refuses. Parts are left closed, complete ones under their final names."""
         gate = self._per_site.setdefault(site, asyncio.Semaphore(self._limits.streams_per_site))
         async with gate, self._all:
             channel = self._channel_for(site)
@@ -120,7 +120,8 @@ class Fetcher:
                     self._observe(site, stream.result.bytes_moved, max(loop.time() - began_s, 1e-6))
 
     async def read(self, site: SiteId, ref: str, offset: int, length: int) -> AsyncIterator[bytes]:
-        """A single file, or a stretch of it, unverified but for what the transport proves. Unreachable says why not."""
+        """Yield a single file, or a stretch of it, unverified but for what the transport proves. Unreachable says
+        why not."""
         channel = self._channel_for(site)
         call = _open_call(channel) if channel is not None else None
         if call is None:
@@ -195,7 +196,7 @@ class _Stream:
         return self.result
 
     async def _drain(self, storing: asyncio.Task[None]) -> None:
-        """What did arrive before the stream broke is kept."""
+        """Keep the frames that did arrive before the stream broke."""
         self._inbox.close()
         with suppress(_Broken):
             await storing
@@ -251,7 +252,7 @@ class _Stream:
             self.result.spoiled.append(wanted)
 
     def _apply(self, frames: list[data_pb2.ReadFrame]) -> list[tuple[int, str | None]]:
-        """In a data thread: write, hash, finish. An outcome is None (done), a refusal, or empty (spoiled)."""
+        """Write, hash and finish, in a data thread. An outcome is None (done), a refusal, or empty (spoiled)."""
         outcomes: list[tuple[int, str | None]] = []
         over: set[int] = set()
         for frame in frames:
@@ -276,7 +277,7 @@ class _Stream:
 
 
 def _shares(frames: list[data_pb2.ReadFrame], threads: int) -> list[list[data_pb2.ReadFrame]]:
-    """Many small files are dealt out to threads, so that their fsyncs fall together; a file stays in one share."""
+    """Deal many small files out to threads, so that their fsyncs fall together; a file stays in one share."""
     if len(frames) < _SMALL_FRAMES:
         return [frames]
     shares: list[list[data_pb2.ReadFrame]] = [[] for _ in range(threads)]
@@ -286,7 +287,7 @@ def _shares(frames: list[data_pb2.ReadFrame], threads: int) -> list[list[data_pb
 
 
 def _open_call(channel: grpc.aio.Channel) -> Call | None:
-    """None: the transport closed it in the meantime; the next try gets another."""
+    """Open a call. None: the transport closed the channel in the meantime; the next try gets another."""
     try:
         return data_pb2_grpc.DataStub(channel).Read()  # type: ignore[no-untyped-call]
     except grpc.aio.UsageError:
@@ -348,7 +349,7 @@ class _Inbox:
             await self._room.wait()
 
     async def take(self) -> list[data_pb2.ReadFrame]:
-        """All that waits; empty when closed and nothing is left."""
+        """Take all that waits; empty when closed and nothing is left."""
         while not self._frames and not self._closed:
             self._news.clear()
             await self._news.wait()
@@ -357,20 +358,20 @@ class _Inbox:
         return frames
 
     def close(self) -> None:
-        """Nothing comes any more, or nobody takes any more."""
+        """End the inbox: nothing comes any more, or nobody takes any more."""
         self._closed = True
         self._news.set()
         self._room.set()
 
 
 def _cancelled_by_us() -> bool:
-    """grpc raises CancelledError as well when a channel is closed under its calls."""
+    """True if our own side cancelled: grpc raises CancelledError as well when a channel is closed under its calls."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 def _one_line(text: str) -> str:
-    """What a peer says, fit to be shown."""
+    """Make a peer's text fit to be shown."""
     return "".join(c if c.isprintable() else " " for c in text[:_SAID_MOST]).strip() or "no reason given"
 
 

@@ -44,11 +44,11 @@ CREATE INDEX blob_uses_by_group ON blob_uses (grp);
 """
 
 _CACHE_KIB = 65536
-"""Of pages kept in memory per connection: keys that come in no order then cost few reads."""
+"""KiB of pages kept in memory per connection: keys that come in no order then cost few reads."""
 
 
 class CatalogueFault(DianaError):
-    """The disk below the catalogue refused; nothing of the change that failed stays."""
+    """A refusal of the disk below the catalogue; nothing of the change that failed stays."""
 
 
 class Database:
@@ -74,7 +74,7 @@ class Database:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, durable when the block is left. CatalogueFault."""
+        """Run one transaction, durable when the block is left. CatalogueFault."""
         with self._writing, self._told():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -86,7 +86,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Of what was committed. Fetch the rows within the block, and not too many at once. CatalogueFault."""
+        """Read what was committed. Fetch the rows within the block, and not too many at once. CatalogueFault."""
         with self._reading, self._told():
             yield self._reader
 

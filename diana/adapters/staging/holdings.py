@@ -1,4 +1,4 @@
-"""What this site can serve and to whom: from a reference and a reader to an open, checked file.
+"""The files that this site can serve and to whom: from a reference and a reader to an open, checked file.
 
 The reader is what the transport proved, never what a request says. Default deny.
 """
@@ -34,34 +34,34 @@ from diana.model.layout import DataDir
 
 
 class Reader(NamedTuple):
-    """Who reads, as the transport proved it. `kind` is `site`, or anything else for those who may not."""
+    """The identity that reads, as the transport proved it. `kind` is `site` or `member`; any other may not read."""
 
     kind: str
     name: str
 
 
 UNKNOWN_BYTES = 1 << 62
-"""Of content that ends where it ends."""
+"""Size of content that ends where it ends."""
 
 
 class NotHere(Unreachable):
-    """This site does not hold what was asked for, or no longer as it was."""
+    """The lack of what was asked for: this site does not hold it, or no longer as it was."""
 
 
 class Content(Protocol):
-    """What is served, of the caller's to close."""
+    """Content that is served; the caller closes it."""
 
     size_bytes: int
-    """Or UNKNOWN_BYTES."""
+    """Size, or UNKNOWN_BYTES."""
     sha256: str
-    """Empty where the receiver knows better."""
+    """SHA-256 of it; empty where the receiver knows better."""
 
     def read(self, count: int, offset: int) -> bytes:
-        """From front to back; empty at the end."""
+        """Read, from front to back; empty at the end."""
         ...
 
     def same(self) -> bool:
-        """Whether it is still what it was when it was opened."""
+        """True if it is still what it was when it was opened."""
         ...
 
     def close(self) -> None: ...
@@ -114,7 +114,7 @@ class Names:
         return True
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class Holdings:
@@ -126,13 +126,13 @@ class Holdings:
         self.catalogue = catalogue
         self.replicas = replicas
         self.member_may_read: Callable[[str, str, str], bool] = lambda *_: False
-        """Whether this site gave that machine of its own an order that names the reference, with this content."""
+        """Tells whether this site gave that machine of its own an order that names the reference, with this content."""
         self.elsewhere: Callable[[str], Content] | None = None
-        """Where else outputs and logs of this site may lie (`beside.py`)."""
+        """Opens outputs and logs of this site where else they may lie (`beside.py`)."""
 
     def open(self, text: str, reader: Reader, sha256: str = "") -> Content:
-        """Denied, NotHere or UsageError, each naming the reference and this site. With `sha256` that content of a
-        dataset's file, also from the cache."""
+        """Open a reference. Denied, NotHere or UsageError, each naming the reference and this site. With `sha256`
+        open that content of a dataset's file, also from the cache."""
         try:
             ref = parse_ref(text)
             self._authorise(ref, text, reader, sha256)
@@ -194,7 +194,7 @@ class Holdings:
         raise NotHere(f"{text}: not registered at site {self.site}" + (" with that content" if sha256 else ""))
 
     def _trouble(self, known: LocalFile, text: str) -> DianaError:
-        """Why a registered file cannot be had."""
+        """Return why a registered file cannot be had."""
         try:
             os.close(open_file(Path("/"), absolute_parts(str(known.path))))
         except NotPlain:
@@ -228,7 +228,7 @@ class Holdings:
         return Opened(fd, sha256=sha256, frozen=True)
 
     def local_path(self, text: str, sha256: str) -> Path | None:
-        """Where this site's own copy of that content lies, if it has one that is as it was registered."""
+        """Return the path of this site's own copy of that content, if it has one that is as it was registered."""
         ref = parse_ref(text)
         trouble: DianaError | None = None
         if isinstance(ref, DatasetRef) and (known := self.catalogue.file(ref.dataset, ref.file, 0, sha256)):
@@ -243,7 +243,7 @@ class Holdings:
         return None
 
     def trouble_of(self, known: LocalFile, text: str) -> DianaError | None:
-        """Why a registered file cannot be used as it was registered; None: it can."""
+        """Return why a registered file cannot be used as it was registered; None: it can."""
         try:
             fd = open_file(Path("/"), absolute_parts(str(known.path)))
         except OSError:

@@ -31,7 +31,7 @@ from diana.model.layout import DataDir
 class _Input(NamedTuple):
     ref: str
     parts: tuple[str, ...]
-    """Of the link, below the subgroup's folder."""
+    """Path of the link, below the subgroup's folder."""
     sha256: str
     size_bytes: int
     sources: tuple[SiteId, ...]
@@ -39,9 +39,9 @@ class _Input(NamedTuple):
 
 class _Found(NamedTuple):
     own: dict[str, Path]
-    """By ref: where this site's own copy lies."""
+    """Ref -> path of this site's own copy."""
     missing: dict[str, Missing]
-    """By hash."""
+    """Hash -> content to fetch."""
 
 
 class Inputs:
@@ -65,8 +65,8 @@ class Inputs:
         self._whole = Wholes(data, site, holdings, catalogue, pool)
 
     async def stage_in(self, order: StageIn) -> int:
-        """Verified, pinned, linked and durable on return; gives the bytes that travelled. DianaError says what of
-        which file failed, and where."""
+        """Stage the order's files in, verified, pinned, linked and durable on return; return the bytes that
+        travelled. DianaError says what of which file failed, and where."""
         wanted = [_input(fetch) for fetch in order.files if not isinstance(parse_ref(fetch.file.ref), WholeRef)]
         found = await in_thread(self._pool, self._find, wanted, order.subgroup)
         moved = await self._cache.bring(list(found.missing.values())) if found.missing else 0
@@ -112,14 +112,14 @@ class Inputs:
             elif others := tuple(s for s in each.sources if s != self._site):
                 found.missing.setdefault(each.sha256, Missing(each.ref, each.sha256, each.size_bytes, others))
             else:
-                # What the catalogue may still say of it is wrong: the next look-up is not to find it here.
+                # The catalogue's word on this content, if any, is wrong: the next look-up is not to find it here.
                 self._catalogue.forget_cached([each.sha256])
                 raise UsageError(trouble or f"{each.ref}: not at site {self._site}, and no other site has it")
         self._catalogue.keep_cached(hits, time.time(), refs)
         return found
 
     def _own(self, each: _Input, subgroup: SubgroupId) -> tuple[Path | None, str]:
-        """Our own copy, or why there is none."""
+        """Return our own copy, or why there is none."""
         try:
             path = self._holdings.local_path(each.ref, each.sha256)
             return path or self._in_replica(each, subgroup), ""
@@ -129,7 +129,7 @@ class Inputs:
             return None, f"{each.ref}: {fault.strerror} at site {self._site}"
 
     def _in_replica(self, each: _Input, subgroup: SubgroupId) -> Path | None:
-        """The file within a dataset that was brought here as a whole, which then stays."""
+        """Return the file within a dataset that was brought here as a whole, which then stays."""
         ref = parse_ref(each.ref)
         if not isinstance(ref, DatasetRef):
             return None
@@ -155,7 +155,7 @@ class Inputs:
 
 
 def _input(fetch: Fetch) -> _Input:
-    """Check what an order names; BadName for what is no dataset file or blob."""
+    """Check a file that an order names; BadName if it is neither a dataset's file nor a blob."""
     file = fetch.file
     ref = parse_ref(file.ref)
     if file.size_bytes < 0:

@@ -1,4 +1,5 @@
-"""What was brought to this site and may go again: cached files, whole datasets, their pins; uses of uploaded blobs."""
+"""The content brought to this site that may go again: cached files, whole datasets, their pins; uses of uploaded
+blobs."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from diana.model.ids import GroupId, SubgroupId
 
 class Evictable(NamedTuple):
     sha256: str
-    """Of a file, or the digest of a dataset."""
+    """Hash of a file, or the digest of a dataset."""
     size_bytes: int
     whole: bool
-    """A dataset with all its files."""
+    """True for a dataset with all its files."""
 
 
 class Replica(NamedTuple):
@@ -49,7 +50,7 @@ class Kept(Database):
             )
 
     def adopt_cached(self, files: Sequence[tuple[str, int]], wall_s: float) -> None:
-        """Note content (hash, size) that stands in the cache; what is known already stays as it is."""
+        """Note content (hash, size) that stands in the cache; content known already stays as it is."""
         with self.change() as db:
             db.executemany(
                 "INSERT OR IGNORE INTO cached VALUES (?, ?, ?)",
@@ -57,7 +58,7 @@ class Kept(Database):
             )
 
     def cached_files(self, refs: Sequence[str]) -> list[DataFile]:
-        """What of these was fetched under that reference and is still cached; a reference may stand for several."""
+        """Return files fetched under these references that are still cached; a reference may stand for several."""
         with self.read() as db:
             rows = db.execute(
                 "SELECT r.ref, c.size_bytes, c.sha256 FROM json_each(?) j JOIN cached_refs r ON r.ref = j.value"
@@ -67,7 +68,7 @@ class Kept(Database):
         return [DataFile(ref, size, sha.hex()) for ref, size, sha in rows]
 
     def forget_cached(self, hashes: Iterable[str]) -> None:
-        """Files or whole datasets that are gone."""
+        """Forget files or whole datasets that are gone."""
         keys = [(bytes.fromhex(h),) for h in hashes]
         with self.change() as db:
             db.executemany("DELETE FROM cached WHERE sha256 = ?", keys)
@@ -77,7 +78,7 @@ class Kept(Database):
     # --- whole datasets ---------------------------------------------------------------------------
 
     def keep_replica(self, replica: Replica, wall_s: float) -> None:
-        """Note how far a dataset came, and its use. What is complete stays so."""
+        """Note how far a dataset came, and its use. A complete one stays so."""
         row = (bytes.fromhex(replica.digest), *replica[1:], wall_s)
         with self.change() as db:
             db.execute(
@@ -93,7 +94,7 @@ class Kept(Database):
         return _replica(row) if row else None
 
     def replicas(self, names: Iterable[str]) -> list[Replica]:
-        """Complete ones of these datasets."""
+        """Return the complete replicas of these datasets."""
         with self.read() as db:
             rows = db.execute(
                 f"{_REPLICA} WHERE complete AND name IN (SELECT value FROM json_each(?)) ORDER BY name, digest",
@@ -108,12 +109,12 @@ class Kept(Database):
     # --- pins and room ----------------------------------------------------------------------------
 
     def pin(self, hashes: Iterable[str], subgroup: SubgroupId) -> None:
-        """Content the subgroup's jobs read; it stays until `unpin`, also what has yet to arrive."""
+        """Pin content that the subgroup's jobs read; it stays until `unpin`, also content that has yet to arrive."""
         with self.change() as db:
             db.executemany("INSERT OR IGNORE INTO pins VALUES (?, ?)", ((bytes.fromhex(h), subgroup) for h in hashes))
 
     def unpin(self, subgroup: SubgroupId) -> bool:
-        """Whether it had pinned any."""
+        """Drop the subgroup's pins; True if it had any."""
         with self.change() as db:
             return bool(db.execute("DELETE FROM pins WHERE subgroup = ?", (subgroup,)).rowcount)
 
@@ -126,7 +127,7 @@ class Kept(Database):
         return int(row[0])
 
     def evictable(self, limit: int) -> list[Evictable]:
-        """What nobody has pinned, least recently used first."""
+        """Return content that nobody has pinned, least recently used first."""
         with self.read() as db:
             rows = db.execute(
                 "SELECT sha256, size_bytes, 0, used_wall_s FROM cached c WHERE NOT EXISTS"

@@ -1,4 +1,4 @@
-"""Taking turns by key, with nothing kept of a key nobody waits for."""
+"""Turns taken by key, with nothing kept of a key nobody waits for."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class _Holder:
 
 
 class Lanes:
-    """What one lane holds runs one after the other, in the order it came, but that neighbours who said so run together;
-    lanes know nothing of each other."""
+    """Lanes in which work runs one after the other, in the order it came, except that neighbours who ask for it run
+    together; lanes know nothing of each other."""
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, list[_Holder]] = {}
 
     @asynccontextmanager
     async def turn(self, lane: Hashable, *, together: bool = False) -> AsyncIterator[None]:
-        """`together`: beside others in this lane that said so too."""
+        """Wait for a turn in this lane. `together`: run beside others in it that said so too."""
         held = self._lanes.setdefault(lane, [])
         before = [one for one in held if not (together and one.together)]
         mine = _Holder(together)

@@ -1,11 +1,11 @@
-"""How much the data side of a node may take; each value checks itself at birth."""
+"""The limits of the data side of a node; each value checks itself at birth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CHUNK_BYTES = 1 << 20
-"""Of data in one frame; well below the message limit of 4 MiB."""
+"""Bytes of data in one frame; well below the message limit of 4 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,31 +19,32 @@ class StagingLimits:
     serving_streams: int = 64
     """Reading streams served at once; more are refused with a retry."""
     serving_streams_per_reader: int = 8
-    """Of these, by one peer."""
+    """Most reading streams served at once to one peer."""
     requests_in_flight: int = 512
     """Files asked for on one stream before they have arrived."""
     buffered_chunks: int = 4
     """Received chunks per stream that wait for the disk before the sender is slowed down."""
     threads: int = 4
-    """For hashing and file IO."""
+    """Threads for hashing and file IO."""
     stall_s: float = 20.0
-    """A stream that brings nothing for so long is given up."""
+    """Seconds after which a stream that brings nothing is given up."""
     patience_s: float = 60.0
-    """How long sources that cannot be reached are asked again while nothing arrives."""
+    """Seconds for which sources that cannot be reached are asked again while nothing arrives."""
     retry_first_s: float = 0.2
     retry_most_s: float = 5.0
     url_streams: int = 8
     """URLs read or written at once."""
     url_streams_per_host: int = 4
-    """Of these, at one host or bucket."""
+    """Most URLs read or written at once at one host or bucket."""
     cache_bytes: int = 0
     """Unpinned cached content kept; 0: 10 GiB or half of the free space, whichever is less."""
     manifest_bytes: int = 4 << 30
     """The longest list of a dataset's files that is taken from another site; about 110 bytes a file."""
     rate_bytes_per_s: int = 0
-    """All that is fetched, and all that is served, each at most so fast, the streams sharing it evenly; 0: no limit."""
+    """Most bytes per second of all that is fetched, and of all that is served, the streams sharing it evenly; 0: no
+    limit."""
     reserve_bytes: int = 512 << 20
-    """Never filled; on a small disk 5 % of it, if that is less."""
+    """Bytes never filled; on a small disk 5 % of it, if that is less."""
 
     def __post_init__(self) -> None:
         ranges: tuple[tuple[str, float, float], ...] = (

@@ -41,8 +41,8 @@ class ManifestText:
         """Offset of `_text`."""
 
     def read(self, count: int, offset: int) -> bytes:
-        """At most `count` bytes from `offset`, which does not go back; empty at the end, also of a dataset that was
-        removed meanwhile."""
+        """Return at most `count` bytes from `offset`, which does not go back; empty at the end, also of a dataset
+        that was removed meanwhile."""
         while self._at + len(self._text) <= offset:
             self._at += len(self._text)
             page = next(self._pages, None)

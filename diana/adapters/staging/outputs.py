@@ -43,7 +43,7 @@ class Lacking(Unreachable):
     def __init__(self, fault: Unreachable, machine: str, outputs: Sequence[OutputFile]) -> None:
         super().__init__(str(fault))
         self.machine = machine if isinstance(fault, Away) else ""
-        """Where they lie, if that is away."""
+        """Machine where they lie, if it is away; else empty."""
         self.jobs = IndexSet.of({output.index for output in outputs})
 
 
@@ -58,11 +58,11 @@ class Outputs:
         self._limits = limits
         self._urls = urls
         self.beside: Beside | None = None
-        """The site's other machine, which may have what a leader before this one collected or gathered."""
+        """The site's other machine, which may have outputs that a leader before this one collected or gathered."""
 
     async def gather(self, order: Gather, facts: Facts) -> int:
-        """All outputs of the batch in place and durable; gives the bytes that travelled. DianaError names file and
-        site; what had arrived whole stays, everything unfinished is gone."""
+        """Put all outputs of the batch in place, durably; return the bytes that travelled. DianaError names file and
+        site; files that had arrived whole stay, everything unfinished is gone."""
         if not is_url(order.to):
             return await self._gather(order, facts)
         moved = await self._gather(msgspec.structs.replace(order, to=""), facts)
@@ -88,7 +88,7 @@ class Outputs:
         return moved
 
     def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Path) -> list[Search]:
-        """What is not yet there, in a folder that has room for it."""
+        """Return searches for the outputs that are not yet there, in a folder that has room for them."""
         _make_folder(root)
         lacking = [o for o in outputs if not stands(root, o)]
         self._make_room(root, lacking)
@@ -101,15 +101,15 @@ class Outputs:
         ]
 
     def _make_room(self, root: Path, lacking: Sequence[OutputFile]) -> None:
-        """LocalFault without."""
+        """Make the folder and check that it has room; LocalFault if not."""
         _make_folder(root)
         need_bytes = sum(o.size_bytes for o in lacking)
         if need_bytes > (free_bytes := room_bytes(root, self._limits)):
             raise LocalFault(f"{root}: {need_bytes} bytes of outputs, room for {max(free_bytes, 0)}; free some space")
 
     async def _from_beside(self, key: FactsKey, lacking: Sequence[OutputFile], root: Path) -> int:
-        """Collected by this site while its other machine led: what it has there is copied. Lacking says which jobs'
-        outputs nobody can bring now."""
+        """Copy outputs that this site collected while its other machine led. Lacking names the jobs whose outputs
+        nobody can bring now."""
         name, beside = lacking[0].name, self.beside
         if beside is None:
             raise Unreachable(f"output {name}: neither collected at site {self._site} nor below {root}")
@@ -121,8 +121,8 @@ class Outputs:
             raise Lacking(beside.trouble(f"output {name}") or fault, beside.machine, lacking) from None
 
     async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]], retried: IndexSet) -> None:
-        """What stands in the group's own folder on the other machine alone is copied here; of `retried` jobs also what
-        stands here with another content. Unreachable; Away where the machine is to be waited for."""
+        """Copy here the outputs that stand in the group's own folder only on the other machine; of `retried` jobs
+        also those that stand here with another content. Unreachable; Away where the machine is to be waited for."""
         beside = self.beside
         if beside is None:
             return
@@ -162,7 +162,7 @@ class Outputs:
         return moved
 
     def _move_all(self, key: FactsKey, outputs: Sequence[OutputFile], root: Path) -> list[OutputFile]:
-        """Gives those that are nowhere on this machine."""
+        """Move the outputs; return those that are nowhere on this machine."""
         _make_folder(root)
         lacking = []
         for output in outputs:
@@ -179,8 +179,8 @@ class Outputs:
         return lacking
 
     def _move(self, key: FactsKey, output: OutputFile, root: Path) -> bool:
-        """Rename where that is possible, else copy. Of two machines the other one may lead before it is known that the
-        file was moved: there it keeps its first name until it is dropped. False: it is neither there nor here."""
+        """Rename where that is possible, else copy. A file that another machine of the site may look for before it
+        knows of the move keeps its first name until it is dropped. False: it is neither there nor here."""
         parts = parts_of(output.name)
         try:
             with folder(self._data.collected(key.subgroup, key.epoch), parts[:-1]) as source:
@@ -199,13 +199,13 @@ class Outputs:
         return True
 
     def drop(self, key: FactsKey, facts: Facts) -> None:
-        """In a data thread: the origin has them, delete our copies. Done before is fine."""
+        """Delete our copies, in a data thread: the origin has them. Done before is fine."""
         for output in _checked(facts.outputs):
             drop_file(self._data.collected(key.subgroup, key.epoch), parts_of(output.name))
 
 
 def _checked(outputs: Sequence[OutputFile]) -> list[OutputFile]:
-    """BadName for names and hashes nobody may use; the same name twice keeps the last."""
+    """Return the outputs; BadName for names and hashes nobody may use. The same name twice keeps the last."""
     for output in outputs:
         parts_of(output.name)
         sha256_hex(output.sha256)
@@ -227,8 +227,8 @@ def _make_folder(root: Path) -> None:
 
 
 def stands(root: Path, output: OutputFile, *, closely: bool = True) -> bool:
-    """Whether the file is there already with this content; not `closely`: with this size, which tells enough where
-    nothing else ever came under the name, for what comes is checked. Blocks."""
+    """True if the file is there already with this content. Not `closely`: with this size, which is enough where
+    nothing else ever came under the name, for a file is checked as it comes. Blocks."""
     parts = parts_of(output.name)
     try:
         with folder(root, parts[:-1]) as at:
@@ -242,7 +242,8 @@ def stands(root: Path, output: OutputFile, *, closely: bool = True) -> bool:
 
 
 def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
-    """Give it a second name. False when that cannot be, or it has further names, by which it could change later."""
+    """Give the file a second name. False when that cannot be, or it has further names, by which it could change
+    later."""
     name, mine = parts[-1], os.fstat(fd)
     with folder(root, parts[:-1], create=True) as at:
         with suppress(FileNotFoundError):
@@ -266,8 +267,8 @@ def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
 
 
 def _renamed(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
-    """False when the folders lie on different file systems, or the file has further names, by which it could change
-    later."""
+    """Move the file. False when the folders lie on different file systems, or the file has further names, by which
+    it could change later."""
     if os.fstat(fd).st_nlink != 1:
         return False
     os.fchmod(fd, _MODE)

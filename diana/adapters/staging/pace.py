@@ -6,17 +6,17 @@ import asyncio
 from typing import NamedTuple
 
 _BURST_S = 0.05
-"""What was not used this long ago may be used at once."""
+"""Seconds for which unused pace is kept: so much may be used at once."""
 
 
 class Moved(NamedTuple):
-    """Bytes of files."""
+    """Bytes of files that moved."""
 
     received: int
-    """From other sites and machines."""
+    """Bytes from other sites and machines."""
     sent: int
     by_url: int
-    """Read from there and written there."""
+    """Bytes read from URLs and written to them."""
 
 
 class Pace:
@@ -26,12 +26,12 @@ class Pace:
     def __init__(self, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
         self.taken_bytes = 0
-        """Ever."""
+        """Bytes taken since the start."""
         self._free_s = 0.0
-        """When all that was taken so far will have gone."""
+        """Time at which all that was taken so far will have gone."""
 
     def set(self, bytes_per_s: int) -> None:
-        """From now on; what waits already goes at the pace it was promised."""
+        """Set the rate from now on; streams that wait already go at the pace they were promised."""
         self._bytes_per_s = bytes_per_s
 
     async def take(self, size_bytes: int) -> None:

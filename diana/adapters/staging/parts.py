@@ -20,15 +20,15 @@ _HASH_CHUNK = 1 << 20
 
 
 class Mismatch(DianaError):
-    """What came is not what was promised."""
+    """A difference between the content that came and the one that was promised."""
 
 
 class PartFile:
     """`root/parts` in the making: `.diana-part-TAG` in the same folder until `finish`.
 
-    The caller sees to it that one tag has one writer. `mode` is that of the finished file; `size_bytes` None: unknown,
-    `most_bytes` then bounds it, and only what is bounded is taken up again. `sha256` empty: nobody knows it, and the
-    caller verifies otherwise.
+    The caller sees to it that one tag has one writer. `mode` is that of the finished file. `size_bytes` None:
+    unknown; `most_bytes` then bounds it, and only a bounded file is taken up again. `sha256` empty: nobody knows it,
+    and the caller verifies otherwise.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class PartFile:
             raise
 
     def _found(self, hashed_bytes: int) -> bool:
-        """Take up what an earlier try has left, if it is certainly ours. Read again unless we hashed just that much."""
+        """Take up what an earlier try has left, if it is certainly ours; read it again unless we hashed just that
+        much."""
         try:
             status = os.stat(self._spare, dir_fd=self._at, follow_symlinks=False)
         except FileNotFoundError:
@@ -114,7 +115,7 @@ class PartFile:
         self.offset = 0
 
     def write(self, data: bytes) -> None:
-        """Mismatch when more comes than was promised; OSError when the disk refuses."""
+        """Append bytes. Mismatch when more come than were promised; OSError when the disk refuses."""
         if self._fd < 0:
             self._open()
         if self._most_bytes is not None and self.offset + len(data) > self._most_bytes:

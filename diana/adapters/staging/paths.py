@@ -98,7 +98,7 @@ def sync_folders(root: Path, folders: Iterable[tuple[str, ...]]) -> None:
 
 
 def make_private(path: Path) -> None:
-    """As `make_folders`, for ourselves alone."""
+    """Make a folder as `make_folders` does, for ourselves alone."""
     make_folders(path, 0o700)
 
 

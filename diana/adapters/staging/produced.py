@@ -1,7 +1,7 @@
 """A finished group's outputs as a dataset of this site: they are brought into the group's own folder and registered.
 
-The group's own folder stays when the group expires and nobody else writes there, so the catalogue can rely on it. What
-was gathered into a folder of the user's is linked into the group's own (copied where the file systems differ).
+The group's own folder stays when the group expires and nobody else writes there, so the catalogue can rely on it.
+Outputs gathered into a folder of the user's are linked into the group's own (copied where the file systems differ).
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ Register = Callable[[str, list[Path]], Awaitable[Dataset]]
 
 
 def keep_outputs(data: DataDir, cache: Cache, catalogue: Catalogue, key: FactsKey, facts: Facts, dataset: str) -> None:
-    """In a data thread, at the site that made them: outputs the origin has, moved into the cache under the names they
-    will have in the dataset, so that work on them can come here. What does not fit or has changed is left behind."""
+    """Move outputs that the origin has into the cache, in a data thread, at the site that made them. They get the
+    names they will have in the dataset, so that work on them can come here. Outputs that do not fit or have changed
+    are left behind."""
     kept: list[OutputFile] = []
     collected = data.collected(key.subgroup, key.epoch)
     for output in facts.outputs:
@@ -61,7 +62,7 @@ def keep_outputs(data: DataDir, cache: Cache, catalogue: Catalogue, key: FactsKe
 
 
 def _is_whole(at: int, name: str, output: OutputFile) -> bool:
-    """Still what was collected, and reachable by no other name through which it could change."""
+    """True if the file is still the one collected, and reachable by no other name through which it could change."""
     with open(open_plain(at, name), "rb", buffering=0) as file:
         status = os.fstat(file.fileno())
         if status.st_size != output.size_bytes or status.st_nlink != 1:
@@ -85,7 +86,7 @@ async def register_outputs(
     pool: Executor,
     register: Register,
 ) -> OutputsInCatalogue:
-    """Never raises for what a disk, a name or a folder can do: the answer says it."""
+    """Register a group's outputs. Never raises for what a disk, a name or a folder can do: the answer says it."""
     own = data.gathered(order.group)
     try:
         if order.to.startswith("/"):
@@ -100,7 +101,7 @@ async def register_outputs(
 
 
 def _link_all(source: Path, own: Path, outputs: Callable[[], Iterator[OutputFile]]) -> None:
-    """In a data thread. Done before, in part or whole, is fine."""
+    """Link all outputs into the group's folder, in a data thread. Done before, in part or whole, is fine."""
     make_folders(own)
     below: set[tuple[str, ...]] = set()
     for output in outputs():

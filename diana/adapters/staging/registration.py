@@ -38,11 +38,11 @@ class Found(NamedTuple):
 
 
 class Stopped(Unreachable):
-    """The node ends; what was hashed so far is kept."""
+    """The end of the node; hashes computed so far are kept."""
 
 
 Tell = Callable[[int, int], None]
-"""How far a registration is: files and bytes hashed and stored so far."""
+"""Callback for progress: files and bytes hashed and stored so far."""
 
 
 async def register(
@@ -56,11 +56,11 @@ async def register(
     new_version: bool = False,
     tell: Tell | None = None,
 ) -> Dataset:
-    """Every regular file of `paths` (files, or directories with all below them), hashed, named relative to the
+    """Register every regular file of `paths` (files, or directories with all below them), hashed, named relative to the
     directory named. UsageError for a missing path, nothing found, two files of one name, links, devices, bad names, a
     name that stands for other content. Stopped soon after `stopping` is set, however large the files.
 
-    What was hashed before this broke off (a kill, an unreadable file) is not read again while size and time of change
+    A file hashed before this broke off (a kill, an unreadable file) is not read again while size and time of change
     are the same.
     """
     run = asyncio.get_running_loop().run_in_executor
@@ -102,13 +102,14 @@ async def register(
 
 
 def _whole_folder(paths: Sequence[Path]) -> str:
-    """The one directory all files lie below; empty when they were put together."""
+    """Return the one directory all files lie below; empty when they were put together."""
     real = os.path.realpath(paths[0]) if len(paths) == 1 else ""
     return real if real and os.path.isdir(real) else ""
 
 
 def find(paths: Sequence[Path]) -> Iterator[Found]:
-    """Regular files below `paths`, links within a directory refused: what a link names is not ours to promise."""
+    """Yield regular files below `paths`. Links within a directory are refused: their targets are not ours to
+    promise."""
     for path in paths:
         try:
             real = Path(os.path.realpath(path, strict=True))
@@ -125,8 +126,8 @@ def find(paths: Sequence[Path]) -> Iterator[Found]:
 
 
 def _below(root: Path) -> Iterator[Found]:
-    """Nearly in order of name, so that rows are added where the last ones went; a directory of millions of files is
-    never held as a whole."""
+    """Yield files nearly in order of name, so that rows are added where the last ones went; a directory of millions
+    of files is never held as a whole."""
     folders = [root]
     while folders:
         here = folders.pop()
@@ -177,7 +178,7 @@ def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
 
 
 def hash_one(found: Found, stopping: threading.Event) -> LocalFile:
-    """UsageError, Stopped."""
+    """Hash one file. UsageError, Stopped."""
     path = f"{found.root}/{found.name}"
     try:
         fd = open_file(Path("/"), absolute_parts(path))

@@ -54,13 +54,13 @@ class Replicas:
         self._pool = pool
         self._limits = limits
         self._looked_at: dict[str, float] = {}
-        """Until when a whole that was found to be all there is not looked through again."""
+        """Digest of a replica found whole -> time until which it is not looked through again."""
         self._turns = Lanes()
 
     async def bring(self, unit: DataFile, sources: tuple[SiteId, ...]) -> int:
-        """All files of `unit`, a whole dataset that the caller has pinned, verified and durable below
-        `DataDir.replica`; gives the bytes that travelled for us. Wanted twice at once it is fetched once. Unreachable,
-        LocalFault, UsageError; what had come stays for the next try, unless this is cancelled."""
+        """Bring all files of `unit`, a whole dataset that the caller has pinned, verified and durable below
+        `DataDir.replica`; return the bytes that travelled for us. Wanted twice at once it is fetched once.
+        Unreachable, LocalFault, UsageError; files that had come stay for the next try, unless this is cancelled."""
         async with self._turns.turn(unit.sha256):
             return await self._bring(unit, sources)
 
@@ -77,7 +77,7 @@ class Replicas:
             await in_thread(self._pool, self._catalogue.keep_replica, so_far, time.time())
 
         await in_thread(self._pool, self._cache.make_room, max(0, unit.size_bytes - stored), unit.ref)
-        # From the start, and page by page, so that what a kill leaves is known and can be evicted.
+        # From the start, and page by page, so that files a kill leaves are known and can be evicted.
         await note(stored, complete=False)
         seen = moved = 0
         try:
@@ -129,8 +129,8 @@ class Replicas:
     async def _page(
         self, unit: DataFile, page: list[Entry], sources: tuple[SiteId, ...]
     ) -> tuple[int, tuple[SiteId, ...]]:
-        """Bring what lacks of these files. Gives the bytes that travelled, and the sources, those that did not
-        answer last."""
+        """Bring those of these files that are missing. Return the bytes that travelled, and the sources, with those
+        that did not answer last."""
         searches = await in_thread(self._pool, self._lacking, unit, page, sources)
         if not searches:
             return 0, sources
@@ -145,7 +145,7 @@ class Replicas:
         return moved, sources[at:] + sources[:at]
 
     def _lacking(self, unit: DataFile, page: list[Entry], sources: tuple[SiteId, ...]) -> list[Search]:
-        """What is neither in the folder nor, under its hash, anywhere else in this site's store."""
+        """Return searches for files neither in the folder nor, under their hash, anywhere else in this site's store."""
         root = self._data.replica(unit.sha256)
         out: list[Search] = []
         for entry in page:
@@ -158,7 +158,7 @@ class Replicas:
         return out
 
     def _has(self, root: Path, parts: Sequence[str], entry: Entry) -> bool:
-        """What bears its name was verified before it got it."""
+        """True if the folder has the file: it was verified before it got its name."""
         try:
             with folder(root, parts[:-1]) as at:
                 return os.stat(parts[-1], dir_fd=at, follow_symlinks=False).st_size == entry.size_bytes
@@ -167,7 +167,7 @@ class Replicas:
 
     def _linked(self, root: Path, parts: Sequence[str], entry: Entry) -> bool:
         for path in (self._data.cached(entry.sha256), self._data.blob(entry.sha256)):
-            # Whatever hinders a link (a file system's own limits, too): it is fetched then.
+            # Whatever hinders a link (a file system's own limits, too), the file is fetched then.
             with suppress(OSError):
                 if os.stat(path, follow_symlinks=False).st_size == entry.size_bytes:
                     with folder(root, parts[:-1], create=True) as at:
@@ -178,8 +178,8 @@ class Replicas:
     # --- what is here ---------------------------------------------------------------------------------
 
     def held(self, refs: Sequence[str]) -> list[DataFile]:
-        """In a data thread: what of these, datasets or files of theirs, stands here as or within a whole replica. One
-        reference may stand for several contents."""
+        """Return those of these datasets or files that stand here as or within a whole replica; in a data thread.
+        One reference may stand for several contents."""
         by_name: dict[str, list[Replica]] = {}
         for replica in self._catalogue.replicas(dataset_of(ref) for ref in refs if ref.startswith("dataset:")):
             by_name.setdefault(replica.name, []).append(replica)
@@ -195,8 +195,8 @@ class Replicas:
         return out
 
     def path_of(self, dataset: str, file: str, sha256: str) -> tuple[Path, str] | None:
-        """In a data thread: where a file with that content lies within a replica of that dataset, and the digest of
-        that replica, to be pinned."""
+        """Return the path of a file with that content within a replica of that dataset, and the digest of that
+        replica, to be pinned; in a data thread."""
         for replica in self._catalogue.replicas([dataset]):
             entry = self._entry(replica, file)
             if entry and entry.sha256 == sha256:
@@ -204,7 +204,7 @@ class Replicas:
         return None
 
     def open(self, dataset: str, file: str, sha256: str) -> int | None:
-        """Its descriptor, for reading."""
+        """Open the file for reading; return its descriptor."""
         found = self.path_of(dataset, file, sha256)
         return open_file(self._data.replica(found[1]), parts_of(file)) if found else None
 

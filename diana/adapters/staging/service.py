@@ -28,13 +28,14 @@ from diana.wire.pb import data_pb2, data_pb2_grpc
 Context = Any
 """grpc.aio.ServicerContext; grpc ships no types."""
 Identify = Callable[[Context], Reader]
-"""Whom the transport proved the caller of this context to be."""
+"""Function from a call's context to the caller's identity, as the transport proved it."""
 
 _REQUESTS_WAITING = 1024
 _FRAMES_PER_BATCH = 256
 _REF_MOST = 4096
 _SHA256_MOST = 65
-"""No valid one is as long: cut, they are still refused, and waiting requests stay small whatever a peer sends."""
+"""Most characters of a hash that are kept; no valid one is as long: cut, they are still refused, and waiting
+requests stay small whatever a peer sends."""
 
 
 class DataService(data_pb2_grpc.DataServicer):
@@ -93,7 +94,7 @@ class DataService(data_pb2_grpc.DataServicer):
 
 
 class _Request(NamedTuple):
-    """What of a request is kept while it waits."""
+    """The fields of a request that are kept while it waits."""
 
     file: int
     ref: str
@@ -136,7 +137,7 @@ class _Answers:
         return bool(self._asked) or self._current is not None
 
     async def wait(self) -> bool:
-        """Until there is something to answer; False when nothing will come any more."""
+        """Wait until there is something to answer; False when nothing will come any more."""
         while not self.more():
             if self._ended:
                 return False
@@ -145,14 +146,14 @@ class _Answers:
         return True
 
     async def frames(self, pool: Executor) -> list[data_pb2.ReadFrame]:
-        """As `pull`; what lies at another machine is waited for here, and holds up no data thread."""
+        """As `pull`; a file at another machine is waited for here, and holds up no data thread."""
         loop = asyncio.get_running_loop()
         while not (frames := await loop.run_in_executor(pool, self.pull)) and self._current is not None:
             await self._current.bring()
         return frames
 
     def pull(self) -> list[data_pb2.ReadFrame]:
-        """At most about a chunk's worth of frames, none while the next has to be brought; blocks on the disk."""
+        """Return at most about a chunk's worth of frames, none while the next has to be brought; blocks on the disk."""
         frames: list[data_pb2.ReadFrame] = []
         room = CHUNK_BYTES
         with self._lock:
@@ -192,12 +193,12 @@ class _Sending:
         self._file: Content | None = None
 
     async def bring(self) -> None:
-        """What `next_frame` lacked."""
+        """Bring the bytes that `next_frame` lacked."""
         if isinstance(self._file, Forwarded):
             await self._file.bring(self._at)
 
     def next_frame(self, room: int) -> data_pb2.ReadFrame | None:
-        """None: not before `bring`."""
+        """Return the next frame; None: not before `bring`."""
         try:
             file = self._file or self._begin()
             if isinstance(file, Forwarded) and file.lacks:

@@ -28,7 +28,7 @@ class SideLoop:
         return self._loop is not None
 
     async def run(self, work: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `work` gives, over there. A cancelled caller goes on only when it has ended there too."""
+        """Run `work` over there and return its result. A cancelled caller goes on only when it has ended there too."""
         loop = self._begin()
         outcome: Future[T] = Future()
         tasks: list[asyncio.Task[T]] = []
@@ -50,7 +50,7 @@ class SideLoop:
             raise
 
     async def stop(self) -> None:
-        """The thread has ended on return. Nothing may run there any more; twice is fine."""
+        """Stop; the thread has ended on return. Nothing may run there any more; twice is fine."""
         loop, thread = self._loop, self._thread
         self._loop = self._thread = None
         if loop is not None and thread is not None:

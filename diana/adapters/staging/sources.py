@@ -16,7 +16,7 @@ _SPOILED_MOST = 3
 
 
 class Silent(Unreachable):
-    """Not refused: no source could be asked for long, or none kept on sending."""
+    """A failure without a refusal: no source could be asked for long, or none kept on sending."""
 
 
 @dataclass(eq=False, slots=True)
@@ -25,22 +25,22 @@ class Search:
 
     wanted: Wanted
     sources: tuple[SiteId, ...]
-    """Best first."""
+    """Sources, best first."""
     name: str = ""
-    """In errors, instead of the reference."""
+    """Name in errors, instead of the reference."""
     at: int = 0
     tries: int = 0
-    """Since there was progress."""
+    """Tries since there was progress."""
     spoiled: int = 0
     furthest: int = 0
     """Most bytes of it that were ever here."""
     refusals: dict[SiteId, str] = field(default_factory=dict)
     away: str = ""
-    """The machine of a source that has it and is away, expected back."""
+    """Machine of a source that has the file and is away, expected back."""
     trouble: str = ""
 
     def source(self) -> SiteId | None:
-        """Whom to ask now; None when all have refused."""
+        """Return the site to ask now; None when all have refused."""
         for step in range(len(self.sources)):
             site = self.sources[(self.at + step) % len(self.sources)]
             if site not in self.refusals:
@@ -48,7 +48,7 @@ class Search:
         return None
 
     def went_further(self) -> bool:
-        """Whether more of it is here than ever before. Mere bytes are no progress: a liar sends some for ever."""
+        """True if more of it is here than ever before. Mere bytes are no progress: a liar sends some for ever."""
         here, best = self.wanted.part.offset, self.furthest
         self.furthest = max(here, best)
         return here > best
@@ -68,9 +68,9 @@ class Search:
 
 
 async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLimits) -> int:
-    """All files under their final names; gives the bytes that travelled. Unreachable names the first file that cannot
-    be had and what each source said (Away: a machine there has it; Silent); LocalFault when our disk refuses.
-    Unfinished parts are then left, closed."""
+    """Bring all files under their final names; return the bytes that travelled. Unreachable names the first file
+    that cannot be had and what each source said (Away: a machine there has it; Silent); LocalFault when our disk
+    refuses. Unfinished parts are then left, closed."""
     loop = asyncio.get_running_loop()
     pending = list(searches)
     moved = 0
@@ -99,7 +99,7 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
 
 
 async def _ask_all(fetcher: Fetcher, pending: Sequence[Search]) -> list[Fetched]:
-    """One try at each source that is somebody's turn, side by side."""
+    """Try once at each source that is next for some file, side by side."""
     turns: dict[SiteId, list[Search]] = {}
     for search in pending:
         site = search.source()

@@ -20,7 +20,7 @@ from diana.model.urls import Url, redirected
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 _NO_HEAD = (403, 405, 501)
-"""What servers say that do not answer HEAD; then a GET is asked, of one byte."""
+"""Answers of servers that do not take HEAD; then a GET of one byte is asked."""
 _PASSING = (408, 425, 429)
 _READ_BYTES = 1 << 18
 
@@ -33,7 +33,8 @@ class HttpStore:
         self._files: Any = fsspec.filesystem("http", skip_instance_cache=True, get_client=self._client)
 
     async def _client(self, **_: Any) -> aiohttp.ClientSession:
-        """Neither ~/.netrc nor cookies nor decompression: what is read is what lies there for everybody."""
+        """Make a session with neither ~/.netrc nor cookies nor decompression: it reads what lies there for
+        everybody."""
         return aiohttp.ClientSession(
             timeout=self._timeout, trust_env=False, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
         )
@@ -78,7 +79,7 @@ class HttpStore:
 
     @asynccontextmanager
     async def _answer(self, method: str, url: Url, headers: dict[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer after all redirects, whatever it says."""
+        """Yield the answer after all redirects, whatever it says."""
         headers = {"Accept-Encoding": "identity", **headers}
         try:
             session = await self._files.set_session()
@@ -103,7 +104,7 @@ class HttpStore:
 
 
 def _proxy(url: Url) -> str | None:
-    """The way out of the site that the node's environment names (`https_proxy`, `no_proxy`)."""
+    """Return the way out of the site that the node's environment names (`https_proxy`, `no_proxy`)."""
     place = url.host + (f":{url.port}" if url.port else "")
     return None if proxy_bypass(place) else getproxies().get(url.scheme)
 

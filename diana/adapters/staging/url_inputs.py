@@ -1,7 +1,7 @@
-"""Staging in what is named by URL: each file brought to this site once, kept in its cache, linked for its jobs.
+"""Staging in files named by URL: each is brought to this site once, kept in its cache, linked for its jobs.
 
-In the cache a URL's content stands under its identity. Jobs see the link `url/KEY` below `staged(SUBGROUP)`, KEY from
-`model/urls.py`.
+In the cache a URL's content stands under its identity. Jobs see the link `url/KEY` below `staged(SUBGROUP)`, KEY
+from `model/urls.py`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class UrlInputs:
         self._coming: dict[str, asyncio.Future[None]] = {}
 
     async def stage_in(self, order: StageIn) -> int:
-        """The order's files that are named by URL, whole, pinned, linked and durable on return; gives the bytes that
-        travelled. DianaError says what of which URL failed, and where."""
+        """Stage in the order's files that are named by URL, whole, pinned, linked and durable on return; return the
+        bytes that travelled. DianaError says what of which URL failed, and where."""
         files = [fetch.file for fetch in order.files if is_url_ref(fetch.file.ref)]
         if not files:
             return 0
@@ -64,11 +64,12 @@ class UrlInputs:
     def _wanted(self, file: DataFile) -> _Wanted:
         if file.size_bytes < 0:
             raise BadName(f"{file.ref}: a size of {file.size_bytes} bytes; want 0 or more")
-        # Also what is here already: a site whose operator withdrew a permission lets no more jobs read it.
+        # Also of files that are here already: a site whose operator withdrew a permission lets no more jobs read them.
         return _Wanted(self._urls.check(file.ref.partition(":")[2]), sha256_hex(file.sha256), file.size_bytes)
 
     async def _bring(self, wanted: Sequence[_Wanted]) -> int:
-        """What others are bringing already is waited for; when they fail it is ours to bring."""
+        """Bring these files. Those that others are bringing already are waited for; when they fail they are ours to
+        bring."""
         moved = 0
         left = {w.identity: w for w in wanted}
         while left := await in_thread(self._pool, self._lacking, left):
@@ -126,7 +127,7 @@ def is_url_ref(ref: str) -> bool:
 
 
 def without_urls(order: StageIn) -> StageIn:
-    """What else the order asks for."""
+    """Return the order without its files named by URL."""
     rest = tuple(fetch for fetch in order.files if not is_url_ref(fetch.file.ref))
     return order if len(rest) == len(order.files) else msgspec.structs.replace(order, files=rest)
 

@@ -30,7 +30,7 @@ class S3Store:
         self._files: Any = fsspec.filesystem(
             "s3", asynchronous=True, skip_instance_cache=True, use_listings_cache=False, config_kwargs=waits
         )
-        # Who asks again, and for how long, is decided in urls.py.
+        # The decision to ask again, and for how long, is made in urls.py.
         self._files.retries = 1
 
     async def look(self, url: Url) -> Version:
@@ -38,7 +38,7 @@ class S3Store:
             return _version(await self._head(url))
 
     async def read(self, url: Url, version: Version, offset: int) -> AsyncGenerator[bytes, None]:
-        """IfMatch makes the server refuse another version."""
+        """Read; IfMatch makes the server refuse another version."""
         if offset >= version.size_bytes:
             return
         async with _faults():
@@ -76,13 +76,14 @@ class S3Store:
             await creator.__aexit__(None, None, None)
 
     async def _put_whole(self, url: Url, upload: Upload) -> None:
-        """A store that knows checksums refuses what does not have this one."""
+        """Write a small file; a store that knows checksums refuses content that does not have this one."""
         checksum = b64encode(bytes.fromhex(upload.sha256)).decode()
         body = await asyncio.to_thread(upload.path.read_bytes)
         await self._files._call_s3("put_object", **_key(url), **_noted(upload), Body=body, ChecksumSHA256=checksum)
 
     async def _put_parts(self, url: Url, upload: Upload) -> None:
-        """One part in memory at a time; what was begun and cannot be completed is taken away again."""
+        """Write a large file, one part in memory at a time; an upload that was begun and cannot be completed is
+        taken away."""
         call, key = self._files._call_s3, _key(url)
         part_bytes = max(_PART_BYTES, upload.size_bytes // _MOST_PARTS + 1)
         began = {**key, "UploadId": await self._begin(url, upload)}
@@ -100,7 +101,7 @@ class S3Store:
             raise
 
     async def _begin(self, url: Url, upload: Upload) -> str:
-        """The id of an upload in parts. Cancelled before the store answered, it waits for the id to take it away."""
+        """Return the id of an upload in parts. Cancelled before the store answered, wait for the id to take it away."""
         call, key = self._files._call_s3, _key(url)
         answer = asyncio.ensure_future(call("create_multipart_upload", **key, **_noted(upload)))
         try:
@@ -137,7 +138,7 @@ def _version(head: dict[str, Any]) -> Version:
 
 @asynccontextmanager
 async def _faults() -> AsyncIterator[None]:
-    """What botocore and s3fs raise, as StoreFault."""
+    """Turn faults of botocore and s3fs into StoreFault."""
     try:
         yield
     except (NoCredentialsError, PartialCredentialsError, ProfileNotFound):
@@ -159,7 +160,7 @@ async def _faults() -> AsyncIterator[None]:
 
 
 def _code(fault: BaseException) -> str:
-    """The store's own code of the error that s3fs translated."""
+    """Return the store's own code of the error that s3fs translated."""
     cause = fault.__cause__
     return str(cause.response.get("Error", {}).get("Code", "")) if isinstance(cause, ClientError) else ""
 

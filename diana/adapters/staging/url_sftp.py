@@ -24,7 +24,7 @@ _KEEPALIVES = 4
 
 class _Files(SSHFileSystem):  # type: ignore[misc]
     def connect(self, *where: Any, connect_args: dict[str, Any], timeout: object, **how: Any) -> Any:
-        """On the loop given. The library's own way hands the loop to asyncssh too, which refuses that."""
+        """Connect on the loop given. The library's own way hands the loop to asyncssh too, which refuses that."""
         options = {key: value for key, value in connect_args.items() if key != "loop"}
         connecting = self._connect(*where, connect_args=options, **how)
         return asyncio.run_coroutine_threadsafe(connecting, self.loop).result()
@@ -103,7 +103,7 @@ async def _look(channel: Any, path: str) -> Version:
 
 
 async def _rename(channel: Any, old: str, new: str) -> None:
-    """In one step where the server can; else the new file is away for a moment, never half there."""
+    """Rename in one step where the server can; else the new file is away for a moment, never half there."""
     try:
         await channel.posix_rename(old, new)
     except asyncssh.SFTPOpUnsupported:
@@ -113,7 +113,7 @@ async def _rename(channel: Any, old: str, new: str) -> None:
 
 
 class _told:
-    """What asyncssh raises, as StoreFault."""
+    """Turns faults of asyncssh into StoreFault."""
 
     def __enter__(self) -> None:
         return None

@@ -1,7 +1,7 @@
-"""What a place that URLs name can do for us, and the one that is a folder of this machine.
+"""The abilities of a place that URLs name, and the store that is a folder of this machine.
 
-Stores speak of versions: a file's size and what its server says to tell one content from the next. All coroutines of a
-store run on one loop, which is not the node's.
+Stores speak of versions: a file's size and the mark by which its server tells one content from the next. All
+coroutines of a store run on one loop, which is not the node's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODE = 0o644
 
 
 class StoreFault(Exception):
-    """Why a store did not do it, without the URL and the site. `passing`: it may do so later."""
+    """The reason why a store did not do it, without the URL and the site. `passing`: it may do so later."""
 
     def __init__(self, text: str, *, passing: bool = False) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class StoreFault(Exception):
 
 
 class Changed(StoreFault):
-    """The file is not the one it was."""
+    """A change of the file: it is not the one it was."""
 
     def __init__(self) -> None:
         super().__init__("changed while it was read; see that nobody writes it, and submit again")
@@ -58,16 +58,16 @@ class Store(Protocol):
     async def look(self, url: Url) -> Version: ...
 
     def read(self, url: Url, version: Version, offset: int) -> AsyncGenerator[bytes, None]:
-        """The bytes from `offset` on, to the end. Changed when the store has another version by now."""
+        """Yield the bytes from `offset` on, to the end. Changed when the store has another version by now."""
         ...
 
     async def write(self, url: Url, upload: Upload) -> int:
-        """The file whole under its name, or its name untouched; gives the bytes that travelled, 0 when it stood
-        there already."""
+        """Write the file whole under its name, or leave that untouched; return the bytes that travelled, 0 when it
+        stood there already."""
         ...
 
     def usable(self) -> bool:
-        """Whether the next call may find it alive."""
+        """True if the next call may find it alive."""
         ...
 
     async def close(self) -> None: ...
@@ -158,7 +158,7 @@ class FileStore:
             return same_size and hashlib.file_digest(file, "sha256").hexdigest() == upload.sha256
 
     def _below(self, url: Url) -> tuple[Path, tuple[str, ...]]:
-        """The folder the operator allowed, whose own path may hold links, and the rest of the way."""
+        """Return the folder the operator allowed, whose own path may hold links, and the rest of the way."""
         folders = [p.removeprefix("file://").rpartition("/")[0] + "/" for p in self._allowed() if p.startswith("file:")]
         root = max((f for f in folders if url.path.startswith(f)), key=len, default="/")
         parts = absolute_parts(url.path[len(root) - 1 :])

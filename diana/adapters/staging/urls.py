@@ -31,13 +31,13 @@ from diana.model.urls import DEFAULT_ALLOWED, Url, check_file_url, is_allowed, s
 T = TypeVar("T")
 
 _SLOWEST_BYTES_PER_S = 32 << 10
-"""An upload slower than this is given up."""
+"""Least bytes per second of an upload; a slower one is given up."""
 _LOOKS = 2
 """Tries of a look-up, which somebody waits for."""
 
 
 class UrlFile:
-    """One file to bring: its URL, what it was when it was placed, and where it goes."""
+    """One file to bring: its URL, its identity when it was placed, and its part file here."""
 
     def __init__(self, url: Url, identity: str, part: PartFile) -> None:
         self.url = url
@@ -71,11 +71,11 @@ class Urls:
         self._looks: set[asyncio.Future[DataFile | tuple[str, str]]] = set()
 
     def allow(self, prefixes: Sequence[str]) -> None:
-        """From now on only these."""
+        """Allow only these prefixes from now on."""
         self._allowed = tuple(prefixes)
 
     def check(self, text: str) -> Url:
-        """A URL this site may go to. UsageError says why not, and what the operator can do."""
+        """Return the URL if this site may go to it. UsageError says why not, and what the operator can do."""
         try:
             url = check_file_url(text)
             self._permit(url)
@@ -84,13 +84,13 @@ class Urls:
         return url
 
     async def describe(self, text: str) -> DataFile:
-        """What lies at a URL now: its size, and in place of a content hash its identity (`identity_of`), under the
-        ref `url:URL`. UsageError, Unreachable."""
+        """Describe the content at a URL now: its size, and in place of a content hash its identity (`identity_of`),
+        under the ref `url:URL`. UsageError, Unreachable."""
         url = self.check(text)
         return await self._side.run(self._describe, url)
 
     async def look_up(self, refs: Sequence[str]) -> tuple[list[DataFile], list[tuple[str, str]]]:
-        """For `url:` refs: (what was found, (ref, why) of what was not), each in the order of `refs`."""
+        """Look up `url:` refs; return (files found, (ref, reason) of those not found), each in the order of `refs`."""
 
         async def one(ref: str) -> DataFile | tuple[str, str]:
             try:
@@ -113,19 +113,19 @@ class Urls:
             task.cancel()
 
     async def bring(self, files: Sequence[UrlFile]) -> int:
-        """All of them under their final names; gives the bytes that travelled. The first error ends it: UsageError
-        (gone, denied, changed), Unreachable, LocalFault (our disk). What is unfinished then waits, closed, to be taken
-        up by the next try; of the file that failed for good nothing stays."""
+        """Bring all of them under their final names; return the bytes that travelled. The first error ends it:
+        UsageError (gone, denied, changed), Unreachable, LocalFault (our disk). Unfinished files then wait, closed,
+        to be taken up by the next try; of the file that failed for good nothing stays."""
         return await self._side.run(self._bring_all, files) if files else 0
 
     async def write(self, base: str, files: Sequence[tuple[str, Upload]]) -> int:
-        """Each file as `base/NAME`, whole; gives the bytes that travelled. The same again changes nothing. Errors as
-        in `bring`; what had arrived stays."""
+        """Write each file as `base/NAME`, whole; return the bytes that travelled. The same again changes nothing.
+        Errors as in `bring`; files that had arrived stay."""
         wanted = [(self.check(f"{base.rstrip('/')}/{name}"), upload) for name, upload in files]
         return await self._side.run(self._write_all, wanted) if wanted else 0
 
     async def close(self) -> None:
-        """No other method may be under way or follow."""
+        """Close the stores. No other method may be under way or follow."""
         if self._side.started:
             await self._side.run(self._close_stores)
             await self._side.stop()
@@ -181,7 +181,7 @@ class Urls:
             raise
 
     async def _read(self, file: UrlFile) -> None:
-        """One try, from where the part ends, to its final name."""
+        """Try once, from where the part ends, to its final name."""
         url, part, stall_s = file.url, file.part, self._limits.stall_s
         async with self._using(url) as store:
             async with asyncio.timeout(stall_s):
@@ -212,7 +212,7 @@ class Urls:
         tries: int = 0,
         progress: Callable[[], int] | None = None,
     ) -> T:
-        """Until it succeeds or cannot; `tries` 0: while the limits' patience lasts since the last progress."""
+        """Try until it succeeds or cannot; `tries` 0: while the limits' patience lasts since the last progress."""
         last_news_s, pause_s, furthest, tried = time.monotonic(), self._limits.retry_first_s, 0, 0
         while True:
             tried += 1
@@ -235,7 +235,7 @@ class Urls:
 
     @asynccontextmanager
     async def _using(self, url: Url) -> AsyncIterator[Store]:
-        """Its store, while there is room for one more stream."""
+        """Yield the URL's store, while there is room for one more stream."""
         gate = self._per_host.setdefault(_place(url), asyncio.Semaphore(self._limits.url_streams_per_host))
         async with gate, self._all:
             yield await self._store(url)
@@ -258,7 +258,7 @@ class Urls:
             return store
 
     def _open(self, url: Url, loop: asyncio.AbstractEventLoop) -> Store:
-        """In a data thread: imports take their time."""
+        """Open a store, in a data thread: imports take their time."""
         match url.scheme:
             case "s3":
                 from diana.adapters.staging.url_s3 import S3Store
@@ -289,7 +289,7 @@ class Urls:
 
 
 def identity_of(url: Url, version: Version) -> str:
-    """64 hex digits that stand for one content of the URL, as far as its store tells; no hash of the content."""
+    """Return 64 hex digits that stand for one content of the URL, as far as its store tells; no hash of the content."""
     return hashlib.sha256(f"{url.text} {version.size_bytes} {version.mark}".encode()).hexdigest()
 
 

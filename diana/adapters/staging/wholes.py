@@ -23,9 +23,9 @@ from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 
 FEW = 256
-"""Up to so many files are linked one by one, so that jobs see these alone, whatever is put beside them later."""
+"""Most files that are linked one by one, so that jobs see these alone, whatever is put beside them later."""
 _CHECKED_S = 600.0
-"""For so long a dataset that was found unchanged is not looked through again."""
+"""Seconds for which a dataset that was found unchanged is not looked through again."""
 _PAGE = 2000
 
 

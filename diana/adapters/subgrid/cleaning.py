@@ -1,4 +1,4 @@
-"""What lies on a member machine for which subgroup, and deleting it when nobody needs it."""
+"""Subgroups whose files lie on a member machine, and deletion of files that nobody needs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _ANY = SubgroupId("x")
 
 
 def subgroups_in(data: DataDir) -> list[str]:
-    """Whose directories, inputs, outputs or logs lie here. A group's logs stand for its subgroup 0: they go when none
-    of the group is left."""
+    """Return the subgroups whose directories, inputs, outputs or logs lie here. A group's logs stand for its
+    subgroup 0: they go when none of the group is left."""
     found: set[str] = set()
     for folder in (data.jobs(_ANY).parent, data.staged(_ANY).parent, data.collected(_ANY, 0).parent.parent):
         with suppress(FileNotFoundError):
@@ -32,7 +32,8 @@ def _lone(name: str, groups: set[GroupId]) -> bool:
 
 
 def drop(data: DataDir, subgroup: SubgroupId, last: bool) -> None:
-    """`last`: the group has no other subgroup here. Blocks. Inputs and job directories are the stager's to delete."""
+    """Delete outputs of a subgroup. `last`: the group has no other subgroup here, so its logs go, too. Blocks. The
+    stager deletes inputs and job directories."""
     remove_tree(data.collected(subgroup, 0).parent)
     if last:
         remove_tree(data.logs(group_of(subgroup)))

@@ -1,5 +1,5 @@
-"""Taking in what a member machine's jobs left: logs into segments of the site's own, outputs where the site keeps its
-own jobs' outputs. Durable, and verified, before anybody hears that the jobs ended.
+"""Taking in what a member machine's jobs left: logs go into segments of the site's own, outputs to where the site
+keeps its own jobs' outputs. Durable, and verified, before anybody hears that the jobs ended.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FILE_MODE = 0o600
 
 
 class LogSegments:
-    """Where one machine's logs are appended: one growing file per group, apart from those of the site's own slots.
-    Methods block; one caller at a time."""
+    """Segments to which one machine's logs are appended: one growing file per group, apart from those of the site's
+    own slots. Methods block; one caller at a time."""
 
     def __init__(
         self, logs_root: Path, machine: str, segment_bytes: int = SEGMENT_BYTES, *, leader: str = MAIN_MACHINE
     ) -> None:
-        """`leader`: the machine this one is of its site. Facts outlive the machine that leads, and no two machines of a
-        site may call different files the same."""
+        """`leader`: the name of this machine within its site. Facts outlive the machine that leads, and no two
+        machines of a site may call different files the same."""
         self._root = logs_root
         self._kind = "m" if leader == MAIN_MACHINE else f"m.{leader}"
         self.machine = machine
@@ -41,7 +41,7 @@ class LogSegments:
         self._numbers: dict[GroupId, int] = {}
 
     def open(self, group: GroupId) -> tuple[str, int]:
-        """Name, relative to the logs' root, and descriptor for appending, the caller's to close. OSError."""
+        """Return name, relative to the logs' root, and descriptor for appending, which the caller closes. OSError."""
         number = self._numbers.get(group, 1)
         while True:
             name = f"{group}/{self._kind}.{self.machine}.{number}.log"
@@ -86,7 +86,7 @@ class Delivery:
 
     @property
     def left(self) -> bool:
-        """Whether more bytes are to come."""
+        """True if more bytes are to come."""
         return bool(self._logs_left) or self._output is not None
 
     def take(self, data: bytes) -> None:
@@ -107,7 +107,7 @@ class Delivery:
                 self._end_output()
 
     def _begin_output(self) -> None:
-        """The next output that has bytes to come; empty ones are made at once."""
+        """Begin the next output that has bytes to come; empty ones are made at once."""
         for output in self._outputs:
             try:
                 parts = parts_of(output.name)
@@ -134,7 +134,8 @@ class Delivery:
         self._begin_output()
 
     def _settle(self, part: PartFile, output: OutputFile) -> None:
-        """Another machine's job may have written a file of the same name: neither may overwrite the other."""
+        """Finish an output. Another machine's job may have written a file of the same name: neither may overwrite
+        the other."""
         if self._first_attempt(output.index) and self._is_other(output):
             part.discard()
             self._errors[output.index] = f"output {output.name} was already written by another job; put {{index}} in it"
@@ -152,7 +153,7 @@ class Delivery:
         return facts.attempts[facts.indices.index(index)] == 1
 
     def _is_other(self, output: OutputFile) -> bool:
-        """A file stands there already that is not this one, delivered before and told again."""
+        """True if a file stands there already that is not this one, delivered before and told again."""
         path = self._root.joinpath(*parts_of(output.name))
         try:
             if path.lstat().st_size != output.size_bytes:
@@ -162,7 +163,7 @@ class Delivery:
             return False
 
     def finish(self) -> Facts:
-        """All is durable; what the site is told of these runs."""
+        """Make all durable; return what the site is told of these runs."""
         if self.left:
             raise ValueError("fewer bytes than the batch names")
         if self._log_fd >= 0:

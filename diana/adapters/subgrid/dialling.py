@@ -31,9 +31,9 @@ from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 GREETING_S = 10.0
 LOAD_EVERY_S = 5.0
 STALE_S = 0.5
-"""A lease that is this much shorter than it could be is asked for anew."""
+"""Seconds by which a lease may be shorter than it could be before it is asked for anew."""
 SILENT_S = 20.0
-"""A RootGrid that says nothing for so long is given up; the stream is made anew."""
+"""Seconds after which a RootGrid that says nothing is given up; the stream is made anew."""
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
 
@@ -44,12 +44,12 @@ Call = Any
 
 
 class _Refused(Exception):
-    """One line: why this address is no use now."""
+    """The reason, on one line, why this address is no use now."""
 
 
 class Dialler:
-    """`channel` opens one to an address, on which only a machine of this site can answer; `addresses` says where to
-    look, best first."""
+    """Attaches the member. `channel` opens one to an address, on which only a machine of this site can answer;
+    `addresses` says where to look, best first."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class Dialler:
         self._pool = ThreadPoolExecutor(2, "member-send")
         self._hint = ""
         self.address = ""
-        """Of who is attached to now; empty: nobody."""
+        """Address of the machine it is attached to now; empty: none."""
         self.since_s = clock()
-        """When that began."""
+        """Time at which that began."""
         self.why_not = ""
-        """Said last of why it is nobody."""
+        """Last reason told why it is attached to none."""
         self.data_channel: grpc.aio.Channel | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Attach again and again, until cancelled."""
         pause_s = RETRY_FIRST_S
         try:
             while True:
@@ -102,7 +102,7 @@ class Dialler:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _try(self, address: str) -> bool:
-        """One attachment, from its beginning to its end; whether it began."""
+        """Make one attachment, from its beginning to its end; True if it began."""
         began = False
         try:
             orders, self.data_channel = self._channel(address), self._channel(address)
@@ -177,7 +177,7 @@ class _Stream:
     # --- attaching ---------------------------------------------------------------------------------------
 
     async def greet(self) -> bool:
-        """_Refused when this is not the machine to obey."""
+        """Exchange greetings. _Refused when this is not the machine to obey."""
         of, member = self._of, self._of._member
         hello = protocol.Hello(
             version=protocol.VERSION,
@@ -220,7 +220,7 @@ class _Stream:
         self._offset_s = now_s - self._heard_s
 
     async def serve(self) -> None:
-        """Until the stream ends, however it ends."""
+        """Serve until the stream ends, however it ends."""
         tasks = [
             asyncio.create_task(work)
             for work in (self._read(), self._write(), self._deliver_all(), self._tell_load(), self._listen())
@@ -243,7 +243,7 @@ class _Stream:
                 if isinstance(message, protocol.Beat):
                     self._hear_time(message.now_s)
                     if message.leases and self._heard_s - message.load_sent_s > STALE_S:
-                        # Leases count from what the beat answers: the next one answers this.
+                        # Leases count from the load that the beat answers: the next beat answers this one.
                         self._say_load()
                 else:
                     self._heard_s = self._of._clock()
@@ -276,7 +276,7 @@ class _Stream:
     # --- deliveries --------------------------------------------------------------------------------------
 
     async def _deliver_all(self) -> None:
-        """One call after the other; what was not acknowledged goes again."""
+        """Deliver, one call after the other; a batch that was not acknowledged goes again."""
         pause_s = RETRY_FIRST_S
         while True:
             await self._wait_for_ends()
@@ -346,7 +346,7 @@ class _Stream:
 
 
 def _shifted(facts: Facts, offset_s: float) -> Facts:
-    """This machine's clock as the site's."""
+    """Turn this machine's clock into the site's."""
     return msgspec.structs.replace(
         facts,
         started_s=[at_s + offset_s for at_s in facts.started_s],

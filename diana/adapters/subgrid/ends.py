@@ -1,4 +1,4 @@
-"""Ends a member machine has told and nobody said yet to forget, and reading what those jobs left."""
+"""Ends a member machine has told and nobody said yet to forget, and the reading of what those jobs left."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Kept:
         self.facts = facts
         self.left = set(range(len(facts.indices)))
         self.delivered = False
-        """Somebody who led since this process began has it."""
+        """True once somebody who led since this process began has it."""
 
     def now(self) -> Facts:
-        """Of those rows nobody has forgotten."""
+        """Return the facts of those rows nobody has forgotten."""
         if len(self.left) == len(self.facts.indices):
             return self.facts
         return columns.pick(self.facts, sorted(self.left))
 
 
 class EndBook:
-    """Volatile: the spawner tells its ends again after a restart."""
+    """The book of ends. Volatile: the spawner tells its ends again after a restart."""
 
     def __init__(self) -> None:
         self._batches: dict[int, Kept] = {}
@@ -56,14 +56,14 @@ class EndBook:
         return set(self._of_run)
 
     def batches(self) -> list[Kept]:
-        """In the order they came."""
+        """Return the batches in the order they came."""
         return list(self._batches.values())
 
     def get(self, ticket: int) -> Kept | None:
         return self._batches.get(ticket)
 
     def add(self, ended: JobsEnded) -> list[Kept]:
-        """Those of them that are new, in batches that fit a message."""
+        """Add ends; return those that are new, in batches that fit a message."""
         facts = ended.facts
         runs = [
             Run(ended.subgroup, ended.epoch, index, attempt)
@@ -86,8 +86,8 @@ class EndBook:
         return out
 
     def forget(self, runs: list[Run], *, delivered: bool = False) -> list[tuple[SubgroupId, int, OutputFile]]:
-        """What of these was collected here and is needed no more. `delivered`: only what was: a machine that told ends
-        while it led itself may be the only one that has these outputs."""
+        """Forget runs; return their outputs collected here that are needed no more. `delivered`: only outputs that
+        were delivered: a machine that told ends while it led itself may be the only one that has the others."""
         gone: dict[int, set[int]] = {}
         for run in runs:
             place = self._of_run.pop(run, None)
@@ -106,7 +106,7 @@ class EndBook:
 
 
 def _pieces(facts: Facts) -> Iterator[tuple[int, Facts]]:
-    """(first row, part), each with a bounded number of rows and outputs."""
+    """Yield (first row, part), each with a bounded number of rows and outputs."""
     count = len(facts.indices)
     weight = count + len(facts.outputs) + len(facts.errors)
     if weight <= _ROWS_PER_BATCH:
@@ -118,7 +118,8 @@ def _pieces(facts: Facts) -> Iterator[tuple[int, Facts]]:
 
 
 def as_they_lie(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Facts:
-    """The facts, with what can be read of logs and outputs: a file that vanished must not hold up the rest. Blocks."""
+    """Return the facts with those logs and outputs that can be read: a file that vanished must not hold up the rest.
+    Blocks."""
     outputs, errors, failed = [], list(facts.errors), set()
     for output in facts.outputs:
         try:
@@ -151,7 +152,7 @@ def as_they_lie(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -
 
 
 def leavings(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Iterator[bytes]:
-    """The logs, then the outputs, in chunks. Blocks; OSError, ValueError for a file shorter than it was."""
+    """Yield the logs, then the outputs, in chunks. Blocks; OSError, ValueError for a file shorter than it was."""
     buffer = bytearray()
     for fd, offset, length in _stretches(data, subgroup, epoch, facts):
         while length:
@@ -169,7 +170,7 @@ def leavings(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> I
 
 
 def _stretches(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Iterator[tuple[int, int, int]]:
-    """(descriptor, offset, length); the descriptor is good until the next is asked for."""
+    """Yield (descriptor, offset, length); the descriptor is good until the next is asked for."""
     name, fd = "", -1
     try:
         for row, length in enumerate(facts.log_lengths):
@@ -193,7 +194,7 @@ def _stretches(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) ->
 
 
 def delete(data: DataDir, gone: list[tuple[SubgroupId, int, OutputFile]]) -> None:
-    """Outputs the RootGrid has. Blocks."""
+    """Delete outputs that the RootGrid has. Blocks."""
     for subgroup, epoch, output in gone:
         with suppress(OSError):
             data.collected(subgroup, epoch).joinpath(*parts_of(output.name)).unlink()

@@ -1,7 +1,7 @@
-"""Which files the jobs of an order read, and which of them a member machine may therefore fetch.
+"""The files that the jobs of an order read, and which of them a member machine may therefore fetch.
 
-The stage-in orders of a site say what its subgroups read in all; what the jobs of one order read follows from their
-template. A member is granted the files of the orders it was given, nothing else (PROMISES 5.3).
+The stage-in orders of a site say what its subgroups read in all; the files that the jobs of one order read follow
+from their template. A member is granted the files of the orders it was given, nothing else (PROMISES 5.3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class InputBook:
         self._indexed: dict[SubgroupId, tuple[int, dict[str, DataFile]]] = {}
 
     def note(self, order: StageIn) -> None:
-        """The site stages these: keeps a reference to the order, and makes an index only if a member wants it."""
+        """Note that the site stages these: keep a reference to the order, and make an index only if a member wants
+        it."""
         self._orders.setdefault(order.subgroup, []).append(order)
 
     def drop(self, subgroup: SubgroupId) -> None:
@@ -35,8 +36,8 @@ class InputBook:
         return bool(order.spec.inputs or order.spec.sweep.table)
 
     def files_of(self, order: Start, indices: list[int]) -> list[DataFile]:
-        """What these jobs read, each once, in order of first use. ValueError, LookupError, OSError: the template or the
-        sweep's table cannot be used, or a file is none that was staged."""
+        """Return the files that these jobs read, each once, in order of first use. ValueError, LookupError, OSError:
+        the template or the sweep's table cannot be used, or a file is none that was staged."""
         spec = order.spec
         known = self._index(order.subgroup)
         found: dict[str, DataFile] = {}
@@ -70,11 +71,11 @@ class InputBook:
 
 
 class Grants:
-    """What one machine may read, by the orders it was given."""
+    """The files that one machine may read, by the orders it was given."""
 
     def __init__(self) -> None:
         self._files: dict[str, set[SubgroupId]] = {}
-        """Content hash, or `dataset NAME@VERSION` for whole ones -> because of which subgroups."""
+        """Content hash, or `dataset NAME@VERSION` for whole ones -> subgroups for which it was granted."""
         self._names: dict[SubgroupId, set[str]] = {}
 
     def give(self, subgroup: SubgroupId, files: list[DataFile]) -> None:
@@ -95,7 +96,7 @@ class Grants:
                 del self._files[name]
 
     def allow(self, ref: Ref, sha256: str) -> bool:
-        """Whether the machine may read this; `sha256` is the content it asks for, empty where it names none."""
+        """True if the machine may read this; `sha256` is the content it asks for, empty where it names none."""
         match ref:
             case BlobRef(named) | ManifestRef(named):
                 return named in self._files

@@ -1,7 +1,7 @@
 """The RootGrid's end of one stream from a member machine: orders out, in the order they were given.
 
-Orders whose jobs read files wait for a thread that finds out which; what comes after them waits with them. A link that
-has ended takes no orders: the engine gives them anew when the machine is back.
+Orders whose jobs read files wait for a thread that finds out which; later orders wait with them. A link that has
+ended takes no orders: the engine gives them anew when the machine is back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from diana.model.spec import GroupSpec, encode_spec
 from diana.ports import Emit
 
 WAITING_BYTES = 64 << 20
-"""Told and not yet taken by the stream: a machine that takes nothing is let go."""
+"""Most bytes told and not yet taken by the stream: a machine that takes nothing is let go."""
 _INDICES_PER_ORDER = 500
 
 _log = logging.getLogger("diana.subgrid")
@@ -48,20 +48,20 @@ class MemberLink:
         term: int,
     ) -> None:
         self.term = term
-        """Under which it was greeted; under another it takes no orders."""
+        """Term under which it was greeted; under another it takes no orders."""
         self.machine = machine
         self.number = number
         self.identity = ""
-        """Of its data directory."""
+        """Identity of its data directory."""
         self.may_lead = False
         self.grants = Grants()
         self.session = 0
-        """As the engine knows it; 0: no inventory told yet."""
+        """Session as the engine knows it; 0: no inventory told yet."""
         self.their_session = 0
         self.heard_s = clock()
         self.busy = 0.0
         self.load_sent_s = -1.0
-        """Of the last `Load`."""
+        """Time at which the last `Load` was sent, by the machine's clock."""
         self.delivering: asyncio.Task[None] | None = None
         self.ended = asyncio.Event()
         self._site = site
@@ -70,10 +70,10 @@ class MemberLink:
         self._emit = emit
         self._clock = clock
         self.software: tuple[str, ...] = ()
-        """What jobs may ask for there."""
+        """Software that jobs may ask for there."""
         self.gpus = 0
         self.recalls = False
-        """It gives back what it has not begun."""
+        """True if it gives back runs that it has not begun."""
         self._told: dict[SubgroupId, set[str]] = {}
         """Subgroups it had orders of, with the refs of the files it was told."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
@@ -209,7 +209,7 @@ class MemberLink:
             self.send(protocol.Recall(self.term, order.subgroup, order.epoch, order.indices.bounds))
 
     def _refuse(self, order: Start, indices: list[int], why: str, outcome: Outcome = Outcome.STAGING_FAILED) -> None:
-        """Jobs nobody can start; the machine never hears of them."""
+        """End jobs that nobody can start; the machine never hears of them."""
         attempts = dict(order.attempts)
         errors = [
             JobError(index, f"{job_id(group_of(order.subgroup), index)} at site {self._site}: {why}")
@@ -240,7 +240,7 @@ class MemberLink:
         self._news.set()
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """What is to be written, until the link ends."""
+        """Yield the frames to be written, until the link ends."""
         while not self.ended.is_set():
             if not self._out:
                 self._news.clear()
@@ -255,7 +255,7 @@ class MemberLink:
             yield protocol.pack(some)
 
     def end(self) -> None:
-        """Idempotent. No order goes out any more, no batch comes in."""
+        """End the link. Idempotent. No order goes out any more, no batch comes in."""
         self.ended.set()
         self._news.set()
         self._out.clear()

@@ -22,7 +22,7 @@ from diana.model.layout import DataDir
 from diana.ports import Emit, LocalResourceManager
 
 SILENT_S = 20.0
-"""A machine that says nothing for so long is let go; it may come back."""
+"""Seconds after which a machine that says nothing is let go; it may come back."""
 
 _log = logging.getLogger("diana.subgrid")
 
@@ -30,10 +30,10 @@ _log = logging.getLogger("diana.subgrid")
 class SubGridLrm:
     """`ports.LocalResourceManager` whose workers are this machine and the members attached to it. Belongs to the loop.
 
-    `term` is the site leader's at this moment; `alive` gives the subgroups whose files are needed somewhere; `needed`
-    says whether this subgroup and epoch is executed here; `known` gives the
-    groups of which anybody may ask for something; `known_as` which data directory a machine's name belongs to,
-    empty while to none; `leaders` where the site may be led from.
+    `term` is the site leader's at this moment; `alive` gives the subgroups whose files are needed somewhere;
+    `needed` says whether this subgroup and epoch is executed here; `known` gives the groups of which anybody may ask
+    for something; `known_as` gives the data directory that a machine's name belongs to, empty if to none; `leaders`
+    gives the addresses from which the site may be led.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class SubGridLrm:
         self._closed = False
         self._sessions: dict[str, int] = {}
         self._told_by: dict[Run, str] = {}
-        """Machines that have told of a run, as known or ended, until it is forgotten."""
+        """Run -> machine that has told of it, as known or ended, until it is forgotten."""
         self._leases: dict[SiteId, float] = {}
-        """Until when, site time."""
+        """Origin -> end of its lease, site time."""
         self._segments: dict[str, LogSegments] = {}
         self._disks: dict[str, asyncio.Lock] = {}
 
@@ -132,7 +132,7 @@ class SubGridLrm:
     # --- clusters ----------------------------------------------------------------------------------------
 
     def add_cluster(self, name: str, make: Callable[[Emit], LocalResourceManager]) -> None:
-        """A worker of the site whose jobs a batch system starts; `make` gets where it tells its events."""
+        """Add a worker of the site whose jobs a batch system starts; `make` gets the function it tells its events."""
 
         def telling(event: Event) -> None:
             match event:
@@ -149,7 +149,7 @@ class SubGridLrm:
     # --- what the site's data are doing ------------------------------------------------------------------
 
     def heed(self, order: StageIn | DropSubgroup) -> None:
-        """Told of what the stager is told, before it."""
+        """Heed an order that goes to the stager, before the stager hears of it."""
         if isinstance(order, StageIn):
             self._book.note(order)
             return
@@ -158,7 +158,7 @@ class SubGridLrm:
             link.drop(order.subgroup)
 
     def may_read(self, machine: str, ref: str, sha256: str) -> bool:
-        """Whether an attached member may fetch this: an order of its own names it (PROMISES 5.3)."""
+        """True if an attached member may fetch this: an order of its own names it (PROMISES 5.3)."""
         link = self._links.get(machine)
         try:
             return link is not None and link.grants.allow(parse_ref(ref), sha256)
@@ -168,11 +168,11 @@ class SubGridLrm:
     # --- members -----------------------------------------------------------------------------------------
 
     def machines(self) -> dict[str, float]:
-        """Attached members, each with its load per processor."""
+        """Return the attached members, each with its load per processor."""
         return {name: link.busy for name, link in sorted(self._links.items())}
 
     def attach(self, hello: protocol.Hello) -> MemberLink | protocol.Refused:
-        """A machine's stream begins; an older one of the same machine ends."""
+        """Begin a machine's stream; an older one of the same machine ends."""
         why = self._why_not(hello)
         if why:
             _log.warning("machine %s refused: %s", hello.machine, why)
@@ -207,9 +207,9 @@ class SubGridLrm:
         )
 
     def on_ready(self, link: MemberLink, ready: protocol.Ready, known: list[Run]) -> None:
-        """A whole inventory came."""
+        """Take a whole inventory that came."""
         session = self._sessions[link.machine] = self._sessions.get(link.machine, 0) + 1
-        # Those the engine knows nothing of it has forgotten at once, though nobody told their ends.
+        # The engine has forgotten at once the runs that it knows nothing of, though nobody told their ends.
         self._told_by.update(dict.fromkeys(known, link.machine))
         link.session, link.their_session = session, ready.session
         link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
@@ -238,18 +238,18 @@ class SubGridLrm:
         )
 
     def on_lost(self, link: MemberLink) -> None:
-        """Its spawner is gone."""
+        """Note that the machine's spawner is gone."""
         if link.session:
             link.session = 0
             self.emit(LrmLost(link.machine))
 
     def on_ended(self, link: MemberLink, ended: JobsEnded) -> None:
-        """Their outputs and logs are durable here."""
+        """Tell ends whose outputs and logs are durable here."""
         self._told_by.update(dict.fromkeys(_runs_of(ended), link.machine))
         self.emit(ended)
 
     def detach(self, link: MemberLink | None) -> None:
-        """The stream is over. Idempotent."""
+        """End the machine's stream. Idempotent."""
         if link is None or self._links.get(link.machine) is not link:
             return
         del self._links[link.machine]
@@ -257,12 +257,12 @@ class SubGridLrm:
         self.on_lost(link)
 
     def greet_anew(self) -> None:
-        """The site's term rose: the members' streams end, and begin again under it."""
+        """End the members' streams since the site's term rose; they begin again under it."""
         for link in list(self._links.values()):
             self.detach(link)
 
     def link(self, machine: str, number: int) -> MemberLink | None:
-        """The machine's stream, if it is the one of that number."""
+        """Return the machine's stream, if it is the one of that number."""
         link = self._links.get(machine)
         return link if link is not None and link.number == number else None
 
@@ -270,11 +270,11 @@ class SubGridLrm:
         return self._segments.setdefault(machine, LogSegments(self.data.logs_root, machine, leader=self.machine))
 
     def disk_of(self, machine: str) -> asyncio.Lock:
-        """Held while a batch of the machine goes to the disk."""
+        """Return the lock that is held while a batch of the machine goes to the disk."""
         return self._disks.setdefault(machine, asyncio.Lock())
 
     def tick(self) -> None:
-        """Every few seconds: tell the members the time, let go of those that fell silent."""
+        """Tell the members the time, let go of those that fell silent; called every few seconds."""
         now_s = self.clock()
         for link in list(self._links.values()):
             if now_s - link.heard_s > SILENT_S:

@@ -1,8 +1,8 @@
-"""What a member machine knows and does, whoever it is connected to: orders become staged inputs and starts, ends are
-kept and told until they are forgotten.
+"""A member machine, whatever it is connected to: orders become staged inputs and starts, ends are kept and told until
+they are forgotten.
 
-A run is claimed once the spawner was given it. What was ordered and not claimed when a stream or the spawner is lost is
-dropped, and said not to be known: the site orders it anew (the rule of the session, `engine/events.py`).
+A run is claimed once the spawner was given it. Runs ordered and not claimed when a stream or the spawner is lost are
+dropped, and said not to be known: the site orders them anew (the rule of the session, `engine/events.py`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Channel(Protocol):
 
 
 class Member:
-    """Belongs to the loop. `local_event` is what the machine's LRM and stager are built to emit into."""
+    """A member. Belongs to the loop. The machine's LRM and stager emit into `local_event`."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Member:
         delete: Callable[[Gone], None],
         expired: Callable[[GroupId], None] | None = None,
     ) -> None:
-        """`dropped` is told of a subgroup nobody needs, and whether its group has none left here; `delete` of outputs
-        that were delivered; `expired`, at a machine that may lead, of a group nobody knows any more."""
+        """`dropped` is told of a subgroup nobody needs, and True if its group has none left here; `delete` of
+        outputs that were delivered; `expired`, at a machine that may lead, of a group nobody knows any more."""
         self.site = site
         self.machine = machine
         self.slots = slots
@@ -98,7 +98,7 @@ class Member:
         self._stager: OwnStager
         self._channel: Channel | None = None
         self._local_session = 0
-        """0: the spawner is away."""
+        """Session of the embedded LRM; 0: the spawner is away."""
         self._session = 0
         self._claimed: set[Run] = set()
         self._specs: dict[SubgroupId, GroupSpec] = {}
@@ -114,7 +114,7 @@ class Member:
     # --- the stream --------------------------------------------------------------------------------------
 
     def attached(self, channel: Channel, term: int) -> None:
-        """A RootGrid of this term, durably noted, listens."""
+        """Take a stream on which a RootGrid of this term, durably noted, listens."""
         self._channel = channel
         if term != self.term:
             self.term = term
@@ -123,7 +123,7 @@ class Member:
         self._inventory()
 
     def detached(self) -> None:
-        """Jobs run on; what was not claimed is dropped."""
+        """Note the end of the stream: jobs run on; runs that were not claimed are dropped."""
         self._channel = None
         self._drop_staging()
         self._specs.clear()
@@ -162,14 +162,14 @@ class Member:
             channel.deliver(kept)
 
     def offer(self, software: Software) -> None:
-        """For jobs that are ordered from now on; the site's leader is told anew."""
+        """Use this software for jobs that are ordered from now on; the site's leader is told anew."""
         before = self._local.offered()
         self._local.use(software)
         if self._local.offered() != before:
             self._inventory()
 
     def heard(self, message: protocol.FromRoot) -> None:
-        """ValueError for nonsense."""
+        """Act on a message. ValueError for nonsense."""
         match message:
             case protocol.Spec(subgroup, spec):
                 self._specs[SubgroupId(subgroup)] = decode_spec(spec)
@@ -265,7 +265,7 @@ class Member:
         )
 
     def _end_staging(self, order: protocol.Kill | protocol.Recall, indices: IndexSet, outcome: Outcome) -> None:
-        """Jobs whose inputs are on their way."""
+        """End jobs whose inputs are on their way."""
         for ticket, (start, refs) in list(self._staging.items()):
             if (start.subgroup, start.epoch) != (order.subgroup, order.epoch) or not start.indices & indices:
                 continue
@@ -297,14 +297,14 @@ class Member:
         self._staging.clear()
 
     def _on_forget(self, runs: list[Run]) -> None:
-        # What still runs is forgotten once its end was told.
+        # A run that is still running is forgotten once its end was told.
         self._claimed.difference_update([run for run in runs if run in self.ends])
         if gone := self.ends.forget(runs, delivered=self.may_lead):
             self._delete(gone)
         self._local.forget(tuple(runs))
 
     def _on_drop(self, subgroup: SubgroupId) -> None:
-        # What it still runs of it is ended by orders of their own.
+        # Its runs of the subgroup that still run are ended by orders of their own.
         left = {run.subgroup for run in self._claimed | self.ends.runs()}
         if subgroup in left:
             return
@@ -324,11 +324,11 @@ class Member:
     # --- how it is ---------------------------------------------------------------------------------------
 
     def given(self) -> int:
-        """Jobs claimed here that have not ended."""
+        """Return the number of jobs claimed here that have not ended."""
         return sum(run not in self.ends for run in self._claimed)
 
     def staging(self) -> int:
-        """Jobs ordered whose inputs are on their way."""
+        """Return the number of jobs ordered whose inputs are on their way."""
         return sum(len(start.indices) for start, _ in self._staging.values())
 
     @property

@@ -1,5 +1,5 @@
-"""What a member machine must not forget: who it is, the highest term of its site's leaders that it obeyed, and where
-its site may be led from.
+"""The notes of a member machine that it must not forget: its identity, the highest term of its site's leaders that
+it obeyed, and the addresses its site may be led from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Notes:
     """A small file. Methods block."""
 
     def __init__(self, path: Path) -> None:
-        """Makes the file where there is none. StoreFailed when it cannot be read."""
+        """Make the file where there is none. StoreFailed when it cannot be read."""
         self._path = path
         try:
             self._noted = msgspec.json.decode(path.read_bytes(), type=_Noted)
@@ -49,12 +49,12 @@ class Notes:
         return self._noted.leaders
 
     def note_term(self, term: int) -> None:
-        """Durable on return; never falls."""
+        """Note a term; durable on return; never falls."""
         if term > self._noted.term:
             self._write(term=term)
 
     def note_leaders(self, addresses: list[str]) -> None:
-        """Durable on return."""
+        """Note the leaders' addresses; durable on return."""
         leaders = tuple(addresses[:MOST_LEADERS])
         if leaders and set(leaders) != set(self._noted.leaders):
             self._write(leaders=leaders)

@@ -1,7 +1,7 @@
-"""What a RootGrid and its member machines say, and how it is encoded: frames of msgpack lists.
+"""The messages between a RootGrid and its member machines, and their encoding: frames of msgpack lists.
 
-Both ends are of one site, but may be of different releases for a while. The first message each way carries the schema
-version; fields are only ever added at the end, with a default. Runs travel in columns.
+Both ends are of one site, but may be of different releases for a while. The first message each way carries the
+schema version; fields are only ever added at the end, with a default. Runs travel in columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from diana.model.ids import SubgroupId
 
 VERSION = 1
 MOST_FRAME_BYTES = 1 << 20
-"""Messages go together in a frame up to about this; one message never needs much more."""
+"""Bytes up to about which messages go together in a frame; one message never needs much more."""
 FRAME_LIMIT_BYTES = 4 << 20
 RUNS_PER_MESSAGE = 10_000
 FILES_PER_MESSAGE = 2_000
@@ -40,35 +40,39 @@ class _Message(msgspec.Struct, array_like=True, tag=True):
 
 
 class Hello(_Message):
-    """First. `identity` belongs to the data directory: another one under the same machine name is another machine."""
+    """The first message. `identity` belongs to the data directory: another one under the same machine name is
+    another machine."""
 
     version: int
     machine: str
     identity: str
     release: str
     term: int
-    """The highest this machine ever obeyed."""
+    """Highest term that this machine ever obeyed."""
     slots: int
     memory_bytes: int
     may_lead: bool = False
-    """It keeps the site's journal: what it gathered while it led stays there as long as anybody may ask for it."""
+    """True if it keeps the site's journal: outputs it gathered while it led stay there as long as anybody may ask
+    for them."""
 
 
 class Ready(_Message):
-    """Begins an inventory: what the machine has claimed and not been told to forget follows in `Known`, the last of
-    which says so. Every order of an older session that is not among them was dropped and will never be claimed."""
+    """Beginning of an inventory: runs that the machine has claimed and not been told to forget follow in `Known`,
+    the last of which says so. Every order of an older session that is not among them was dropped and will never be
+    claimed."""
 
     session: int
     slots: int
     memory_bytes: int
     subgroups: list[str] = []
-    """Whose files lie here."""
+    """Subgroups whose files lie here."""
     software: list[str] = []
-    """What jobs may ask for there (`model/software.py`). Of an older release nothing: it would run them without."""
+    """Software that jobs may ask for there (`model/software.py`). An older release tells none: it would run them
+    without."""
     gpus: int = 0
-    """Jobs may ask for, each of which has its own. Of an older release none."""
+    """GPUs that jobs may ask for, each of which has its own. An older release tells none."""
     recalls: bool = False
-    """It heeds `Recall`."""
+    """True if it heeds `Recall`."""
 
 
 class Known(_Message):
@@ -82,12 +86,12 @@ class Lost(_Message):
 
 
 class Load(_Message):
-    """Now and then: the machine lives."""
+    """Sign of life, sent now and then."""
 
     busy: float
-    """Its load average per processor."""
+    """Load average per processor."""
     sent_s: float = -1.0
-    """By the machine's clock; the next `Beat` repeats it."""
+    """Time of sending by the machine's clock; the next `Beat` repeats it."""
 
 
 # --- RootGrid to member ------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ class Welcome(_Message):
     version: int
     term: int
     link: int
-    """To be named in deliveries."""
+    """Number of the stream, to be named in deliveries."""
     now_s: float
     """Site time."""
     urls: list[str] = []
@@ -107,19 +111,19 @@ class Welcome(_Message):
 
 
 class Refused(_Message):
-    """Answers Hello; the stream ends."""
+    """Answer to Hello; the stream ends."""
 
     reason: str
     leader: str = ""
-    """host:port of who leads the site, where this one knows it."""
+    """host:port of the machine that leads the site, where this one knows it."""
 
 
 class Spec(_Message):
-    """Once per subgroup and stream, before its first order."""
+    """Spec of a subgroup, sent once per subgroup and stream, before its first order."""
 
     subgroup: str
     spec: bytes
-    """Canonical JSON."""
+    """Spec as canonical JSON."""
 
 
 class Files(_Message):
@@ -130,7 +134,8 @@ class Files(_Message):
 
 
 class Order(_Message):
-    """Claim and run these. Dropped where `session` is not the last one told, or `term` is not the one greeted with."""
+    """Order to claim and run these jobs. Dropped where `session` is not the last one told, or `term` is not the one
+    greeted with."""
 
     session: int
     term: int
@@ -138,13 +143,13 @@ class Order(_Message):
     epoch: int
     owner: str
     bounds: tuple[int, ...]
-    """Of the IndexSet."""
+    """Bounds of the IndexSet of indices."""
     attempts: list[tuple[int, int]]
     """(index, attempt) where the attempt is not 1."""
     refs: list[str]
-    """What of the told files these jobs read."""
+    """Refs of the told files that these jobs read."""
     lease: str = ""
-    """Of the origin whose lease they run under; empty: of none."""
+    """Origin whose lease they run under; empty: none."""
 
 
 class Kill(_Message):
@@ -155,7 +160,7 @@ class Kill(_Message):
 
 
 class Recall(_Message):
-    """What of these has not begun never will, and is delivered UNBEGUN; the others run on."""
+    """Order to give jobs back: those that have not begun never will, and are delivered UNBEGUN; the others run on."""
 
     term: int
     subgroup: str
@@ -168,13 +173,13 @@ class Forget(_Message):
 
 
 class Drop(_Message):
-    """Nothing of these subgroups is needed any more."""
+    """Notice that nothing of these subgroups is needed any more."""
 
     subgroups: list[str]
 
 
 class Expired(_Message):
-    """Nobody knows these groups any more. Only told to a machine that may lead."""
+    """Notice that nobody knows these groups any more. Only told to a machine that may lead."""
 
     groups: list[str]
 
@@ -185,8 +190,8 @@ class Beat(_Message):
     leases: list[tuple[str, float]] = []
     """(origin, seconds left when this was made)."""
     load_sent_s: float = -1.0
-    """Of the last `Load` heard: before this was made, so that leases that count from there end no later than they
-    should, however long this was on its way."""
+    """Time of sending of the last `Load` heard, by the machine's clock. It lies before this message was made, so
+    leases that count from it end no later than they should, however long the message was on its way."""
 
 
 FromMember = Hello | Ready | Known | Lost | Load
@@ -206,7 +211,7 @@ class Batch(msgspec.Struct, array_like=True):
     facts: Facts
 
     def data_bytes(self) -> int:
-        """How much data follows."""
+        """Return the bytes of data that follow."""
         return sum(self.facts.log_lengths) + sum(output.size_bytes for output in self.facts.outputs)
 
 
@@ -221,17 +226,17 @@ def encode_one(message: FromMember | FromRoot) -> bytes:
 
 
 def pack(encoded: Sequence[bytes]) -> bytes:
-    """A frame of messages already encoded."""
+    """Make a frame of messages already encoded."""
     return _encoder.encode([msgspec.Raw(each) for each in encoded])
 
 
 def from_member(frame: bytes) -> list[FromMember]:
-    """ValueError for nonsense."""
+    """Decode a frame; ValueError for nonsense."""
     return _from_member.decode(frame)
 
 
 def from_root(frame: bytes) -> list[FromRoot]:
-    """ValueError for nonsense."""
+    """Decode a frame; ValueError for nonsense."""
     return _from_root.decode(frame)
 
 
@@ -240,7 +245,7 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def decode_batch(data: bytes) -> Batch:
-    """ValueError for nonsense, columns of unequal length and sizes below zero among it."""
+    """Decode a batch. ValueError for nonsense, columns of unequal length and sizes below zero among it."""
     batch = _batch.decode(data)
     facts = batch.facts
     columns = (
@@ -255,7 +260,7 @@ def decode_batch(data: bytes) -> Batch:
 
 
 def columns(runs: Iterable[Run]) -> list[Runs]:
-    """In order of their names."""
+    """Make columns of runs, in order of their names."""
     out: dict[tuple[str, int], Runs] = {}
     for subgroup, epoch, index, attempt in sorted((r.subgroup, r.epoch, r.index, r.attempt) for r in runs):
         named = out.get((subgroup, epoch))
@@ -267,7 +272,7 @@ def columns(runs: Iterable[Run]) -> list[Runs]:
 
 
 def runs_of(named: Iterable[Runs]) -> list[Run]:
-    """Inverse of `columns`; ValueError for columns of unequal length."""
+    """Return the runs of columns, the inverse of `columns`; ValueError for columns of unequal length."""
     return [
         Run(SubgroupId(each.subgroup), each.epoch, index, attempt)
         for each in named
@@ -276,5 +281,5 @@ def runs_of(named: Iterable[Runs]) -> list[Run]:
 
 
 def in_parts(runs: Sequence[Run]) -> list[list[Run]]:
-    """Pieces that fit a message each; at least one."""
+    """Cut runs into pieces that fit a message each; at least one."""
     return [list(runs[at : at + RUNS_PER_MESSAGE]) for at in range(0, len(runs), RUNS_PER_MESSAGE)] or [[]]

@@ -32,7 +32,7 @@ _log = logging.getLogger("diana.subgrid")
 Context = Any
 """grpc.aio.ServicerContext; grpc ships no types."""
 MayAttach = Callable[[Context, str], str]
-"""Why the caller of this context is not the machine of that name in this site; empty: it is."""
+"""Function that says why the caller of this context is not the machine of that name in this site; empty: it is."""
 
 
 class SubGridService(subgrid_pb2_grpc.SubGridServicer):
@@ -97,7 +97,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         return hello
 
     async def _hear(self, link: MemberLink, requests: AsyncIterator[subgrid_pb2.SubGridFrame]) -> None:
-        """What the machine says, until its stream ends or makes no sense."""
+        """Take in what the machine says, until its stream ends or makes no sense."""
         inventory: tuple[protocol.Ready, list[Run]] | None = None
         try:
             async for frame in requests:
@@ -161,7 +161,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 link.delivering = None
 
     async def _delivering(self, batch: protocol.Batch, context: Context) -> MemberLink:
-        """The link this stream belongs to; there is one such stream per link."""
+        """Return the link this stream belongs to; there is one such stream per link."""
         for name in self._lrm.machines():
             link = self._lrm.link(name, batch.link)
             if link is not None:
@@ -177,7 +177,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
     async def _take_in(
         self, link: MemberLink, batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
     ) -> JobsEnded:
-        """Its bytes to the disk; what the engine is to hear."""
+        """Bring the batch's bytes to the disk; return what the engine is to hear."""
         lrm = self._lrm
         subgroup = SubgroupId(batch.subgroup)
         if not batch.data_bytes() and not batch.facts.outputs:
@@ -206,7 +206,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
 
 
 async def _chunks(batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]) -> AsyncIterator[bytes]:
-    """All data of the batch; ValueError when more or less comes."""
+    """Yield all data of the batch; ValueError when more or less comes."""
     left = batch.data_bytes()
     while left:
         frame = await anext(requests, None)
@@ -217,7 +217,7 @@ async def _chunks(batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.Del
 
 
 def _nothing_kept(batch: protocol.Batch, site: SiteId) -> Facts:
-    """Of jobs that left nothing, or whose leavings nobody needs any more."""
+    """Return the facts of jobs that left nothing, or whose leavings nobody needs any more."""
     count = len(batch.facts.indices)
     return msgspec.structs.replace(
         batch.facts,

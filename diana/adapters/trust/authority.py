@@ -1,7 +1,7 @@
-"""Who can sign for the VO: the root's key at the site that made it, and the signers', each in a folder of keys.
+"""The keys that can sign for the VO: the root's at the site that made it, and the signers', each in a folder of keys.
 
-What is signed follows from what the caller decided, never from what a request asks for: of a request only the public
-key is taken, after its own signature proved that whoever asks holds the key.
+A certificate says what the caller decided, never what a request asks for: only the public key of a request is taken,
+after its own signature proved that whoever asks holds the key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 AUTHORITY_VALID_DAYS = 3650.0
 LEAF_VALID_DAYS = 7.0
-"""Of sites and members, which renew by themselves at half of it."""
+"""Days that certificates of sites and members hold; they renew by themselves at half of it."""
 USER_VALID_DAYS = 90.0
 
 ROOT_PATH_LENGTH = 2
@@ -76,12 +76,12 @@ class Authority:
 
     @property
     def site(self) -> str:
-        """Whose signer this is; empty: the root."""
+        """The site whose signer this is; empty: the root."""
         return name_in(self._chain[0]).name if self._chain else ""
 
     @property
     def chain_pem(self) -> bytes:
-        """What stands between a certificate signed here and the root."""
+        """The certificates between one signed here and the root, as PEM."""
         return b"".join(making.pem_of(certificate) for certificate in self._chain)
 
     @property
@@ -96,8 +96,8 @@ class Authority:
         valid_days: float | None = None,
         wall_s: float | None = None,
     ) -> bytes:
-        """PEM chain for `identity`, without the root. UsageError for a name that is none, or a signer below a signer
-        that may sign none. What is signed never outlives who signed it."""
+        """Return the PEM chain for `identity`, without the root. UsageError for a name that is none, or a signer
+        below a signer that may sign none. A certificate never outlives the one that signed it."""
         if identity.kind not in _ISSUED or parse_uri(uri_of(identity)) != identity or identity.vo != self.vo:
             raise errors.UsageError(f"{uri_of(identity)}: not a name that VO {self.vo} gives certificates to")
         above = self._chain[0] if self._chain else self._root
@@ -138,8 +138,9 @@ def sign_request(
     valid_days: float | None = None,
     wall_s: float | None = None,
 ) -> bytes:
-    """PEM chain for who holds the key of this request. `identity` is what the caller decided; names in the request are
-    ignored. `errors.Denied` for a request that is none, is not signed by its own key, or has another kind of key."""
+    """Return the PEM chain for whoever holds the key of this request. `identity` is what the caller decided; names
+    in the request are ignored. `errors.Denied` for a request that is none, is not signed by its own key, or has
+    another kind of key."""
     return authority.sign(_proven_key(csr_pem), identity, valid_days=valid_days, wall_s=wall_s)
 
 
@@ -161,7 +162,7 @@ def _proven_key(csr_pem: bytes) -> EllipticCurvePublicKey:
 
 
 def new_key_and_request(identity: Identity) -> tuple[bytes, bytes]:
-    """(private key, request) as PEM, for someone else to sign. The name in it is for people to read."""
+    """Make (private key, request) as PEM, for someone else to sign. The name in the request is for people to read."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -172,15 +173,15 @@ def new_key_and_request(identity: Identity) -> tuple[bytes, bytes]:
 
 
 def request_key(csr_pem: bytes) -> bytes:
-    """The public key of a request (DER), to know the same asker again. `errors.Denied` for one that `sign_request`
-    would not take."""
+    """Return the public key of a request (DER), to know the same asker again. `errors.Denied` for one that
+    `sign_request` would not take."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return _proven_key(csr_pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def root_vo(root: x509.Certificate) -> str:
-    """The VO of a root certificate; UsageError for one that names none."""
+    """Return the VO of a root certificate; UsageError for one that names none."""
     from cryptography import x509
 
     try:
@@ -195,7 +196,7 @@ def root_vo(root: x509.Certificate) -> str:
 
 
 def name_in(certificate: x509.Certificate) -> Identity:
-    """The one identity it carries; NOBODY where that is none or several."""
+    """Return the one identity that a certificate carries; NOBODY where that is none or several."""
     from cryptography import x509
 
     try:

@@ -1,9 +1,9 @@
-"""Whether a chain of certificates ends at the VO's root, judged by ourselves.
+"""The judgement, by ourselves, whether a chain of certificates ends at the VO's root.
 
 TLS judges too, but with more trust roots than this one (open invitations stand among them) and not what each name may
-mean. So everything a node believes about a caller or a signature rests on these rules: at most two signers between
-leaf and root, each one a CA by its own word, within the path length of all above it, named `signer`; a leaf that is no
-CA, with exactly the names of its one identity.
+mean. So everything a node believes about a caller or a signature rests on these rules: at most two signers between leaf
+and root, each one a CA by its own word, within the path length of all above it, named `signer`; a leaf that is no CA,
+with exactly the names of its one identity.
 
 Dates and revocations are the caller's question, at each use anew: a judged chain can be remembered.
 """
@@ -24,34 +24,34 @@ from diana.model.identity import NOBODY, Identity, dns_names, parse_uri, vo_of_u
 
 MOST_SIGNERS = 2
 _CRITICAL = {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE}
-"""Whatever else claims to be critical is not understood, and so refused."""
+"""Extensions that may be critical; any other that claims to be is not understood, and so refused."""
 
 
 class Untrusted(Exception):
-    """One line why."""
+    """The reason, on one line, why a chain is not trusted."""
 
 
 class Link(NamedTuple):
     """One certificate of a chain."""
 
     identity: Identity
-    """NOBODY: the root."""
+    """Identity that the certificate names; NOBODY: the root."""
     serial: str
-    """Hexadecimal, lower case."""
+    """Serial number, hexadecimal, lower case."""
     from_s: float
     until_s: float
 
 
 class Chain(NamedTuple):
-    """What a good chain says. Times are seconds since 1970."""
+    """The content of a good chain. Times are seconds since 1970."""
 
     identity: Identity
     key: ec.EllipticCurvePublicKey
     links: tuple[Link, ...]
-    """Leaf first, root last."""
+    """Certificates, leaf first, root last."""
 
     def out_of_date(self, at_s: float) -> str:
-        """Empty: all of it holds at that time; else one line why not."""
+        """Return why the chain does not hold at that time, on one line; empty: all of it does."""
         return next((why for link in self.links if (why := _out_of_date(link, at_s))), "")
 
 
@@ -80,7 +80,7 @@ def _verify(chain: bytes, root: x509.Certificate, vo: str, signer: bool) -> Chai
     authorities = given if signer else given[1:]
     if len(authorities) > MOST_SIGNERS:
         raise Untrusted(f"{len(authorities)} signers stand between the certificate and the root of VO {vo}")
-    # Signatures from the root downwards: nothing of a certificate is believed before who signed it is.
+    # Signatures from the root downwards: no certificate is believed before the one that signed it is.
     path = [root, *reversed(given)]
     for above, below in itertools.pairwise(path):
         below.verify_directly_issued_by(above)
@@ -105,7 +105,7 @@ def _check_root(root: x509.Certificate, below: int, vo: str) -> None:
 
 
 def _check_signer(authority: x509.Certificate, below: int, vo: str) -> None:
-    """`below`: how many signers stand between it and the leaf."""
+    """Check a signer. `below`: number of signers that stand between it and the leaf."""
     _check_critical(authority)
     identity = _name(authority)
     limits = authority.extensions.get_extension_for_class(x509.BasicConstraints).value

@@ -1,5 +1,5 @@
-"""What an invitation's secret gives rise to: a key, its public half as a trust root of the inviter's server for as long
-as the invitation is open, and the newcomer's certificate under it.
+"""The products of an invitation's secret: a key, its public half as a trust root of the inviter's server for as long as
+the invitation is open, and the newcomer's certificate under it.
 
 The seed travels in the token and nowhere else; the inviter forgets it and keeps the public half. Whoever holds the
 token can make any certificate under that root, so it opens one call (Enrol/Join), whatever the certificate says
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 SEED_BYTES = 16
 
 _ALWAYS = (0.0, 4_102_444_800.0)
-"""1970 to 2100: a newcomer's clock may be wrong, and the invitation's own end is the inviter's to keep."""
+"""From 1970 to 2100: a newcomer's clock may be wrong, and the inviter keeps the invitation's own end."""
 
 
 def invite_id(seed: bytes) -> str:
-    """What the invitation is called in lists and logs; tells nothing of the seed."""
+    """Return the invitation's name in lists and logs; it tells nothing of the seed."""
     return hashlib.sha256(b"diana invitation\0" + _checked(seed)).hexdigest()[:16]
 
 
 def derive_invite_key(seed: bytes) -> EllipticCurvePrivateKey:
-    """The same key from the same seed, at both ends: HKDF (RFC 5869) to 48 bytes, reduced as in FIPS 186-5 A.2.1."""
+    """Derive the same key from the same seed, at both ends: HKDF (RFC 5869) to 48 bytes, reduced as in FIPS 186-5
+    A.2.1."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -43,7 +44,7 @@ def derive_invite_key(seed: bytes) -> EllipticCurvePrivateKey:
 
 
 def invite_root(seed: bytes, vo: str, *, until_wall_s: float) -> bytes:
-    """PEM of the certificate the inviter keeps: the key's public half, a CA by its own signature."""
+    """Return the PEM of the certificate that the inviter keeps: the key's public half, a CA by its own signature."""
     key = derive_invite_key(seed)
     identity = _identity(seed, vo)
     subject = making.distinguished("invite", identity.name)
@@ -60,7 +61,7 @@ def invite_root(seed: bytes, vo: str, *, until_wall_s: float) -> bytes:
 
 
 def invite_leaf(seed: bytes, vo: str) -> tuple[bytes, bytes]:
-    """(private key, certificate) as PEM that the newcomer shows: a fresh key, signed by the invitation's."""
+    """Return (private key, certificate) as PEM that the newcomer shows: a fresh key, signed by the invitation's."""
     identity = _identity(seed, vo)
     key, above = making.new_key(), derive_invite_key(seed)
     subject = making.distinguished("invite", identity.name)
@@ -69,8 +70,8 @@ def invite_leaf(seed: bytes, vo: str) -> tuple[bytes, bytes]:
 
 
 def invited_by(leaf_pem: bytes, roots: Iterable[bytes]) -> str:
-    """ID of the invitation (of those given by their certificates) that this certificate is under and names; empty:
-    none. Whether the invitation is open still, whoever keeps it knows."""
+    """Return the ID of the invitation (of those given by their certificates) that this certificate is under and
+    names; empty: none. Whoever keeps the invitation knows whether it is still open."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 

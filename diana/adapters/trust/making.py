@@ -1,4 +1,4 @@
-"""How each kind of certificate looks, and how keys reach the disk. Whom to sign for is asked elsewhere.
+"""The making of each kind of certificate, and the way of keys to the disk. Others decide for whom to sign.
 
 ECDSA P-256 throughout, because gRPC's TLS takes it and Ed25519 not everywhere. `cryptography` takes 50 ms to import
 and is imported where it is used, since `diana init` and the client read these modules.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 
 CLOCK_SKEW_S = 300.0
-"""Certificates hold from this long before they are made: clocks of sites differ."""
+"""Seconds before they are made from which certificates hold: clocks of sites differ."""
 
 
 def new_key() -> EllipticCurvePrivateKey:
@@ -51,7 +51,7 @@ def authority_certificate(
     path_length: int,
     dates: tuple[float, float],
 ) -> x509.Certificate:
-    """A root (signed by itself) or a signer. `dates`: from and until, seconds since 1970."""
+    """Make a root (signed by itself) or a signer. `dates`: from and until, seconds since 1970."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
@@ -78,7 +78,7 @@ def leaf_certificate(
     *,
     dates: tuple[float, float],
 ) -> x509.Certificate:
-    """For a connection: of a site or member also as a server."""
+    """Make a certificate for connections: for a site or member also as a server."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
@@ -103,7 +103,7 @@ def leaf_certificate(
 
 
 def dates_of(valid_days: float, wall_s: float | None) -> tuple[float, float]:
-    """From and until of what is made at `wall_s` (None: now)."""
+    """Return from and until of a certificate made at `wall_s` (None: now)."""
     now_s = time.time() if wall_s is None else wall_s
     return now_s - CLOCK_SKEW_S, now_s + valid_days * 86400.0
 
@@ -121,8 +121,8 @@ def pem_of(certificate: x509.Certificate) -> bytes:
 
 
 def write_new(path: Path, content: bytes, mode: int) -> None:
-    """Durably, at once and whole: who reads sees the old file or the new one, and never for a moment one readable by
-    others than `mode` says."""
+    """Write a file durably, at once and whole: a reader sees the old file or the new one, and never for a moment one
+    readable by others than `mode` says."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_durably(path, content, mode)
 

@@ -21,7 +21,7 @@ def bytes_in(path: Path, missing: str = "restore the keys from a backup made wit
 
 
 def certificates_in(path: Path, *, most: int = 3) -> tuple[x509.Certificate, ...]:
-    """Of a PEM file, at least one."""
+    """Return the certificates of a PEM file, at least one."""
     return parse(bytes_in(path), str(path), most)
 
 
@@ -36,7 +36,7 @@ def parse(text: bytes, where: str, most: int = 3) -> tuple[x509.Certificate, ...
 
 
 def key_of(path: Path, certificate: x509.Certificate, missing: str = "") -> ec.EllipticCurvePrivateKey:
-    """The private key in a file, which must be that of `certificate`."""
+    """Return the private key in a file, which must be that of `certificate`."""
     text = bytes_in(path, missing) if missing else bytes_in(path)
     try:
         key = load_pem_private_key(text, password=None)

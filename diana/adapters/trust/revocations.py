@@ -1,4 +1,4 @@
-"""Who is trusted no more, by the operator's own file and by what the VO's ledger says, and what follows from it.
+"""The identities that are trusted no more, by the operator's own file and by the VO's ledger, and what follows from it.
 
     site:NAME            the site, its machines, statements by its signer, and signers its signer made; certificates of
                          others that its signer signed hold on for `GRACE_S`, to be renewed by another signer meanwhile
@@ -7,9 +7,9 @@
     user:NAME@VO         a user
     serial:HEX           one certificate, and what stands below it
 
-Why a site that is banned does not take at once with it whom it invited: mostly that is everybody, and one ban would end
-the VO. Why it does in time: who holds the signing key can make certificates of any name and date, so there must be a
-moment after which none of them counts. Nodes renew at half of seven days and no banned signer signs, so honest sites
+A banned site does not at once take with it the sites it invited: mostly those are all, and one ban would end the VO. In
+time it does: whoever holds the signing key can make certificates of any name and date, so there must be a moment after
+which none of them counts. Nodes renew at half of seven days and no banned signer signs, so honest sites
 are below another signer by then.
 """
 
@@ -28,7 +28,7 @@ GRACE_S = 7 * 86400.0
 
 
 def read_file(path: Path) -> frozenset[str]:
-    """Entries one a line, `#` starts a comment; no file, no entries. UsageError names the line that is none."""
+    """Read entries, one a line; `#` starts a comment; no file, no entries. UsageError names the line that is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def read_file(path: Path) -> frozenset[str]:
 
 
 class Revocations:
-    """Two lists, one question. Times are seconds since 1970."""
+    """Two lists of what is revoked, and one question to both. Times are seconds since 1970."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -69,8 +69,8 @@ class Revocations:
         now_s: float,
         reasons: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """What the VO says, whole. Entries that are none revoke nobody. `since`: when each was revoked; those not named
-        are dated when they are first heard of. `reasons` go to whoever is refused."""
+        """Take the VO's list, whole. Entries that are none revoke nobody. `since`: when each was revoked; those not
+        named are dated when they are first heard of. `reasons` go to whoever is refused."""
         good = set()
         for entry in revoked:
             try:
@@ -88,7 +88,7 @@ class Revocations:
             del self._since[gone]
 
     def names(self, entry: str) -> str:
-        """Empty: it is not revoked. Else one line that says where it is."""
+        """Return where an entry is revoked, on one line; empty: it is not."""
         if entry in self._local:
             return f"revoked at this site ({self._file})"
         if entry not in self._ledger:
@@ -96,7 +96,7 @@ class Revocations:
         return f"revoked by the VO ({why})" if (why := self._reasons.get(entry)) else "revoked by the VO"
 
     def why_not(self, chain: Chain, now_s: float) -> str:
-        """Empty: nothing in the chain is revoked. The chain may be a signer's own."""
+        """Return why the chain is revoked; empty: nothing in it is. The chain may be a signer's own."""
         for link in chain.links:
             if why := self.names(f"serial:{link.serial}"):
                 return why

@@ -1,4 +1,4 @@
-"""Under which local account a job runs here (PROMISES 5.7): this site's own list says it, never a peer nor the job.
+"""The local account under which a job runs here (PROMISES 5.7): this site's own list says it, never a peer nor the job.
 
 Node and spawner stay the account they are; the root program `run_as.py` becomes the job's.
 """
@@ -19,25 +19,26 @@ from diana.model.layout import DataDir
 PROGRAM = "/usr/local/libexec/diana-run-as"
 ANYBODY = "*"
 CHECKED_S = 60.0
-"""An account the program allowed is not asked about again for so long."""
+"""Seconds for which an account that the program allowed is not asked about again."""
 _WAIT_S = 60.0
 _PASSABLE = ("jobs", "slots", "staged")
 _BY_CONTENT = ("cache", "blobs")
-"""Whoever knows a content's hash may read it there."""
+"""Folders where whoever knows a content's hash may read it."""
 _PRIVATE = ("groups", "collected", "logs")
 
 
 class NoAccount(Exception):
-    """One line: nobody here runs these jobs, why, and the mend."""
+    """The reason, on one line, why nobody here runs these jobs, and the mend."""
 
 
 def command(program: str, verb: str, account: str) -> list[str]:
-    """How this process calls the program: straight as root, else through sudo, which asks nothing."""
+    """Return the words by which this process calls the program: straight as root, else through sudo, which asks
+    nothing."""
     return [*(() if os.geteuid() == 0 else ("/usr/bin/sudo", "-n")), program, verb, account]
 
 
 def call(program: str, verb: str, account: str, told: object = None, folder: Path | str | None = None) -> str:
-    """Empty, or the line with which the program refused. Blocks for some 50 ms."""
+    """Call the program; return empty, or the line with which it refused. Blocks for some 50 ms."""
     try:
         done = subprocess.run(
             command(program, verb, account),
@@ -78,7 +79,7 @@ class Accounts:
         return sorted(set(self._run_as.values()))
 
     def of(self, owner: str) -> str:
-        """The account, allowed by the program too; empty: the node's own. NoAccount."""
+        """Return the account for an owner, allowed by the program too; empty: the node's own. NoAccount."""
         if not self._run_as:
             return ""
         account = self._run_as.get(owner) or self._run_as.get(ANYBODY, "")
@@ -91,18 +92,19 @@ class Accounts:
         return account
 
     def release_all(self, folder: Path) -> None:
-        """For a folder of which nobody remembers who left what in it."""
+        """Release a folder when nobody remembers which account left what in it."""
         for account in self.named():
             self.release(account, folder)
 
     def release(self, account: str, folder: Path, names: Sequence[str] = (".",)) -> None:
-        """What `account` left in those folders below `folder` may be read and deleted. PermissionError says why not."""
+        """Open to the node, to read and delete, what `account` left in those folders below `folder`. PermissionError
+        says why not."""
         if why := call(self.program, "release", account, list(names), folder):
             raise PermissionError(1, why, str(folder))
 
 
 def uid_of(account: str) -> int:
-    """NoAccount where the machine knows none of that name."""
+    """Return the account's uid. NoAccount where the machine knows none of that name."""
     try:
         return pwd.getpwnam(account).pw_uid
     except KeyError:
@@ -110,7 +112,7 @@ def uid_of(account: str) -> int:
 
 
 def open_ways(data: DataDir) -> None:
-    """Accounts may pass through the data directory to what is granted to them, and see nothing else of it. NoAccount
+    """Let accounts pass through the data directory to what is granted to them, and see nothing else of it. NoAccount
     where they cannot even come so far."""
     for name in (*_PASSABLE, *_BY_CONTENT, *_PRIVATE):
         (data.root / name).mkdir(mode=0o700, exist_ok=True)
@@ -125,7 +127,7 @@ def open_ways(data: DataDir) -> None:
 
 
 class Ways:
-    """What one account needs of the data directory for the jobs of one subgroup."""
+    """The rights that one account needs in the data directory for the jobs of one subgroup."""
 
     def __init__(self, data: DataDir, uid: int) -> None:
         self._root = data.root.resolve()
@@ -133,21 +135,21 @@ class Ways:
         self._open: set[Path] = set()
 
     def private(self, folder: Path) -> None:
-        """A folder of the subgroup, for this account alone to pass through."""
+        """Open a folder of the subgroup for this account alone to pass through."""
         if folder not in self._open:
             acl.grant(folder, self._uid, acl.ENTER)
             self._open.add(folder)
 
     def through(self, folder: Path, top: Path) -> None:
-        """All folders from `top`, exclusive, down to `folder`."""
+        """Let all pass through the folders from `top`, exclusive, down to `folder`."""
         if folder not in self._open:
             for each in (*reversed([p for p in folder.parents if top in p.parents]), folder):
                 acl.let_pass(each)
             self._open.add(folder)
 
     def content(self, path: Path) -> None:
-        """A file or folder of data that a link leads to, if it is the node's to open: whatever an operator registered
-        elsewhere has modes of its own."""
+        """Open a file or folder of data that a link leads to, if it is the node's to open: files that an operator
+        registered elsewhere have modes of their own."""
         real = path.resolve()
         if real in self._open or self._root not in real.parents:
             return
@@ -160,7 +162,7 @@ class Ways:
         acl.give(folder, self._uid)
 
     def lend(self, folder: Path) -> None:
-        """Where a merge command runs: given if it is the node's, else of whoever named it."""
+        """Open the folder in which a merge command runs if it is the node's; else its owner named it."""
         real = folder.resolve()
         if real.stat().st_uid != os.geteuid():
             return
@@ -171,12 +173,13 @@ class Ways:
 
 
 def grant_log(fd: int, uid: int) -> None:
-    """A job may open its standard output by name, as /dev/stdout."""
+    """Let the account open the log: a job may open its standard output by name, as /dev/stdout."""
     acl.grant(fd, uid, acl.WRITE)
 
 
 def order_of(program: str, argv: Sequence[str], environment: Mapping[bytes, bytes], memory_bytes: int) -> bytes:
-    """What `run` reads. Not in argv nor environment of the root program: the one is seen by all, the other believed."""
+    """Return the text that `run` reads. It is not in argv nor environment of the root program: all see the one, the
+    program believes the other."""
     told = {
         "program": program,
         "argv": list(argv),

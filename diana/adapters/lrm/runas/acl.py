@@ -1,9 +1,9 @@
-"""Who may enter and change what of the node's, account by account, as POSIX access control lists (acl(5)).
+"""The rights of accounts to enter and change the node's files, as POSIX access control lists (acl(5)).
 
-The node stays the owner of every folder a job gets and only adds the job's account to it, so that no root is needed to
-hand a folder over nor to delete it, and no other account sees into it. Rejected: handing folders to the account by
-chown, which wants a root program that follows paths; groups shared by node and account, which every site would have to
-make.
+The node stays the owner of every folder a job gets and only adds the job's account to it, so that no root is needed
+to hand a folder over nor to delete it, and no other account sees into it. Rejected: handing folders to the account
+by chown, which wants a root program that follows paths; groups shared by node and account, which every site would
+have to make.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _list(users: dict[int, int], owner: int) -> bytes:
 
 
 def grant(what: Path | str | int, uid: int, rights: int) -> None:
-    """Besides its owner, `uid` alone has `rights` to a file or folder (or an open descriptor of it). OSError."""
+    """Give `uid` alone, besides the owner, `rights` to a file or folder (or an open descriptor of it). OSError."""
     try:
         os.setxattr(what, _ACCESS, _list({uid: rights}, ALL))
     except OSError as fault:
@@ -44,8 +44,8 @@ def grant(what: Path | str | int, uid: int, rights: int) -> None:
 
 
 def give(folder: Path | str, uid: int) -> None:
-    """`uid` may do as it likes in `folder` and the folders below it that are this process's; what it makes there is
-    open to this process as far as the mode it chooses says."""
+    """Let `uid` do as it likes in `folder` and the folders below it that are this process's; files it makes there
+    are open to this process as far as the mode it chooses says."""
     for each in _folders(str(folder)):
         grant(each, uid, ALL)
         os.setxattr(each, _DEFAULT, _list({uid: ALL, os.geteuid(): ALL}, ALL))
@@ -58,15 +58,15 @@ def _folders(top: str) -> Iterator[str]:
 
 
 def let_pass(folder: Path) -> None:
-    """Whoever knows a name in `folder` may go on to it; the names cannot be listed."""
+    """Let whoever knows a name in `folder` go on to it; the names cannot be listed."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & 0o001:
         folder.chmod(mode | 0o011)
 
 
 def let_read(folder: Path) -> None:
-    """All in a folder of data; what is above it says for whom. Marked by the mode of the folder itself, so that many
-    files are looked at once only."""
+    """Let all read a folder of data; the folders above it say who comes so far. The mode of the folder itself marks
+    it as done, so that many files are looked at once only."""
     if stat.S_IMODE(folder.stat().st_mode) & 0o005 == 0o005:
         return
     for at, _, _ in os.walk(folder, topdown=False):

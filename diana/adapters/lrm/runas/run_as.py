@@ -5,8 +5,8 @@
     kill     signals the runs on standard input
     release  lets the node read and delete what the account left in the folders on standard input
 
-All that is done with the account's rights alone. Whom it becomes for whom is said by /etc/diana/run-as.toml, or by the
-run-as.toml beside this file where there is one:
+All that is done with the account's rights alone. The file /etc/diana/run-as.toml, or the run-as.toml beside this file
+where there is one, says which accounts it becomes for which callers:
 
     nodes = ["diana"]          # accounts that may call it (through sudo); "root" for a node that runs as root
     accounts = ["ann", "bob"]  # whom it becomes; never root, never below min_uid
@@ -173,7 +173,7 @@ def fields_of(pid: int) -> list[bytes]:
 
 
 def release(found: pwd.struct_passwd, max_processes: int) -> None:
-    """For what is this account's own and has no other name elsewhere; links are left alone."""
+    """Open to the node the files that are this account's own and have no other name elsewhere; links are left alone."""
     for _, folders, files, at in itertools.chain(*(os.fwalk(top) for top in told())):
         for name in folders + files:
             status = os.lstat(name, dir_fd=at)

@@ -49,7 +49,7 @@ def _detach(data: DataDir) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    # What whoever started the node ignored (nohup), no job is to ignore.
+    # Signals that whoever started the node ignored (nohup), no job is to ignore.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_DFL)
     os.umask(0o077)

@@ -1,8 +1,8 @@
 """The claim log: append-only, framed and checksummed, rewritten when most of it is forgotten.
 
-Frame: two magic bytes, length and CRC-32 of the payload (4 bytes each, big-endian), payload. What a crash left
-half-written at the end was never acted upon and is cut; damage followed by good frames is refused, because a claim
-that cannot be read could be started a second time.
+Frame: two magic bytes, length and CRC-32 of the payload (4 bytes each, big-endian), payload. A frame that
+a crash left half-written at the end was never acted upon and is cut; damage followed by good frames is refused,
+because a claim that cannot be read could be started a second time.
 """
 
 from __future__ import annotations

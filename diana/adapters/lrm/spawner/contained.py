@@ -1,5 +1,5 @@
-"""Runs in containers: their processes hang below what looks after the container, so that no process group and no parent
-leads to them. They are found by the mark they bear, as those of an earlier spawner's runs are."""
+"""Runs in containers: their processes hang below the program that looks after the container, so that no process
+group and no parent leads to them. They are found by the mark they bear, as those of an earlier spawner's runs are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
 
 _LOOK_S = 0.05
-"""Between two looks at all processes of the machine."""
+"""Seconds between two looks at all processes of the machine."""
 _OTHERS_S = 1.0
-"""What ends processes of another account, which cannot be looked at, has done so within this."""
+"""Seconds within which the program that ends processes of another account, which cannot be looked at, has done so."""
 
 
 class Contained:
@@ -27,7 +27,7 @@ class Contained:
         self._told_s: dict[Job, float] = {}
 
     def left(self, jobs: Collection[Job]) -> Collection[Job]:
-        """Of these, whose leaders are gone, those that are not known to have left nothing: what is there is killed."""
+        """Return those of these jobs, whose leaders are gone, that may have left something; kill what is there."""
         now_s = boot_s()
         if not jobs or now_s < self._next_s:
             return jobs
@@ -36,11 +36,12 @@ class Contained:
         return self.kill(jobs)
 
     def hurry(self) -> None:
-        """The next look is not waited for."""
+        """Do not wait before the next look."""
         self._next_s = 0.0
 
     def kill(self, jobs: Collection[Job]) -> set[Job]:
-        """One look at the machine for all of them; gives those of which there was something."""
+        """Look at the machine once for all of them and kill what they left; return those of which there was
+        something."""
         hidden = {job for job in jobs if job.claim.record.account and self._others.separate}
         found = by_marker(self._launcher.marker_prefix) if len(hidden) < len(jobs) else {}
         some = set()
@@ -54,7 +55,7 @@ class Contained:
         return some | {job for job in hidden if self._is_told(job)}
 
     def _is_told(self, job: Job) -> bool:
-        """Whether it was told so lately that something may be left."""
+        """True if its account was told to kill it so lately that something may be left."""
         now_s = boot_s()
         if job not in self._told_s:
             self._told_s[job] = now_s

@@ -1,4 +1,5 @@
-"""Who a process is. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES 6)."""
+"""The identity of a process. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES
+6)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _START_TIME = 19
 
 
 class Machine(msgspec.Struct, frozen=True, array_like=True):
-    """Changes exactly when every process that ran here is gone: reboot, or a new container."""
+    """Identity of a machine; changes exactly when every process that ran here is gone: reboot, or a new container."""
 
     boot_id: str
     pid_namespace: int
@@ -54,7 +55,7 @@ def stat_fields(pid: int) -> list[bytes] | None:
 
 
 def name_of(pid: int) -> bytes:
-    """Of its program, at most 15 bytes; empty when there is no such process."""
+    """Return the name of the process's program, at most 15 bytes; empty when there is no such process."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             return file.read().rstrip(b"\n")
@@ -63,13 +64,14 @@ def name_of(pid: int) -> bytes:
 
 
 def same_process(pid: int, before_s: float, after_s: float) -> bool:
-    """Whether `pid` lives and is the one started between the two readings of `boot_s`."""
+    """True if `pid` lives and is the process started between the two readings of `boot_s`."""
     ticks = start_ticks(pid)
     return ticks is not None and int(before_s * _TICKS_PER_S) - 1 <= ticks <= int(after_s * _TICKS_PER_S) + 1
 
 
 def by_marker(prefix: bytes) -> dict[bytes, list[int]]:
-    """Living processes whose environment has an entry that begins with `prefix`: entry -> pids in rising order."""
+    """Return the living processes whose environment has an entry that begins with `prefix`: entry -> pids in rising
+    order."""
     found: dict[bytes, list[int]] = {}
     for name in sorted(os.listdir("/proc")):
         if name.isdecimal():
@@ -81,7 +83,7 @@ def by_marker(prefix: bytes) -> dict[bytes, list[int]]:
 
 
 def environment(pid: int) -> bytes:
-    """NUL-terminated entries as the process was given them; empty when it may not be read or is gone."""
+    """Return the NUL-terminated entries as the process was given them; empty when it may not be read or is gone."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read()

@@ -24,13 +24,13 @@ class State(IntEnum):
 
 
 class Claim:
-    """What the runs of one accepted order share."""
+    """The data that runs of one accepted order share."""
 
     __slots__ = ("base", "directory", "memory_bytes", "record")
 
     def __init__(self, record: Claimed, order: Order | None, base: dict[bytes, bytes]) -> None:
         self.record = record
-        """Its columns name the runs that were new, and are emptied once written."""
+        """The claim's record; its columns name the runs that were new, and are emptied once written."""
         self.directory = order.directory if order else ""
         self.memory_bytes = order.memory_bytes if order else 0
         self.base = base
@@ -38,7 +38,7 @@ class Claim:
 
 
 class Job:
-    """One run. What only a start needs is let go once it has ended."""
+    """One run. Fields that only a start needs are let go once it has ended."""
 
     __slots__ = (
         "adopted",
@@ -79,18 +79,18 @@ class Job:
         self.collects: list[Collected] = []
         self.slots: list[int] = []
         self.gpus: list[str] = []
-        """Devices it has, as CUDA names them."""
+        """Devices the run has, as CUDA names them."""
         self.pid = 0
         self.pidfd = -1
         self.adopted = False
-        """Started by an earlier spawner: not our child, its exit is nobody's knowledge."""
+        """True if an earlier spawner started it: it is not our child, and nobody knows its exit."""
         self.started_s = 0.0
         self.started_by_s = 0.0
         self.segment: Segment | None = None
         self.log_offset = 0
         self.cut = False
         self.own_out = False
-        """Neither stdout nor stderr goes to the segment."""
+        """True if neither stdout nor stderr goes to the segment."""
         self.verdict = 0
         """Outcome decided before the exit: CANCELLED or TIMED_OUT; 0: the exit decides."""
         self.killed_at_s = 0.0
@@ -111,7 +111,7 @@ class Job:
 
 
 class Slots:
-    """Which processors are free, lowest first. Slots above `total` retire when their job ends."""
+    """The processors that are free, lowest first. Slots above `total` retire when their job ends."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -123,7 +123,7 @@ class Slots:
         self._free = [slot for slot in range(total) if slot not in self._busy]
 
     def take(self, count: int) -> list[int]:
-        """`count` slots, or none at all when fewer are free."""
+        """Take `count` slots, or none at all when fewer are free."""
         if len(self._free) < count:
             return []
         taken = [heapq.heappop(self._free) for _ in range(count)]
@@ -131,7 +131,7 @@ class Slots:
         return taken
 
     def beyond(self, count: int) -> list[int]:
-        """`count` slots besides all there are; they retire when their job ends."""
+        """Take `count` slots besides all there are; they retire when their job ends."""
         taken = list(itertools.islice((slot for slot in itertools.count() if slot not in self._busy), count))
         self._busy.update(taken)
         self._free = [slot for slot in self._free if slot not in self._busy]
@@ -151,7 +151,7 @@ class Slots:
 
 
 def batches(jobs: Iterable[Job]) -> list[Batch]:
-    """Columns of ended jobs, one batch per subgroup and epoch, in order of their ends."""
+    """Return columns of ended jobs, one batch per subgroup and epoch, in order of their ends."""
     out: dict[tuple[str, int, bool, str], Batch] = {}
     for job in jobs:
         end = job.end

@@ -22,20 +22,20 @@ from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir
 
 NOT_FOUND_EXIT = 127
-"""What a shell says for a command that could not be started."""
+"""Exit code a shell gives for a command that could not be started."""
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Python ignores these, and a job would inherit that."""
+"""Signals that Python ignores; a job would inherit that."""
 _OF_ACCOUNT = frozenset({"HOME", "USER", "LOGNAME", "SHELL"})
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL")
 
 
 class NotStarted(Exception):
-    """One line: what, where, the mend."""
+    """The fault of a start, on one line: what, where, the mend."""
 
 
 class TryLater(Exception):
-    """The machine is out of processes or memory just now."""
+    """A start that failed since the machine is out of processes or memory just now."""
 
 
 class Launcher:
@@ -43,7 +43,7 @@ class Launcher:
         self._data = data
         self.site = self.machine = ""
         self.hides_gpus = False
-        """GPUs are handed out here: who asked for none sees none."""
+        """True while GPUs are handed out here: a job that asked for none sees none."""
         self._others = others
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
@@ -57,7 +57,7 @@ class Launcher:
         self._here = ""
 
     def base(self, order: Order) -> dict[bytes, bytes]:
-        """Environment shared by an order's jobs. DIANA_* of ours come last: a spec cannot forge them."""
+        """Return the environment shared by an order's jobs. Our DIANA_* come last: a spec cannot forge them."""
         out = self._base_as_other.copy() if order.account else self._base.copy()
         for name, value in order.environment:
             out[name.encode()] = value.encode()
@@ -70,20 +70,20 @@ class Launcher:
 
     @property
     def marker_prefix(self) -> bytes:
-        """Of every run of this data directory."""
+        """The beginning of the markers of all runs of this data directory."""
         return self._marker + b":"
 
     def leave(self) -> None:
-        """The scratch directory this process stands in may be another one now, of the same name."""
+        """Forget the scratch directory this process stands in: it may be another one now, of the same name."""
         self._here = ""
 
     def marker(self, job: Job) -> bytes:
-        """The environment entry by which the processes of this run, and of no other, are known."""
+        """Return the environment entry by which the processes of this run, and of no other, are known."""
         record = job.claim.record
         return b"%b:%b:%d:%d:%d" % (self._marker, record.subgroup.encode(), record.epoch, job.index, job.attempt)
 
     def launch(self, job: Job, segment: Segment, scratch: str) -> int:
-        """Start the run as leader of a new session; gives its pid. NotStarted, TryLater."""
+        """Start the run as leader of a new session; return its pid. NotStarted, TryLater."""
         environment = self._environment(job, scratch)
         folder = self._folder(job, scratch)
         opened: list[int] = []
@@ -193,7 +193,7 @@ def _name(job: Job) -> str:
 
 
 def _which(name: str, path: str) -> str:
-    """As execvp looks; FileNotFoundError or, if only files without execute permission were met, PermissionError."""
+    """Look as execvp does; FileNotFoundError or, if only files without execute permission were met, PermissionError."""
     denied = False
     for folder in path.split(os.pathsep):
         candidate = os.path.join(folder or ".", name)
@@ -216,7 +216,7 @@ def create_below(path: str) -> int:
     try:
         for part in parts[:-1]:
             with suppress(FileExistsError):
-                # Less our umask, or as an access control list above says.
+                # The mode less our umask, or as an access control list above says.
                 os.mkdir(part, 0o770, dir_fd=at)
             below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
             os.close(at)

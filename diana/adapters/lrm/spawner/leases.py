@@ -1,5 +1,5 @@
-"""Leases as the spawner keeps them: runs that name one may run until it ends. The node may be stopped meanwhile, and
-the spawner that was told of it gone: its successor finds the same end in the log (PROMISES section 2, "Leases")."""
+"""Leases as the spawner keeps them: runs that name a lease may run until it ends. The node may be stopped meanwhile,
+and the spawner that was told of it gone: its successor finds the same end in the log (PROMISES section 2, "Leases")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from diana.adapters.lrm.spawner.table import Table
 
 
 class Leases:
-    """By CLOCK_BOOTTIME, which goes on while the machine sleeps."""
+    """Times are by CLOCK_BOOTTIME, which goes on while the machine sleeps."""
 
     def __init__(self, table: Table) -> None:
         self._stand = table.leases
@@ -17,12 +17,12 @@ class Leases:
         self._ends: list[tuple[float, str]] = []
 
     def begin(self) -> None:
-        """With those of an earlier spawner."""
+        """Take up the leases of an earlier spawner."""
         self._ends = [(until_s, name) for name, until_s in self._stand.items()]
         heapify(self._ends)
 
     def told(self, name: str, until_s: float) -> None:
-        """Later than before, or nothing changes."""
+        """Note a lease's end; one that is not later than before changes nothing."""
         if until_s > self._stand.get(name, 0.0):
             self._table.lease(name, until_s)
             heappush(self._ends, (until_s, name))
@@ -34,11 +34,11 @@ class Leases:
         return set(self._stand)
 
     def next_s(self) -> float:
-        """When the first ends at the earliest; infinite: none stands."""
+        """Return the time at which the first lease ends at the earliest; infinite: none stands."""
         return self._ends[0][0] if self._ends else float("inf")
 
     def over(self, now_s: float) -> list[tuple[str, float]]:
-        """Those that have ended since, and when."""
+        """Return the leases that have ended since, and when each did."""
         out = []
         while self._ends and self._ends[0][0] <= now_s:
             until_s, name = heappop(self._ends)

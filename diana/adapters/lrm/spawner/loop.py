@@ -63,14 +63,16 @@ class Spawner:
         self._greet: Link | None = None
         self._tell_by_s = 0.0
         self._high_water = 0
-        """Runs that waited after the last order: when half of them have started, it is time to ask for more."""
+        """Number of runs that waited after the last order: when half of them have started, it is time to ask for
+        more."""
         self._retell_at_s = 0.0
         self._alone_since_s = boot_s()
         self._over = False
 
     def run(self) -> None:
-        """Until nobody needs it. OSError: the disk refused a claim; everything stops (PROMISES section 3).
-        NotInPlace: what runs is left to the spawner of where the directory lies now, or ended if that is nowhere."""
+        """Run until nobody needs it. OSError: the disk refused a claim; everything stops (PROMISES section 3).
+        NotInPlace: running jobs are left to the spawner of where the directory lies now, or ended if that is
+        nowhere."""
         try:
             while not self._over:
                 self._turn(self._epoll.poll(self._wait_s()))
@@ -84,7 +86,7 @@ class Spawner:
         self._table.log.sync()
 
     def _wait_s(self) -> float:
-        """-1: for ever."""
+        """Return the seconds to wait; -1: for ever."""
         at = self._runner.deadline_s()
         if self._server.current is None:
             if not self._runner.busy():

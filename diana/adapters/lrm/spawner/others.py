@@ -1,7 +1,7 @@
 """Jobs that run as accounts other than the spawner's: started, signalled and tidied up after through the root program.
 
-What must wait for the program is gathered over a turn of the loop and told to one process of it, which nobody waits
-for: to cancel a thousand runs costs one start of it.
+Orders that must wait for the program are gathered over a turn of the loop and told to one process of it, for which
+nobody waits: to cancel a thousand runs costs one start of it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from diana.adapters.lrm.spawner.processes import Scratch
 from diana.adapters.lrm.spawner.segments import Segment
 
 _AGAIN_S = 0.5
-"""A run that is still there is signalled anew after this."""
+"""Seconds after which a run that is still there is signalled anew."""
 
 FileAction = tuple[int, int, int]
 
 
 class OtherAccounts:
-    """Nothing of `runas` is imported before a job needs it."""
+    """Starts and ends jobs of other accounts. Nothing of `runas` is imported before a job needs it."""
 
     def __init__(self) -> None:
         self.program = ""
         self.separate = os.geteuid() != 0
-        """Processes of other accounts are out of our reach but by the program."""
+        """True if processes of other accounts are out of our reach but by the program."""
         self._told: dict[tuple[str, int], dict[tuple[int, int, str], None]] = {}
         self._running: set[int] = set()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -37,7 +37,7 @@ class OtherAccounts:
     # --- starting --------------------------------------------------------------------------------------
 
     def let_log(self, job: Job, segment: Segment) -> None:
-        """OSError."""
+        """Let the job's account open the segment. OSError."""
         account = job.claim.record.account
         if account and segment.lent_to != account:
             from diana.adapters.lrm.runas.accounts import grant_log
@@ -46,7 +46,7 @@ class OtherAccounts:
             segment.lent_to = account
 
     def lend(self, job: Job, scratch: str) -> None:
-        """The slot's scratch directory, until `take_back`. OSError."""
+        """Lend the slot's scratch directory to the job's account, until `take_back`. OSError."""
         if account := job.claim.record.account:
             from diana.adapters.lrm.runas import acl
 
@@ -60,7 +60,7 @@ class OtherAccounts:
         folder: str,
         actions: Sequence[FileAction],
     ) -> int:
-        """As leader of a new session; gives the pid. OSError, ValueError for a NUL where none can be."""
+        """Start the job as leader of a new session; return its pid. OSError, ValueError for a NUL where none can be."""
         from diana.adapters.lrm.runas.accounts import command, order_of
 
         if any("\0" in word for word in job.argv) or any(b"\0" in k + v for k, v in environment.items()):
@@ -77,7 +77,7 @@ class OtherAccounts:
     # --- ending ----------------------------------------------------------------------------------------
 
     def signal(self, job: Job, marker: bytes, number: int) -> None:
-        """With the next `flush`; KILL for the same run not more often than it can work."""
+        """Signal a run with the next `flush`; KILL for the same run not more often than it can work."""
         if number == signal.SIGKILL:
             if boot_s() - job.killed_at_s < _AGAIN_S:
                 return
@@ -86,7 +86,7 @@ class OtherAccounts:
         self._tell(job.claim.record.account, number, (job.pid if ticks else 0, ticks, marker.decode()))
 
     def kill_stray(self, pid: int, owners: Collection[Job]) -> None:
-        """A process out of our reach that belongs to one of these."""
+        """Kill a process out of our reach that belongs to one of these."""
         ticks = start_ticks(pid)
         for account in sorted({job.claim.record.account for job in owners} - {""}):
             if ticks:
@@ -96,7 +96,7 @@ class OtherAccounts:
         self._told.setdefault((account, number), {})[run] = None
 
     def flush(self) -> None:
-        """One process of the program for each account and signal."""
+        """Start one process of the program for each account and signal."""
         for (account, number), runs in self._told.items():
             from diana.adapters.lrm.runas.accounts import command
 
@@ -113,7 +113,7 @@ class OtherAccounts:
         self._told.clear()
 
     def helpers(self) -> frozenset[int]:
-        """Processes of the program that signal; those that are done are reaped."""
+        """Return the processes of the program that signal; those that are done are reaped."""
         for pid in [*self._running]:
             try:
                 done, _ = os.waitpid(pid, os.WNOHANG)
@@ -124,7 +124,7 @@ class OtherAccounts:
         return frozenset(self._running)
 
     def take_back(self, job: Job, scratch: Scratch) -> bool:
-        """Whether the slot's directory was lent and is to be made anew. OSError when it cannot be deleted."""
+        """True if the slot's directory was lent and is made anew. OSError when it cannot be deleted."""
         account = job.claim.record.account
         if not account:
             return False
@@ -141,7 +141,7 @@ class OtherAccounts:
 
 
 def _held(content: bytes) -> int:
-    """A descriptor to read it from: no pipe, whose reader might never come."""
+    """Return a descriptor from which to read the content: no pipe, whose reader might never come."""
     fd = os.memfd_create("diana-run-as", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(content)
@@ -150,7 +150,7 @@ def _held(content: bytes) -> int:
 
 
 def _uid(account: str) -> int:
-    """OSError where the machine knows no such account."""
+    """Return the account's uid. OSError where the machine knows no such account."""
     from diana.adapters.lrm.runas.accounts import NoAccount, uid_of
 
     try:

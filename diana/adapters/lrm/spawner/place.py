@@ -1,8 +1,8 @@
-"""Whether the data directory still lies where this spawner was started for it. One that was moved or deleted under it
+"""The check that the data directory still lies where this spawner was started for it. One that was moved or deleted
 must not be made anew at its old path: whoever moved it starts a node at the new one, whose spawner adopts what runs.
 
-A disk says many things for a moment (a parent that is mounted anew, a server that fails over), and a spawner that goes
-costs the exit codes of all that runs. So a directory counts as gone only after it was looked for several times.
+A disk says many things for a moment (a parent that is mounted anew, a server that fails over), and a spawner that
+goes costs the exit codes of all that runs. So a directory counts as gone only after it was looked for several times.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from diana.adapters.lrm.spawner.identity import boot_s
 
 LOOKS = 5
 CERTAIN_S = 2.0
-"""A directory that was not there at this many looks on end, over this long, was moved or deleted."""
+"""Seconds over which a directory must be missed, at `LOOKS` looks on end, to count as moved or deleted."""
 _AGAIN_S = 0.25
 
 
 class NotInPlace(OSError):
-    """One line: which directory, and what became of it."""
+    """The loss of the directory, on one line: which directory, and what became of it."""
 
 
 class Place:
-    """Of the spawner's own folder, looked at before anything is made by its path."""
+    """The place of the spawner's own folder, looked at before anything is made by its path."""
 
     def __init__(self, folder: Path, clock_s: Callable[[], float] = boot_s) -> None:
         self._path = os.fspath(folder)
@@ -37,11 +37,11 @@ class Place:
         self._missed = 0
         self._missed_since_s = 0.0
         self.again_s = 0.0
-        """While in doubt: when the next look is due, by the clock; else 0."""
+        """Time of the next look, by the clock, while in doubt; else 0."""
 
     def look(self) -> bool:
-        """True: it is in its place. False: nobody knows just now, and nothing may be made by its path. NotInPlace when
-        that is certain. Costs one look at the path, in doubt one every quarter of a second."""
+        """True: it is in its place. False: nobody knows just now, and nothing may be made by its path. NotInPlace
+        when it is certainly gone. Costs one look at the path, in doubt one every quarter of a second."""
         now_s = self._clock_s()
         if now_s < self.again_s:
             return False
@@ -50,7 +50,7 @@ class Place:
         except (FileNotFoundError, NotADirectoryError):
             self._miss(now_s, "")
         except OSError as fault:
-            # Says nothing of where it lies.
+            # Such an error does not say where it lies.
             self._doubt(now_s, fault.strerror or str(fault))
             self._missed = 0
         else:
@@ -64,7 +64,8 @@ class Place:
 
     @property
     def deleted(self) -> bool:
-        """Nobody will ever start a spawner on it again. Never where the file system counts no links."""
+        """True if the folder was deleted, so that nobody will ever start a spawner on it again. Never where the file
+        system counts no links."""
         try:
             return self._counts_links and os.fstat(self._fd).st_nlink == 0
         except OSError:

@@ -1,7 +1,7 @@
-"""Process groups, strays and scratch: what must be gone before a slot takes its next job.
+"""Process groups, strays and scratch: all that must be gone before a slot takes its next job.
 
-Every job leads a session of its own. What leaves that session by forking twice becomes a child of the spawner, the
-nearest subreaper, and is told by the DIANA_RUN entry of its environment.
+Every job leads a session of its own. A process that leaves that session by forking twice becomes a child of the
+spawner, the nearest subreaper, and is told by the DIANA_RUN entry of its environment.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ MARKER = b"DIANA_RUN="
 
 
 def become_subreaper() -> None:
-    """Orphans among our descendants become our children. OSError where the kernel refuses."""
+    """Make orphans among our descendants our children. OSError where the kernel refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def group_alive(pid: int) -> bool:
-    """Whether anything is left of the group a reaped child of ours led. Its number is not reused while it lives."""
+    """True if anything is left of the group that a reaped child of ours led. Its number is not reused while it
+    lives."""
     try:
         os.killpg(pid, 0)
     except ProcessLookupError:
@@ -41,7 +42,7 @@ def group_alive(pid: int) -> bool:
 
 
 def signal_group(pid: int, number: int) -> None:
-    """To the group of an unreaped child of ours, so that the number surely is its own."""
+    """Signal the group of an unreaped child of ours, so that the number surely is its own."""
     try:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -84,8 +85,8 @@ class Children:
             self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
 
     def strays(self, known: Collection[int]) -> dict[int, bytes]:
-        """Living children not among `known` (a superset of none but running jobs), each with its marker, empty if it
-        has none. Zombies among them are reaped on the way."""
+        """Return the living children not among `known` (a superset of none but running jobs), each with its marker,
+        empty if it has none. Zombies among them are reaped on the way."""
         out: dict[int, bytes] = {}
         for pid in self._pids(len(known)):
             if pid in known:
@@ -134,12 +135,12 @@ class Scratch:
         return path
 
     def renew(self, slot: int) -> None:
-        """Another folder in its place, with nobody's rights but ours. OSError as `empty`."""
+        """Put another folder in its place, with nobody's rights but ours. OSError as `empty`."""
         remove(f"{self._root}/{slot}")
         self._made.discard(slot)
 
     def empty(self, slot: int) -> bool:
-        """Whether it had to be made anew. OSError when something cannot be deleted."""
+        """Empty a slot's directory; True if it had to be made anew. OSError when something cannot be deleted."""
         if slot not in self._made:
             return False
         path = f"{self._root}/{slot}"
@@ -158,7 +159,8 @@ class Scratch:
 
 
 def remove(path: str) -> None:
-    """Delete a file or a tree without following links, directories closed to us included; nothing there is fine."""
+    """Delete a file or a tree without following links, directories closed to us included; a path that is not there
+    is fine."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:

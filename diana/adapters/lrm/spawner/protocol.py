@@ -1,8 +1,8 @@
-"""What node and spawner say over the socket, and how it is framed: a 4-byte big-endian length, then msgpack.
+"""The messages between node and spawner over the socket, and their frames: a 4-byte big-endian length, then msgpack.
 
 The two may be of different releases, since a spawner outlives a restart of the node. The first message each way
-carries the schema version; `decode` is the one place where older messages are brought up to date.
-Jobs travel in columns: what they share stands once, and a column that says nothing is left empty.
+carries the schema version; `decode` is the one place where older messages are brought up to date. Jobs travel in
+columns: data they share stand once, and a column that says nothing is left empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
 
 Collected = tuple[str, str, bool]
-"""Path below the job's directory, output name, and whether it is kept whatever the exit (own stdout, stderr)."""
+"""Path below the job's directory, output name, and True if it is kept whatever the exit (own stdout, stderr)."""
 
 
 class Runs(msgspec.Struct, array_like=True):
@@ -35,7 +35,7 @@ class _Message(msgspec.Struct, array_like=True, tag=True):
 
 
 class Hello(_Message):
-    """First. `term`: a spawner that saw a higher one refuses (a superseded leader may give no orders)."""
+    """The first message. `term`: a spawner that saw a higher one refuses (a superseded leader may give no orders)."""
 
     version: int
     term: int
@@ -50,14 +50,15 @@ class Hello(_Message):
 
 
 UNREADY_EXIT = 125
-"""Of what stands before a command and could not make ready what that needs."""
+"""Exit code of the words before a command when they could not make ready what it needs."""
 UNREADY_FILE = ".diana-unready"
-"""While this is in TMPDIR, with job and attempt behind its name, the command was not executed, whatever the code."""
+"""File in TMPDIR, with job and attempt behind its name; while it is there the command was not executed, whatever the
+exit code."""
 UNREADY = "a module, the container or the MPI launcher it needs could not be made ready; its log says why"
 
 
 class Order(_Message):
-    """Claim these runs and start them in order as slots come free. Runs already claimed are passed over."""
+    """Order to claim these runs and start them as slots come free. Runs already claimed are passed over."""
 
     subgroup: str
     epoch: int
@@ -71,36 +72,37 @@ class Order(_Message):
     """Working folder for all; empty: the job's own directory, or the slot's scratch."""
     indices: list[int]
     attempts: list[int]
-    """Empty: all 1."""
+    """Attempt of each run; empty: all 1."""
     argv: list[str]
     argvs: list[list[str]]
-    """Empty: all run `argv`."""
+    """Command of each run; empty: all run `argv`."""
     environment: list[tuple[str, str]]
     environments: list[list[tuple[str, str]]]
-    """Empty: all have `environment`."""
+    """Environment of each run; empty: all have `environment`."""
     stdouts: list[str]
     """Own files below the job's directory; empty list: the shared segment."""
     stderrs: list[str]
     collects: list[list[Collected]]
     """Kept for the node, which may have restarted when the job ends; empty: nothing to collect."""
     account: str = ""
-    """Whom the jobs run as; empty: the account of the spawner."""
+    """Account that the jobs run as; empty: the account of the spawner."""
     lease: str = ""
-    """They run only while the lease of this name stands; empty: for ever."""
+    """Lease by whose name alone they may run; empty: for ever."""
     gpus: int = 0
-    """Of each."""
+    """GPUs of each run."""
     before: list[str] = []
-    """Words before each argv, which make what it needs of software ready or say that they cannot (`UNREADY_EXIT`)."""
+    """Words before each argv, which make the software it needs ready or say that they cannot (`UNREADY_EXIT`)."""
     contained: bool = False
-    """Its processes are a container's."""
+    """True if the runs' processes are a container's."""
     licences: list[tuple[str, int]] = []
-    """Of each; they are counted by who gives the order."""
+    """Licences of each run; the node that gives the order counts them."""
     mpi: bool = False
-    """Each run is so many processes as it has processors, started by what stands before it."""
+    """True if each run has a process on each of its processors, started by `before`."""
 
 
 class Lease(_Message):
-    """Runs of orders that name it may run until then (CLOCK_BOOTTIME). One that nobody told of is over."""
+    """End of a lease (CLOCK_BOOTTIME); runs of orders that name it may run until then. A lease nobody told of is
+    over."""
 
     name: str
     until_s: float
@@ -110,16 +112,17 @@ class Kill(_Message):
     subgroup: str
     epoch: int
     bounds: tuple[int, ...]
-    """Of the IndexSet."""
+    """Bounds of the IndexSet of indices."""
 
 
 class Recall(_Message):
-    """What of these has not begun never will, and ends UNBEGUN; the others run on. To one that `gives_back` only."""
+    """Order to give runs back: those that have not begun never will, and end UNBEGUN; the others run on. Only for a
+    spawner that `gives_back`."""
 
     subgroup: str
     epoch: int
     bounds: tuple[int, ...]
-    """Of the IndexSet."""
+    """Bounds of the IndexSet of indices."""
 
 
 class Forget(_Message):
@@ -131,29 +134,30 @@ class SetSlots(_Message):
 
 
 class Shutdown(_Message):
-    """End now if no job runs or waits."""
+    """Order to end now if no job runs or waits."""
 
 
 # --- spawner to node ---------------------------------------------------------------------------------
 
 
 class Welcome(_Message):
-    """Answers Hello: all that is claimed and not forgotten. Every order of older connections that is not among
+    """Answer to Hello: all that is claimed and not forgotten. Every order of older connections that is not among
     them was dropped and never will be claimed."""
 
     version: int
     generation: int
     known: list[Runs]
     makes_ready: bool = False
-    """It heeds `Order.before`. One of an older release may outlive its node's upgrade, and would run jobs without."""
+    """True if it heeds `Order.before`. A spawner of an older release may outlive its node's upgrade, and would run
+    jobs without."""
     hands_out: bool = False
-    """It heeds `Hello.gpus`: no device has two jobs at once."""
+    """True if it heeds `Hello.gpus`: no device has two jobs at once."""
     gives_back: bool = False
-    """It heeds `Recall`."""
+    """True if it heeds `Recall`."""
 
 
 class Refused(_Message):
-    """Answers Hello; the connection ends."""
+    """Answer to Hello; the connection ends."""
 
     reason: str
 
@@ -179,7 +183,7 @@ class Batch(msgspec.Struct, array_like=True):
     errors: list[tuple[int, str]]
     """(position in the columns, one line)."""
     collects: list[list[Collected]]
-    """As in the order; empty: nothing to collect."""
+    """Collected files as in the order; empty: nothing to collect."""
     account: str = ""
 
 
@@ -199,7 +203,7 @@ def frame(message: Message) -> bytes:
 
 
 def decode(payload: bytes | memoryview, version: int = VERSION) -> Message:
-    """One message as a peer of schema `version` wrote it, brought up to date; ValueError for nonsense."""
+    """Decode a message as a peer of schema `version` wrote it, brought up to date; ValueError for nonsense."""
     if not 1 <= version <= VERSION:
         raise ValueError(f"spawner protocol {version}: this release speaks 1 to {VERSION}")
     return _decoder.decode(payload)
@@ -211,10 +215,10 @@ class Frames:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self.version = VERSION
-        """Of the other end, once its first message told."""
+        """Schema version of the other end, once its first message told."""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Messages completed by `data`; ValueError for nonsense, then the connection is of no more use."""
+        """Yield the messages completed by `data`; ValueError for nonsense, then the connection is of no more use."""
         self._buffer += data
         at = 0
         view = bytes(self._buffer)
@@ -235,7 +239,7 @@ class Frames:
 
 
 def columns(runs: dict[tuple[str, int], list[tuple[int, int]]]) -> list[Runs]:
-    """From (subgroup, epoch) -> [(index, attempt), ...]."""
+    """Make columns from (subgroup, epoch) -> [(index, attempt), ...]."""
     return [
         Runs(subgroup, epoch, [index for index, _ in members], [attempt for _, attempt in members])
         for (subgroup, epoch), members in runs.items()

@@ -1,4 +1,4 @@
-"""What the claim log holds. Runs are named (claim number, index): one claim never holds an index twice.
+"""The records of the claim log. Runs are named (claim number, index): one claim never holds an index twice.
 
 Records carry no argv and no environment: a secret given to a job is not written anywhere.
 """
@@ -12,7 +12,7 @@ from diana.adapters.lrm.spawner.protocol import Collected
 
 VERSION = 1
 EXIT_UNKNOWN = -1
-"""Stands where nobody knows the exit code."""
+"""Exit code where nobody knows it."""
 LOST_WHILE_RUNNING = (
     "its spawner was lost while it ran, so its exit code is not known; look at its log, then rerun or give up the job"
 )
@@ -23,7 +23,7 @@ class _Record(msgspec.Struct, array_like=True, tag=True):
 
 
 class Opened(_Record):
-    """First of every log: who wrote what follows. Its first field is the schema version, for ever."""
+    """First record of every log: who wrote what follows. Its first field is the schema version, for ever."""
 
     version: int
     generation: int
@@ -35,7 +35,7 @@ class Opened(_Record):
 
 
 class Claimed(_Record):
-    """From here on these runs count as started. Durable before any of them is executed."""
+    """Claim of runs: from here on they count as started. Durable before any of them is executed."""
 
     number: int
     subgroup: str
@@ -49,11 +49,11 @@ class Claimed(_Record):
     attempts: list[int]
     collects: list[list[Collected]]
     account: str = ""
-    """Whose processes its jobs are; empty: ours."""
+    """Account whose processes its jobs are; empty: ours."""
     lease: str = ""
-    """Without which they may not run; empty: none is needed."""
+    """Lease without which they may not run; empty: none is needed."""
     made_ready: bool = False
-    """Its order had words before each argv."""
+    """True if its order had words before each argv."""
     contained: bool = False
     gpus: int = 0
 
@@ -63,16 +63,16 @@ class Begin(msgspec.Struct, array_like=True):
     index: int
     slots: list[int]
     at_s: float
-    """CLOCK_BOOTTIME just before."""
+    """CLOCK_BOOTTIME just before the start."""
     segment: str
     offset: int
     gpus: list[str] = []
-    """Devices that are its own while it runs."""
+    """Devices that are the run's own while it runs."""
 
 
 class Starting(_Record):
-    """About to be executed. Written, not synced: it need only outlive this process. A claim without it was never
-    executed as long as the machine's identity is the same, so its successor may void it."""
+    """Runs about to be executed. Written, not synced: it need only outlive this process. A claim without it was
+    never executed as long as the machine's identity is the same, so its successor may void it."""
 
     runs: list[Begin]
 
@@ -82,7 +82,7 @@ class Proc(msgspec.Struct, array_like=True):
     index: int
     pid: int
     by_s: float
-    """CLOCK_BOOTTIME just after: with `Begin.at_s` this brackets the process's start time."""
+    """CLOCK_BOOTTIME just after the start: with `Begin.at_s` this brackets the process's start time."""
 
 
 class Started(_Record):
@@ -110,7 +110,7 @@ class Finished(_Record):
 
 
 class Dropped(_Record):
-    """Forgotten by the node, or void: (claim number, indices)."""
+    """Runs forgotten by the node, or void: (claim number, indices)."""
 
     runs: list[tuple[int, list[int]]]
 
@@ -122,7 +122,7 @@ class Term(_Record):
 
 
 class Leased(_Record):
-    """Until when runs under the lease of this name may run. Written, not synced: with the machine, they end."""
+    """End of a lease, until which runs under its name may run. Written, not synced: with the machine, they end."""
 
     name: str
     until_s: float
@@ -136,7 +136,7 @@ _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 class LogNewer(Exception):
-    """The log is of a later release."""
+    """A log of a later release."""
 
 
 def encode(record: Record) -> bytes:
@@ -144,14 +144,14 @@ def encode(record: Record) -> bytes:
 
 
 def decode(payload: bytes, version: int) -> Record:
-    """A record as schema `version` wrote it, brought up to date; the one place for that."""
+    """Decode a record as schema `version` wrote it, brought up to date; the one place for that."""
     if version > VERSION:
         raise LogNewer(f"claim log of schema {version}, this release reads up to {VERSION}; run the newer release")
     return _decoder.decode(payload)
 
 
 def version_of(payload: bytes) -> int:
-    """Schema version, from the first record of a log: tag, then version."""
+    """Return the schema version, from the first record of a log: tag, then version."""
     head = msgspec.msgpack.decode(payload)
     if not isinstance(head, list) or len(head) < 2 or head[0] != "Opened" or not isinstance(head[1], int):
         raise ValueError("claim log does not begin with its version")

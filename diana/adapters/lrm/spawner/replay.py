@@ -1,7 +1,7 @@
-"""A successor takes over: what the log says, held against the processes that are really there (PROMISES 6).
+"""Taking over by a successor: the log is held against the processes that are really there (PROMISES 6).
 
-Identity changed: what had not ended was interrupted. Same identity: a living process is adopted, a dead one's outcome
-is unknown, a claim that was never about to start is void. Nothing is executed again.
+Identity changed: runs that had not ended were interrupted. Same identity: a living process is adopted, a dead one's
+outcome is unknown, a claim that was never about to start is void. Nothing is executed again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Run:
 
 
 class Past:
-    """state = fold(records)."""
+    """The state that a log tells: a fold over its records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.opened: Opened | None = None
@@ -101,7 +101,7 @@ class Past:
 
 
 def new_table(past: Past, here: Machine) -> Table:
-    """A table of a generation above all before."""
+    """Make a table of a generation above all before."""
     generation = past.opened.generation + 1 if past.opened else 1
     table = Table(generation, past.term, here)
     table.next_number = past.last_number + 1
@@ -134,7 +134,7 @@ def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher:
 
 
 def _adopt(run: _Run, runner: Runner, marked: list[int]) -> bool:
-    """Whether the run's own process lives; then it is watched from now on."""
+    """Adopt a run and watch it from now on; True if the run's own process lives."""
     begin = run.begin
     assert begin is not None
     if run.proc is not None:
@@ -176,7 +176,7 @@ def _lost(run: _Run, outcome: Outcome, logs_root: Path) -> End:
 
 
 def _clock_shift_s(opened: Opened | None, here: Machine) -> float:
-    """What turns an earlier boot's CLOCK_BOOTTIME into this one's, by the wall clock."""
+    """Return the seconds that turn an earlier boot's CLOCK_BOOTTIME into this one's, by the wall clock."""
     if opened is None or opened.machine.boot_id == here.boot_id:
         return 0.0
     return (boot_s() - wall_s()) - (opened.boot_s - opened.wall_s)

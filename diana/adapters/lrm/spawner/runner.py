@@ -1,8 +1,8 @@
 """Starts queued runs in free slots, watches them, and ends them: exit, time limit, cancel, log cap.
 
 A slot is free again only when the process group of its job and all it left behind are dead and its scratch directory
-is empty. The end of a job waits for the former alone: it is written down by the open log, whatever the disk says of the
-directory.
+is empty. The end of a job waits only for those processes to be dead: it is written to the open log, whatever the
+disk says of the directory.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 
 GRACE_S = 5.0
-"""Between TERM and KILL."""
+"""Seconds between TERM and KILL."""
 WATCH_S = 0.25
-"""How often the logs of running jobs are measured."""
+"""Seconds between two measures of the logs of running jobs."""
 _DRAIN_POLL_S = 0.005
 _LAST_ROUNDS = 10
 _RETRY_S = 0.2
@@ -64,14 +64,14 @@ class Runner:
         self.slots = Slots(slots)
         self.gpus = Devices()
         self.running: dict[int, Job] = {}
-        """By pidfd."""
+        """Running jobs by pidfd."""
         self._pids: set[int] = set()
-        """Our own unreaped children."""
+        """Pids of our own unreaped children."""
         self._strays = Strays(launcher, others)
         self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
-        """Ended, their scratch directories not yet empty."""
+        """Ended jobs whose scratch directories are not yet empty."""
         self._timers: list[tuple[float, int, Job, int]] = []
         """(boot_s, tie-break, job, signal); TERM stands for the time limit."""
         self._count = count()
@@ -81,7 +81,7 @@ class Runner:
         self.leases = Leases(table)
 
     def of_machine(self, machine: str) -> None:
-        """The name of this machine within its site."""
+        """Set the name of this machine within its site."""
         self._launcher.machine = machine
         self._segments.of_machine(machine)
 
@@ -91,7 +91,7 @@ class Runner:
     # --- starting --------------------------------------------------------------------------------------
 
     def fill(self) -> None:
-        """Start what is queued in what is free."""
+        """Start queued runs in free slots."""
         queue = self._table.queue
         now = boot_s()
         if not queue or now < self._not_before_s:
@@ -158,7 +158,7 @@ class Runner:
                 job.pid = self._launcher.launch(job, job.segment, scratch)
             except (NotStarted, OSError) as fault:
                 if not self._place.look():
-                    # No fault of the job's.
+                    # The fault is not the job's.
                     self._put_back(ready[at:])
                     break
                 if isinstance(fault, NotStarted):
@@ -216,7 +216,7 @@ class Runner:
         self.to_tell.append(job)
 
     def adopt(self, job: Job, pidfd: int, segment: str) -> None:
-        """A living run of an earlier spawner."""
+        """Adopt a living run of an earlier spawner."""
         record = job.claim.record
         job.adopted = True
         self._strays.caretakers |= record.contained
@@ -230,7 +230,7 @@ class Runner:
     # --- ending ----------------------------------------------------------------------------------------
 
     def exited(self, pidfd: int) -> None:
-        """A leader is gone. What is left of its group is killed while its number is still surely its own."""
+        """Note that a leader is gone; kill what is left of its group while its number is still surely its own."""
         job = self.running.pop(pidfd)
         # A child between vfork and exec still holds a copy of every descriptor, so that closing one does not take it
         # out of the poll; its number, used again, would then bring this exit to another job.
@@ -260,7 +260,7 @@ class Runner:
         self._draining.append((job, end))
 
     def _is_unready(self, job: Job) -> bool:
-        """Whether what stands before its command said that it could not be executed."""
+        """True if the words before its command said that it could not be executed."""
         record = job.claim.record
         if not record.made_ready:
             return False
@@ -311,7 +311,7 @@ class Runner:
         self._untidy.append(job)
 
     def _tidy(self) -> None:
-        """By path: a scratch directory that is not there is made anew."""
+        """Tidy scratch directories, by path: one that is not there is made anew."""
         if not self._untidy or not self._place.look():
             return
         jobs, self._untidy = self._untidy, []
@@ -331,19 +331,20 @@ class Runner:
                 self._stop(job, Outcome.CANCELLED)
 
     def recall(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
-        """From here on those that have not begun are over, as much as if they had run."""
+        """End those that have not begun: from here on they are over, as much as if they had run."""
         for job in self._table.matching(subgroup, epoch, indices):
             if job.state is State.QUEUED:
                 self._end_unstarted(job, Outcome.UNBEGUN, 0, "")
 
     def without_lease(self) -> None:
-        """At the take-over: what runs under a lease that nobody knows of is past it."""
+        """At the take-over, end jobs under a lease that nobody knows of: it is past."""
         self.leases.begin()
         for name in {job.claim.record.lease for job in self._table.runs.values()} - self.leases.names() - {""}:
             self._lease_over(name, late=True)
 
     def _lease_over(self, name: str, *, late: bool) -> None:
-        """`late`: their grace is over, too, for the machine stood still or nobody was here to end them."""
+        """End jobs under a lease. `late`: their grace is over, too, for the machine stood still or nobody was here
+        to end them."""
         for job in self._table.runs.values():
             if job.claim.record.lease != name:
                 continue
@@ -355,8 +356,8 @@ class Runner:
                     self._signal(job, signal.SIGKILL)
 
     def end_last(self) -> None:
-        """Of a directory that was moved: write down the ends there are, also of jobs that left something behind to
-        kill. What runs on is another spawner's."""
+        """Write down the ends there are when the directory was moved, also of jobs that left something behind to
+        kill. Jobs that run on are another spawner's."""
         for fd, _ in self._epoll.poll(0):
             if fd in self.running:
                 self.exited(fd)
@@ -369,10 +370,10 @@ class Runner:
             time.sleep(_DRAIN_POLL_S)
 
     def end_all(self) -> None:
-        """Of jobs whose data directory is no more, nothing is left; nobody hears of them."""
+        """Kill all jobs when the data directory is no more; nobody hears of them."""
         jobs = [*self.running.values(), *(job for job, _ in self._draining)]
         for _ in range(_LAST_ROUNDS):
-            # What was a grandchild in one round is a stray in the next.
+            # A grandchild in one round is a stray in the next.
             for job in jobs:
                 self._signal(job, signal.SIGKILL)
             self._strays.kill(self._pids | self.others.helpers(), jobs, [])
@@ -406,7 +407,7 @@ class Runner:
             heapq.heapify(self._timers)
 
     def deadline_s(self) -> float:
-        """When `on_time` has something to do at the latest; infinite: never."""
+        """Return the time at which `on_time` has something to do at the latest; infinite: never."""
         if self._draining:
             return boot_s() + _DRAIN_POLL_S
         at = self._next_watch_s if self.running else float("inf")

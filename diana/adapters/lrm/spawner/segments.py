@@ -26,16 +26,17 @@ class Segment:
         self.size_bytes = os.fstat(fd).st_size
         self.users = 0
         self.lent_to = ""
-        """The account besides ours that may open it."""
+        """Account besides ours that may open it."""
         self.actions = (
             (os.POSIX_SPAWN_DUP2, null_fd, 0),
             (os.POSIX_SPAWN_DUP2, fd, 1),
             (os.POSIX_SPAWN_DUP2, fd, 2),
         )
-        """What posix_spawn does with descriptors for a job that logs here."""
+        """Actions of posix_spawn on descriptors for a job that logs here."""
 
     def written(self, offset: int, limit: int) -> tuple[int, bool]:
-        """Bytes a job has written from `offset` on, cut back to `limit`; whether there was something to cut."""
+        """Return the bytes a job has written from `offset` on, cut back to `limit`; True if there was something to
+        cut."""
         length = os.fstat(self.fd).st_size - offset
         if length <= limit:
             return max(length, 0), False
@@ -43,7 +44,8 @@ class Segment:
         return limit, True
 
     def close_stretch(self, offset: int, limit: int, cut: bool) -> tuple[int, bool]:
-        """A job ended: length of its log and whether it was cut, then with a last line that says so."""
+        """Close the log of a job that ended; return its length and True if it was cut, then with a last line that
+        says so."""
         length, cut_now = self.written(offset, limit)
         cut = cut or cut_now
         if cut:
@@ -61,12 +63,12 @@ class Segments:
         self._prefix = ""
 
     def of_machine(self, machine: str) -> None:
-        """Segments begun from now on are this machine's. Facts outlive the machine that leads the site, and no two of
-        its machines may call different files the same."""
+        """Begin this machine's segments from now on under its name. Facts outlive the machine that leads the site,
+        and no two of its machines may call different files the same."""
         self._prefix = "" if machine in ("", MAIN_MACHINE) else f"{machine}."
 
     def at(self, group: str, slot: int) -> Segment:
-        """The segment the next job of `group` in `slot` writes to; OSError when it cannot be made."""
+        """Return the segment that the next job of `group` in `slot` writes to; OSError when it cannot be made."""
         found = self._open.get((group, slot))
         if found is not None and found.size_bytes < self._segment_bytes:
             return found
@@ -80,7 +82,7 @@ class Segments:
         return self._keep(group, slot, f"{group}/{self._prefix}{slot}-{number or 1}.log")
 
     def named(self, name: str, group: str, slot: int) -> Segment:
-        """The very segment an earlier spawner gave to a job that still runs."""
+        """Return the very segment that an earlier spawner gave to a job that still runs."""
         return self._keep(group, slot, name)
 
     def _keep(self, group: str, slot: int, name: str) -> Segment:

@@ -1,5 +1,5 @@
-"""The spawner's socket. Of all connections only the newest that said Hello may give orders; an older one is closed,
-and what it sent but was not read is dropped, before the newer gets its inventory."""
+"""The spawner's socket. Only the newest connection that said Hello may give orders; an older one is closed, and what
+it sent but was not read is dropped, before the newer gets its inventory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_UNSENT_BYTES = 64 << 20
 
 
 def reachable(folder: Path) -> tuple[str, int]:
-    """An address of the socket in `folder` that fits a socket address however deep the folder lies, and the
+    """Return an address of the socket in `folder` that fits a socket address however deep the folder lies, and the
     descriptor to close after use."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     return f"/proc/self/fd/{fd}/{SOCKET}", fd
@@ -50,7 +50,7 @@ class Server:
         epoll.register(self._listener.fileno(), select.EPOLLIN)
 
     def accept(self, fd: int) -> bool:
-        """Whether `fd` was the listener's; then its callers are let in, this account's only."""
+        """True if `fd` is the listener's; then let its caller in, of this account only."""
         if fd != self._listener.fileno():
             return False
         try:
@@ -71,7 +71,7 @@ class Server:
         return self._links.get(fd)
 
     def read(self, link: Link) -> list[Message]:
-        """What came; closes the link at its end or at nonsense."""
+        """Return the messages that came; close the link at its end or at nonsense."""
         try:
             data = link.sock.recv(_READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -84,12 +84,12 @@ class Server:
         try:
             return list(link.frames.feed(data))
         except ValueError:
-            # msgspec's errors are ValueErrors. Whoever speaks like that is not to be obeyed.
+            # msgspec's errors are ValueErrors. A peer that speaks like that is not to be obeyed.
             self.close(link)
             return []
 
     def promote(self, link: Link) -> None:
-        """`link` alone gives orders from here on."""
+        """Let `link` alone give orders from here on."""
         old, self.current = self.current, link
         if old is not None and old is not link:
             self.close(old)

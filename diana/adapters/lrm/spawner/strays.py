@@ -1,8 +1,9 @@
 """Finds and kills what a job left behind outside its process group.
 
 A stray with the marker of a run dies with that run. One that wiped its environment cannot be told apart by it: it
-dies when the last of the runs that were there when it was first seen has ended. What looks after a container is left
-alone: it ends when the container's processes are gone, which bear the mark of their run, and clears it away.
+dies when the last of the runs that were there when it was first seen has ended. A process that looks after a
+container is left alone: it ends when the container's processes are gone, which bear the mark of their run, and clears
+the container away.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.processes import Children
 
 _CARETAKERS = frozenset({b"conmon", b"podman", b"podman pause", b"catatonit"})
-"""Their names; a rootless podman keeps one process for all its containers."""
+"""Names of processes that look after containers; a rootless podman keeps one for all its containers."""
 
 
 class Strays:
@@ -27,16 +28,16 @@ class Strays:
         self._others = others
         self._children = Children()
         self.caretakers = False
-        """Runs in containers have begun here."""
+        """True once runs in containers have begun here."""
         self._suspects: dict[int, set[Job]] = {}
         """Unmarked stray -> runs it may belong to."""
 
     def reap(self, known: Collection[int]) -> None:
-        """Zombies of strays, while jobs run."""
+        """Reap zombies of strays, while jobs run."""
         self._children.strays(known)
 
     def kill(self, known: Collection[int], ended: list[Job], running: Iterable[Job]) -> set[Job]:
-        """Kill what belongs to runs whose leader is gone; gives those of `ended` that something was left of."""
+        """Kill what belongs to runs whose leader is gone; return those of `ended` that had something left."""
         strays = self._children.strays(known)
         if not strays:
             self._suspects.clear()

@@ -27,7 +27,7 @@ class Syncer:
         self._work.put((fd, mark))
 
     def end(self) -> int:
-        """After `event_fd` woke the loop: the mark of the sync that ended. OSError when the disk refused."""
+        """Take the end of a sync, after `event_fd` woke the loop; return its mark. OSError when the disk refused."""
         os.eventfd_read(self.event_fd)
         self.busy = False
         if self._failed is not None:

@@ -43,7 +43,7 @@ class Table:
         self.queue: deque[Job] = deque()
         self.next_number = 1
         self.leases: dict[str, float] = {}
-        """Those that stand, and until when; what is not among them is over."""
+        """Leases that stand, and until when; any other is over."""
         self._log: ClaimLog | None = None
         self._syncer = Syncer()
         self._durable = 0
@@ -62,7 +62,7 @@ class Table:
     # --- claims ----------------------------------------------------------------------------------------
 
     def claim(self, order: Order, base: dict[bytes, bytes]) -> None:
-        """Take what is new into the queue. Nothing of it may be executed before it `is_durable`."""
+        """Take the runs that are new into the queue. None of them may be executed before it `is_durable`."""
         attempts = order.attempts or [1] * len(order.indices)
         name = (order.subgroup, order.epoch)
         fresh = [k for k, index in enumerate(order.indices) if (*name, index, attempts[k]) not in self.runs]
@@ -217,7 +217,7 @@ class Table:
 
 
 def strip(record: Claimed) -> None:
-    """Its jobs hold the columns from now on."""
+    """Empty a claim's columns: its jobs hold them from now on."""
     record.indices, record.attempts, record.collects = [], [], []
 
 
