@@ -50,7 +50,7 @@ _log = logging.getLogger("diana.standby")
 
 
 class Leadership:
-    """What a leader's composition is given of the follower it was."""
+    """Parts of the follower this machine was, handed to its composition as leader."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ Lead = Callable[[Leadership], Awaitable[int]]
 
 
 def is_paired(paths: DataDir, config: SiteConfig) -> bool:
-    """Whether this machine keeps the site's journal together with another."""
+    """True if this machine keeps the site's journal together with another."""
     return config.role == "standby" or pair_file(paths).exists()
 
 

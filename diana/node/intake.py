@@ -13,12 +13,12 @@ from diana.model.principal import Principal
 LIMIT_BYTES = 64 << 20
 LIMIT_EVENTS = 20_000
 LANE_SHARE = 0.25
-"""Of both limits, for any one sender."""
+"""Share of both limits that any one sender may fill."""
 RETRY_S = 0.5
 OWN = ""
 """The lane of this node's own adapters."""
 OWN_TURN = 64
-"""So many of theirs go at once: they are the answers to what the engine ordered."""
+"""Events of that lane that go in one turn: they are the answers to the engine's orders."""
 
 
 def size_of(event: ev.Event) -> int:
@@ -38,7 +38,7 @@ def size_of(event: ev.Event) -> int:
 
 
 def lane_of(event: ev.Event) -> str:
-    """Who brought it. Events of one lane keep their order."""
+    """The lane of an event's sender. Events of one lane keep their order."""
     match event:
         case ev.Received(sender=site) | ev.PeerDown(site=site):
             return f"site {site}"
@@ -96,7 +96,7 @@ class Intake:
         return out
 
     def take_turn(self, most: int) -> list[ev.Event]:
-        """Of the lane whose turn it is; none if nothing waits."""
+        """Take events of the lane whose turn it is; none if nothing waits."""
         if not self._lanes:
             return []
         # It goes to the end of the row, if anything of it is left.

@@ -132,7 +132,7 @@ class MemberNode:
         )
 
     def addresses(self) -> list[str]:
-        """Where the site may be led from: what is configured, then what was found on the network."""
+        """Addresses the site may be led from: those configured, then those found on the network."""
         return list(dict.fromkeys((*self._others(), *self.config.root, *self._found)))
 
     def found_root(self, address: str) -> None:
@@ -184,7 +184,7 @@ class MemberNode:
             await self._discovery.start()
 
     def _renewal(self) -> Any:
-        """Of this machine's certificate, by way of the RootGrid, whoever signs."""
+        """The renewal of this machine's certificate, by way of the RootGrid, whichever site signs."""
         from diana.node.enrol.renewing import Renewal
         from diana.node.enrol.signers import SignerBook
         from diana.node.enrol.signing import Signing

@@ -1,4 +1,4 @@
-"""What a machine of a pair keeps beside its journal (`replica.json`), and what it says to the other one."""
+"""A machine's own record of its pair (`replica.json`, beside its journal), and its words to the other one."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Pairing:
 
 
 def witness_of(door: EngineDoor) -> Callable[[SiteId, int, Register | None], Any]:
-    """What the service of the witness asks this node's engine."""
+    """Make the question that the witness's service asks this node's engine."""
 
     async def asked(site: SiteId, expect_term: int, wish: Register | None) -> Register | None:
         body = await door.request(

@@ -13,7 +13,7 @@ from diana.model.facts import Facts, FactsKey
 from diana.ports import Batch, Store
 
 KEPT_BYTES = 64 << 20
-"""Of transactions kept; a replica that lacks an older one is given a copy of the whole journal."""
+"""Bytes of transactions kept; a replica that lacks an older one is given a copy of the whole journal."""
 LOADED_BYTES = 32 << 20
 
 

@@ -23,7 +23,7 @@ from diana.wire.pb import enrol_pb2
 from diana.wire.tls import KEEPALIVE_OPTIONS, identity_in, server_name
 
 LOOK_S = 5.0
-"""How long an address may take to show its certificate."""
+"""Seconds an address may take to show its certificate."""
 JOIN_S = 60.0
 TRIES = 3
 """The same key may ask again, should an answer get lost."""

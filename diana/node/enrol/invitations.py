@@ -92,7 +92,7 @@ class Invitations:
             await self._write(msgspec.structs.replace(found, used_by="", used_name="", used_address=""))
 
     def addresses(self, kind: str) -> list[str]:
-        """Where those who joined lately are to be reached."""
+        """Addresses of those of this kind who joined lately."""
         return sorted({i.used_address for i in self._known.values() if i.kind == kind and i.used_address})
 
     async def _write(self, changed: Invitation) -> None:

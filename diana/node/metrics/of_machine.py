@@ -1,4 +1,4 @@
-"""What a node sees of its disk, its certificate and its processes, without asking anybody."""
+"""Metrics of a node's disk, its certificate and its processes, read without asking anybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts together what each kind of node tells: a site's own, one that follows, a machine that only runs jobs."""
+"""Puts together the metrics of each kind of node: a site's own, one that follows, a machine that only runs jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_site(
     lrm: Lrm,
     replication: Replication | None,
 ) -> Metrics:
-    """Of a node that leads its site."""
+    """Metrics of a node that leads its site."""
     return Metrics(
         (
             machine(config, paths, lrm),
@@ -51,7 +51,7 @@ def of_site(
 
 
 def of_standby(config: SiteConfig, paths: DataDir, replication: Replication | None) -> Metrics:
-    """Of a machine that follows. Without a `replication` it has not met the other yet."""
+    """Metrics of a machine that follows. Without a `replication` it has not met the other machine yet."""
     return Metrics((machine(config, paths), _follows(replication)))
 
 

@@ -1,4 +1,4 @@
-"""Anybody who reaches the port may connect: so many at once, and who says nothing is let go."""
+"""Limits on connections, as anybody who reaches the port may connect: so many at once, and a silent one is let go."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Door:
 
 
 class _Connection(asyncio.Protocol):
-    """What comes goes on to the protocol that answers; this one sees to it that something does, and is counted."""
+    """Passes what comes on to the protocol that answers; sees to it that a request does come in time, and is counted.
+    """
 
     def __init__(self, inner: Any, door: Door) -> None:
         self._inner = inner

@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 MOST_SCRAPER_S = 400 * 86400.0
 BACKLOG = 64
 AGAIN_S = 5.0
-"""After which what did not come up is tried again, at the next knock."""
+"""Seconds after which a server that did not come up is tried again, at the next knock."""
 RENEWED_S = 60.0
-"""How often the certificate's files are looked at."""
+"""Seconds between two looks at the certificate's files."""
 
 
 class WebServer:
