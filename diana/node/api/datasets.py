@@ -114,7 +114,7 @@ def _check_outside(desk: Desk, paths: Sequence[str]) -> None:
 
 
 def _ended(task: asyncio.Task[Dataset]) -> None:
-    """Of a call whose client has gone: its error was for that client only."""
+    """Take the error of a call whose client has gone: it was for that client only."""
     _adding.discard(task)
     if not task.cancelled():
         task.exception()

@@ -31,7 +31,7 @@ _GONE = ": not at site "
 
 
 class Spot(NamedTuple):
-    """Where the log of a job's last attempt lies."""
+    """The place of the log of a job's last attempt."""
 
     rank: tuple[bool, int]
     """Not retried since, attempt: the highest is the newest."""

@@ -1,4 +1,4 @@
-"""What a remote user signs for a submission, and what comes back signed (PROMISES 5.6).
+"""Permits: the bytes a remote user signs for a submission, and the signatures that come back (PROMISES 5.6).
 
 The node reads the job file, so it says what the canonical bytes of each group's spec are; the user's client hashes and
 signs them. The engine checks the signature before anything is durable, and every site that is to execute it again.

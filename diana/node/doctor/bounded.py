@@ -32,7 +32,7 @@ class Check(NamedTuple):
     name: str
     run: Callable[[], Awaitable[Results]]
     hangs: str
-    """What it means, and the mend, when it does not end."""
+    """Words for a check that does not end: the meaning and the mend."""
 
 
 async def run_all(checks: Iterable[Check], limit_s: float = LIMIT_S) -> Results:

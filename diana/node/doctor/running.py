@@ -1,4 +1,4 @@
-"""What only the running node can say: how it is reached, whom it sees, how its machines and its standby are."""
+"""Checks that only the running node can make: its reach, its peers, its machines and its standby."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def _through(row: PeerRow, channel_for: ChannelFor, wall_s: Callable[[], f
 
 
 def reached(config: SiteConfig, known: PeersResponse) -> Results:
-    """What the neighbours found when they dialled back."""
+    """Report how the neighbours reached this site when they dialled back."""
     told = config.advertise or config.listen
     by = ", ".join(known.relayed_by)
     came_in = [row.site for row in known.peers if row.link == "in"]

@@ -1,4 +1,4 @@
-"""Whether what the site offers its jobs (`[software]`) is there for this account."""
+"""Checks that the software the site offers its jobs (`[software]`) is there for this account."""
 
 from __future__ import annotations
 
