@@ -31,7 +31,7 @@ def report(error: BaseException | None) -> int:
 
 
 class Stop(asyncio.Event):
-    """When set, its task must end within `longest_s`, else the process ends as at a crash, after which a node goes on
+    """Once set, its task must end within `longest_s`, else the process ends as at a crash, after which a node goes on
     where it was. The log then names what hung."""
 
     def __init__(self, longest_s: float = LONGEST_STOP_S) -> None:

@@ -32,7 +32,7 @@ class Attachment(Protocol):
     address: str
     """Address of the leading machine; empty: attached to nobody."""
     since_s: float
-    """When that began, by the node's clock."""
+    """Time at which that began, by the node's clock."""
     why_not: str
 
 

@@ -28,8 +28,7 @@ _log = logging.getLogger("diana.trust")
 
 
 class Refusals:
-    """Peers and callers that the admission turned away, for the audit trail, which is opened after the port is bound.
-    """
+    """Peers and callers that the admission turned away, for the audit trail; that is opened after the port is bound."""
 
     def __init__(self) -> None:
         self.audit: Audit | None = None

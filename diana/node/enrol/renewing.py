@@ -34,8 +34,7 @@ Note = Callable[[str, str, str, str, str], None]
 
 
 class Renewal:
-    """Renews `KIND.pem` in a folder of keys. `renewed` is called after each renewal, to have the new certificate used.
-    """
+    """Renews `KIND.pem` in a folder of keys. Each time `renewed` is called, to have the new certificate used."""
 
     def __init__(
         self,

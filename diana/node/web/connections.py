@@ -33,8 +33,7 @@ class Door:
 
 
 class _Connection(asyncio.Protocol):
-    """Passes what comes on to the protocol that answers; sees to it that a request does come in time, and is counted.
-    """
+    """Passes what comes on to the protocol that answers. Sees to it that a request comes in time, and is counted."""
 
     def __init__(self, inner: Any, door: Door) -> None:
         self._inner = inner
