@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """0: as many as the scenario compares."""
     first_seed: int
     program: str
-    """How a site calls diana; several words are split as a shell does it."""
+    """The command by which a site calls diana; several words are split as a shell does it."""
     as_json: bool
     html: Path | None
 

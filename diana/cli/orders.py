@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _span(args: argparse.Namespace) -> tuple[float, float]:
-    """Of a drain for maintenance; (0, 0): none was given."""
+    """Begin and end of a drain for maintenance; (0, 0): none was given."""
     if not args.to_time:
         if args.from_time:
             raise UsageError("site drain: --from wants --to TIME, when the site takes work again")

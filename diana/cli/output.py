@@ -1,4 +1,4 @@
-"""What verbs print: JSON for programs, aligned text for people, colours only where a terminal shows them."""
+"""The output of verbs: JSON for programs, aligned text for people, colours only where a terminal shows them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COLOURS = {
     "cancelled": "magenta",
 }
 MARKS = {"#": "green", "x": "red", "-": "cyan", ".": "dim"}
-"""Of bars: done; failed or cancelled; running; still to come."""
+"""Colours of a bar's marks: done; failed or cancelled; running; still to come."""
 GAP = 2
-"""Columns between those of a table."""
+"""Spaces between a table's columns."""
 
 
 class Bar(str):
@@ -44,7 +44,7 @@ def print_json(value: object) -> None:
 
 
 def tell(text: str, as_json: bool) -> None:
-    """What was done, in a line or several."""
+    """Say what was done, in a line or several."""
     if as_json:
         from diana.cli.shapes import Said
 
@@ -59,7 +59,7 @@ def on_terminal() -> bool:
 
 
 def columns() -> int:
-    """Of the terminal."""
+    """Width of the terminal."""
     import shutil
 
     return shutil.get_terminal_size().columns
@@ -162,7 +162,7 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Bar:
 
 
 def milliseconds(value_s: float) -> str:
-    """Of a round trip; `-` for one that was not measured."""
+    """A round trip's time as text; `-` for one that was not measured."""
     return "-" if value_s < 0 else f"{value_s * 1000:.1f} ms"
 
 

@@ -26,7 +26,7 @@ class AsyncRemoteWire:
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
         self.sign = partial(permit, self._credential)
-        """What a submission's groups are signed with."""
+        """Signs the groups of a submission."""
         self._used = False
         self._made: grpc.aio.Channel | None = None
 

@@ -1,4 +1,4 @@
-"""What both clients do beyond one call, written once: generators that yield what to send and take the answer.
+"""The work of both clients beyond one call, written once: generators that yield what to send and take the answer.
 
 `Client` and `AsyncClient` differ only in how they carry a step out.
 """
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 CHUNK_BYTES = 1 << 20
 MOST_ROUNDS = 8
-"""Of files asked for: a sweep's table first, then what it names."""
+"""Rounds in which the node asks for files: a sweep's table first, then the files it names."""
 LOOK_FIRST_S, LOOK_MOST_S = 0.02, 0.5
 """Pause between two looks of `as_completed`; it grows while nothing ends."""
 

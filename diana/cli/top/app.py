@@ -75,7 +75,7 @@ class Top(App[None]):
         super().__init__()
         self.every_s = every_s
         self.fault: Exception | None = None
-        """Of ours, that ended the page."""
+        """The fault of ours that ended the page; None: it was left."""
         self._connect = connect
         self._info = info
         self._mine = mine

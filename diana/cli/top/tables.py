@@ -33,9 +33,9 @@ class Row(NamedTuple):
 class Shown(NamedTuple):
     rows: list[Row]
     left_out: int
-    """Beyond those that are shown."""
+    """Rows beyond those that are shown."""
     hidden: int = 0
-    """That do not hold the word looked for."""
+    """Rows that do not hold the word looked for."""
 
 
 def _shown(values: Iterable[T], row: Callable[[T], Row], word: str, left_out: int = 0) -> Shown:

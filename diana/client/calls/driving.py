@@ -89,8 +89,9 @@ class Driver:
             self._stir()
 
     def withdraw(self, future: GridFuture[Any]) -> bool:
-        """Whether the call will never run. Blocks while it is on its way to the node; in a callback in the driver's own
-        thread it does not, and is False: the future ends as cancelled when the node has said so."""
+        """Take a call back; True if it will never run. Blocks while the call is on its way to the node. In a callback
+        in the driver's own thread it does not block and returns False: the future ends as cancelled when the node has
+        said so."""
         with self._lock:
             if self._waiting.remove(future):
                 self._drained.notify_all()
@@ -132,7 +133,7 @@ class Driver:
                 self._took(group, self._taken(group, None, end_s), None)
 
     def join(self) -> bool:
-        """When nothing is open any more; False: it is its own thread that asks."""
+        """Wait until nothing is open any more; False: the driver's own thread asks, and cannot wait."""
         while (thread := self._thread) is not None:
             if thread is threading.current_thread():
                 return False

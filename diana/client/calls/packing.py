@@ -21,7 +21,7 @@ from diana.client.calls import remote
 from diana.errors import DianaError, UsageError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-"""What cloudpickle's pickles are good for: other versions of Python have other bytecode."""
+"""Python version that cloudpickle's pickles are good for: other versions have other bytecode."""
 _PROTOCOL = 5
 
 _OURS = frozenset(("array", "from", "collect", "to", "merge", "dataset", "stdout", "stderr", "directory"))
@@ -185,14 +185,14 @@ def checked_inputs(inputs: Iterable[str | os.PathLike[str] | Mapping[str, Any]])
 
 
 def result_index(name: str) -> int | None:
-    """Of which job an output is; None: none of ours."""
+    """The job's index that an output belongs to; None: it is none of ours."""
     folder, _, last = name.partition("/")
     start, _, number = last.partition("-")
     return int(number) if folder == remote.FOLDER and start == "result" and number.isdecimal() else None
 
 
 def outcomes(data: bytes, job: str) -> list[Outcome]:
-    """What a job's file says, in the order of its calls; after an exception nothing follows."""
+    """Outcomes in a job's file, in the order of its calls; after an exception nothing follows."""
     return [_outcome(*part, job) for part in _parts(data, job)]
 
 
