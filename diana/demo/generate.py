@@ -22,7 +22,7 @@ RESOLUTION = 1.3
 SIGNAL = 0.3
 """Part of the events that come from the Z."""
 FALL = 28.0
-"""Of the background: exp(-mass / FALL), GeV."""
+"""Decay constant of the background: exp(-mass / FALL), GeV."""
 EVENTS_PER_FILE = 10_000
 
 

@@ -59,7 +59,7 @@ class Grid:
 
     @property
     def home(self) -> DemoSite:
-        """Where the user sits."""
+        """The site where the user sits."""
         return self.sites[0]
 
     def start(self) -> None:

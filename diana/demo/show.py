@@ -1,4 +1,4 @@
-"""What the demo shows: a table that lives on a terminal, plain lines elsewhere, the final table."""
+"""The displays of the demo: a table that lives on a terminal, plain lines elsewhere, the final table."""
 
 from __future__ import annotations
 

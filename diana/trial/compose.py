@@ -219,12 +219,12 @@ class Compose(Walls):
         for a, b in gone:
             for here, there in ((a, b), (b, a)):
                 for machine in self.of(here):
-                    # One that is off has no walls.
+                    # A machine that is off has no walls.
                     if machine.called not in self._off:
                         self.wall_one(machine, there, mend=True)
 
     def _wall_off(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Where a wall is wanted and none stands."""
+        """Set up the walls that are wanted and do not stand yet."""
         for pair in sorted(set(pairs) - self._walled):
             if self._unplugged.isdisjoint(pair):
                 self._walled.add(pair)

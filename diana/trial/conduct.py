@@ -33,7 +33,7 @@ _LEAST_S = 0.2
 
 
 class Ended(msgspec.Struct):
-    """What came of it."""
+    """The outcome of a scenario on real nodes."""
 
     statuses: dict[str, GroupStatus] = {}
     """Submission -> its group as last seen."""
@@ -132,7 +132,7 @@ class Conductor:
         self._busy.add(self._hands.submit(deed, *arguments))
 
     def _reap(self) -> None:
-        """What a hand could not do is a fault of ours; what a node refused was taken note of by the hand."""
+        """Raise what a hand could not do: that is a fault of ours. A node's refusal was noted by the hand."""
         for done in [one for one in self._busy if one.done()]:
             self._busy.discard(done)
             done.result()
@@ -147,7 +147,7 @@ class Conductor:
     # --- users -------------------------------------------------------------------------------------------
 
     def _client(self, one: Submission) -> Client:
-        """Its user's way to the site where it is submitted."""
+        """The client of its user at the site where it is submitted."""
         machine, user = self._ground.main(one.site), one.principal.name
         if user not in self._credentials:
             return self._happenings.leader(one.site).client

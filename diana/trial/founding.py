@@ -91,7 +91,8 @@ class Founding:
         return "none" if self._specs[machine.site].dial_only else self._ground.advertised(machine)
 
     def _configure(self, machine: Machine) -> None:
-        """What an operator would write into `site.toml`: the scenario's settings, and whom this account submits as."""
+        """Write what an operator would write into `site.toml`: the scenario's settings, and whom this account submits
+        as."""
         config = load_config(machine.paths.config)
         site = self._specs[machine.site]
         settings = settings_of(self._scenario, site, self._ground.factor)

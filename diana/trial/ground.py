@@ -1,4 +1,5 @@
-"""Where real nodes stand: what a ground must be able to do to its machines, and what all grounds do alike."""
+"""Grounds on which real nodes stand: what a ground must be able to do to its machines, and what all grounds do
+alike."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ class Machine:
     def __init__(self, folder: Path, site: str, name: str, role: Role, number: int) -> None:
         self.site = site
         self.name = name
-        """Of the machine within its site; of the site where it is the site's own."""
+        """Name of the machine within its site; the site's name where it is the site's own."""
         self.role: Role = role
         self.number = number
         """From 1, over all machines of the ground."""
         self.called = site if role == "site" else f"{site}-{name}"
-        """Among all machines."""
+        """Name among all machines."""
         self.folder = folder / self.called
         self.data = self.folder / "data"
         self.paths = DataDir(self.data)
@@ -62,7 +63,7 @@ class Machine:
         return False
 
     def pid(self) -> int:
-        """Of the node, where it runs; 0: it does not answer."""
+        """Process id of the node; 0: it does not answer."""
         with suppress(DianaError):
             return self.client.info().pid
         return 0
@@ -100,7 +101,7 @@ class Ground(ABC):
             if spec.standby:
                 self._add(spec.name, "standby", "standby")
         self.unlike: list[str] = []
-        """What cannot be had here as the scenario says it, one line each."""
+        """Wishes of the scenario that cannot be had here, one line each."""
 
     def _add(self, site: str, name: str, role: Role) -> None:
         self.machines.append(Machine(self.root, site, name, role, len(self.machines) + 1))
@@ -113,7 +114,7 @@ class Ground(ABC):
         return self.of(site)[0]
 
     def advertised(self, machine: Machine) -> str:
-        """Where others are to dial it, if not at its address; empty: there."""
+        """host:port where others are to dial it; empty: at its address."""
         return ""
 
     def dialled(self, machine: Machine) -> str:
@@ -160,7 +161,7 @@ class Ground(ABC):
 
     @abstractmethod
     def runs(self, machine: Machine) -> bool:
-        """Whether its node's process is there; does not ask the node."""
+        """True if its node's process is there; does not ask the node."""
 
     @abstractmethod
     def power_off(self, machine: Machine) -> None:

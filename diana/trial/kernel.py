@@ -1,5 +1,5 @@
-"""What the kernel of a host is told so that its links are as slow, and its partitions as dead, as the scenario says:
-arguments of tc and iptables. Rates by htb, latency by netem where the kernel has it."""
+"""The arguments of tc and iptables that make a host's links as slow, and its partitions as dead, as the scenario says.
+Rates by htb, latency by netem where the kernel has it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_BYTES_PER_S = 12.5e9
-"""A link faster than this is none: htb's rates end there, and no veth carries more."""
+"""A link at least as fast as this is left unshaped: htb's rates end there, and no veth carries more."""
 _QUANTUM_BYTES = "60000"
 
 

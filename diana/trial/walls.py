@@ -39,7 +39,7 @@ class Walls(Ground):
             self.unlike.append("links: loss is not made; what TCP carries would only come later")
 
     def shape_one(self, machine: Machine) -> None:
-        """What it sends, where its device is new."""
+        """Shape what the machine sends, where its device is new."""
         ways = []
         for other in self.machines:
             if other.site != machine.site:

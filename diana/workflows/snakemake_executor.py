@@ -197,7 +197,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         job_info.job.log_error(msg, **more)
 
     def _log_of(self, job: str) -> str:
-        """Where the job's log was put; empty: it cannot be had now, or holds nothing."""
+        """Write the job's log to a file; returns its path. Empty: the log cannot be had now, or holds nothing."""
         text = b""
         with suppress(DianaError, OSError):
             for chunk in self._client.logs(job):
@@ -210,7 +210,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         return ""
 
     async def sleep(self) -> None:
-        """Short while jobs come or end; ended by a shutdown."""
+        """Pause between two looks: short while jobs come or end; a shutdown ends it."""
         longest_s = max(STEP_S, self.workflow.remote_execution_settings.seconds_between_status_checks)
         self._pause_s = min(FIRST_PAUSE_S if self._stirred else 1.5 * self._pause_s, longest_s)
         self._stirred = False
@@ -244,13 +244,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
 
 
 def _counted(jobs: Sequence[JobExecutorInterface]) -> str:
-    """Of one rule, or of one of Snakemake's groups."""
+    """Words for the jobs of one rule, or of one of Snakemake's groups."""
     return f"{len(jobs)} job{'s' * (len(jobs) > 1)} of {jobs[0].name}"
 
 
 @contextmanager
 def _plain() -> Iterator[None]:
-    """An error as one line: Snakemake shows where a WorkflowError was raised, of an ApiError only what it says."""
+    """Raise an error as one line: Snakemake shows where a WorkflowError was raised, but only the text of an
+    ApiError."""
     try:
         yield
     except DianaError as error:
