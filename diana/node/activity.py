@@ -35,7 +35,7 @@ class Activity:
         self._seen = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Take samples until cancelled."""
         while True:
             with suppress(DianaError):
                 self.note(await self._look(), self._wall_s())

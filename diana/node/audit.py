@@ -58,7 +58,7 @@ class Audit:
         where: str = "",
         unproven: bool = False,
     ) -> None:
-        """One line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's.
+        """Write one line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's.
         `decision`: allowed, denied, refused, failed, ignored; or damaged. OSError stops nobody: the line is lost and
         the gap is told with the next."""
         now_s = self._wall_s()

@@ -76,7 +76,7 @@ class ChoosingWitness:
         self._every_s = every_s
 
     def begin(self, stack: AsyncExitStack) -> None:
-        """Until the stack is closed."""
+        """Run until the stack is closed."""
         stack.push_async_callback(end, keep_up(self.run, "choosing a witness"))
 
     async def run(self) -> None:

@@ -33,7 +33,7 @@ class GroupWatch(Protocol):
 class EngineDoor(Protocol):
     @property
     def store(self) -> Store:
-        """For reading facts, in a thread of the caller's choice."""
+        """The store, for reading facts in a thread of the caller's choice."""
         ...
 
     async def request(self, make: Callable[[int], Event]) -> ReplyBody:

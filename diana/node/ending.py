@@ -40,7 +40,7 @@ class Stop(asyncio.Event):
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Twice is fine: the first counts."""
+        """Set the event and start the countdown. Twice is fine: the first counts."""
         super().set()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._longest_s, self._give_up)

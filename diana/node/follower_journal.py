@@ -32,7 +32,8 @@ WAITING_BYTES = 2 * KEPT_BYTES
 """Bytes of transactions that wait for this disk; more than a leader keeps at hand, so that a follower so far behind is
 seeded."""
 BLOBS_S = 10.0
-"""For so long uploads are asked for again before the stream is ended: a leader waits for them as long as it stands."""
+"""Seconds in which uploads are asked for again before the stream is ended: a leader waits for them as long as it
+stands."""
 AGAIN_S = 0.2
 OWN_META = ("audit_head",)
 """Meta of the machine, not of the journal: a seed does not replace it."""
@@ -85,7 +86,7 @@ class FollowerJournal:
         return after
 
     async def run(self) -> None:
-        """Until cancelled; StoreFailed."""
+        """Enter transactions until cancelled; raises StoreFailed."""
         thread = self._of.thread
         async with Compaction(thread, self._of.site) as compacted:
             while True:

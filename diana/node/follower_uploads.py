@@ -109,7 +109,7 @@ class FollowerUploads:
         self._remove(self._paths.blob(name) for name in names)
 
     def _tidy(self, wanted: frozenset[str]) -> None:
-        """Also what was left half fetched. Blocks."""
+        """Remove uploads that are not wanted, half fetched ones too. Blocks."""
         self._remove(path for path in (self._paths.root / "blobs").glob("??/*") if path.name not in wanted)
 
     def _remove(self, found: Iterable[Path]) -> None:

@@ -97,8 +97,8 @@ def _listed() -> Shown | None:
 
 
 def missing(names: tuple[str, ...], has: Shown) -> list[str]:
-    """Those of the declared that the machine does not show. What cannot be known here, a UUID without a listing of
-    them, counts as there as long as there are devices enough."""
+    """Declared GPUs that the machine does not show. One that cannot be known here, a UUID without a listing of them,
+    counts as there as long as there are devices enough."""
     gone = [name for name in names if name.isdecimal() and int(name) >= has.devices]
     others = [name for name in names if not name.isdecimal()]
     if has.uuids:

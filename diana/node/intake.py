@@ -58,7 +58,7 @@ class Intake:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._lanes: dict[str, deque[tuple[ev.Event, int]]] = {}
-        """In the order of their turns; none is empty."""
+        """Lanes in the order of their turns; none is empty."""
         self._held_bytes: dict[str, int] = {}
         self._limit = limit_bytes
         self._bytes = 0
@@ -116,8 +116,8 @@ class Intake:
         return out
 
     async def wait(self, timeout_s: float | None) -> None:
-        """Until there is an event, or the time is over; one caller at a time. A bare future, because this happens for
-        each event: an idle node spent a tenth of its Python on anything more."""
+        """Wait until there is an event, or the time is over; one caller at a time. A bare future, because this happens
+        for each event: an idle node spent a tenth of its Python on anything more."""
         if self._lanes:
             return
         loop = asyncio.get_running_loop()

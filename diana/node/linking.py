@@ -62,7 +62,7 @@ class Links:
         self._service.attach(server)
 
     async def start(self) -> None:
-        """After the server started."""
+        """Start the streams and the offers to be reached; after the server started."""
         await self.transport.start()
         self.offering.start()
 

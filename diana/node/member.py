@@ -31,7 +31,7 @@ _log = logging.getLogger("diana.node")
 
 
 async def serve_member(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
-    """Until SIGTERM or SIGINT; the exit code. Jobs that run, run on."""
+    """Serve until SIGTERM or SIGINT; returns the exit code. Running jobs run on."""
     node = MemberNode(opened, config, overrides)
     print(
         f"diana {__version__}: machine {config.machine} of site {config.site}, data in {opened.paths.root}", flush=True
@@ -229,7 +229,7 @@ class MemberNode:
         await self.stager.close()
 
     async def watch_room(self) -> None:
-        """Until cancelled: a disk that is nearly full takes no new work."""
+        """Watch the disk until cancelled: one that is nearly full takes no new work."""
         while True:
             low = await asyncio.to_thread(self.opened.keep_room)
             self.member.set_slots(0 if low else self.config.settings.slots)

@@ -112,7 +112,7 @@ class MemberApi:
         )
 
     def _standing(self) -> str:
-        """One line."""
+        """The machine's standing in one line."""
         jobs = self._jobs
         here = (
             f"{counted(jobs.slots, 'slot')}, {counted(jobs.given(), 'job')} given, {jobs.staging():,} fetching inputs"

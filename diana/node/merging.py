@@ -89,7 +89,7 @@ class Merging:
             raise
 
     async def _inputs(self, group: GroupId, directory: str) -> None:
-        """Until all stand here."""
+        """Bring the inputs until all stand here."""
         while True:
             try:
                 await self._complete(group, directory)

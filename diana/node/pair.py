@@ -20,7 +20,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """`replica.json`."""
 
     other: str
-    """The other machine."""
+    """Name of the other machine."""
     saved: ms.Saved
     witness: str = ""
     """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""

@@ -91,14 +91,14 @@ class Pairing:
         self._paired()
 
     def other_said(self, payload: bytes) -> None:
-        """Not before this machine has started anew."""
+        """Ignored until this machine has started anew."""
 
     def other_gone(self) -> None:
-        """It will dial again."""
+        """Ignored: it will dial again."""
 
     async def _witness(self) -> str:
-        """One that answers now and knows nothing of this site: else the founder could not make the first register, and
-        would never lead. Empty: there is none yet, and one that comes later is chosen later."""
+        """A witness that answers now and knows nothing of this site: else the founder could not make the first
+        register, and would never lead. Empty: there is none yet, and one that comes later is chosen later."""
         try:
             found = await find_witness(self._config, self._paths, self._peers())
         except DianaError as error:

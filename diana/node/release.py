@@ -101,7 +101,7 @@ class Release:
     # --- effects -----------------------------------------------------------------------------------
 
     async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
-        """In order; their records are durable. Each waits for the passage just before it leaves."""
+        """Release all effects in order; their records are durable. Each waits for the passage just before it leaves."""
         for effect in effects:
             if self.merges is not None and isinstance(effect, fx.Start) and effect.directory:
                 self.merges.begin(effect, partial(self._to_lrm, effect), passage)

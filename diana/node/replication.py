@@ -102,7 +102,7 @@ class Replication:
         self._link = link
 
     async def run(self) -> None:
-        """Until cancelled, or until the store fails (raised)."""
+        """Run until cancelled, or until the store fails (raised)."""
         writing = asyncio.ensure_future(self.journal.run())
         try:
             self.tell(ms.Tick())
@@ -226,7 +226,7 @@ class Replication:
         return not self.leading.done() and saved.register.leader != self.machine
 
     async def _make_whole(self, stream: int) -> None:
-        """Nothing is acknowledged on this stream before what is lacking is here."""
+        """Fetch what is lacking; nothing is acknowledged on this stream before it is here."""
         await self.journal.make_whole(stream)
         if stream == self._streams:
             self.tell(ms.LinkUp())
@@ -318,7 +318,7 @@ class Replication:
         self.pair = pair
 
     def say(self, message: Said) -> None:
-        """To the other machine, at best effort."""
+        """Say it to the other machine, at best effort."""
         if self._link is not None:
             self._link.say(encode(message))
 

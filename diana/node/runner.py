@@ -69,7 +69,7 @@ class Gate(Protocol):
         ...
 
     def written(self, seq: int) -> None:
-        """It is durable here."""
+        """The record `seq` is durable here."""
         ...
 
     async def open(self, seq: int) -> None:
@@ -196,11 +196,12 @@ class Runner:
     # --- adapters ----------------------------------------------------------------------------------
 
     def emit_own(self, event: ev.Event) -> None:
-        """For this node's LRM, stager and probe."""
+        """Take an event of this node's LRM, stager and probe."""
         self._intake.push(event)
 
     def emit_peer(self, event: ev.Event) -> None:
-        """For the transport: raises Overloaded when a message would not fit; comings and goings always do."""
+        """Take an event of the transport: raises Overloaded when a message would not fit; comings and goings
+        always do."""
         self._intake.put(event) if isinstance(event, ev.Received) else self._intake.push(event)
 
     # --- life ------------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ class Runner:
             await self._gated.put(([turn], self._seq))
 
     async def run(self) -> None:
-        """Until cancelled, or until the store or the engine fails (then the error is raised)."""
+        """Run until cancelled, or until the store or the engine fails (then the error is raised)."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._handle())
             group.create_task(self._finish())
@@ -232,7 +233,8 @@ class Runner:
             waited += 0.01
 
     async def close(self) -> None:
-        """After `run`: a last snapshot, so that the next start is quick; only if all that was handled is durable."""
+        """Take a last snapshot after `run`, so that the next start is quick; only if all that was handled is
+        durable."""
         if self._since_snapshot[0] and self._handled == self._committed:
             await self._store.call(self._store.store.snapshot, self._engine.snapshot(), self._seq)
 
@@ -260,7 +262,7 @@ class Runner:
             await asyncio.sleep(0)
 
     def _next_events(self, due: bool) -> Iterator[ev.Event]:
-        """Those of one turn, as far as time allows. `due`: the engine waits for a Tick."""
+        """The events of one turn, as far as time allows. `due`: the engine waits for a Tick."""
         clock = asyncio.get_running_loop().time
         until_s, taken = clock() + MOST_HANDLING_S, 0
         if due:

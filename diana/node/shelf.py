@@ -73,7 +73,7 @@ class Shelf:
             self._trimmed(self.after)
 
     def between(self, after: int, up_to: int) -> Iterator[Kept]:
-        """Those in (after, up_to], from the newest backwards to `after` looked up, in order."""
+        """The transactions in (after, up_to], looked up from the newest backwards to `after`; in order."""
         found: list[Kept] = []
         for kept in reversed(self._kept):
             if kept.after < after:

@@ -159,7 +159,7 @@ class SubGrid:
         self.lrm.greet_anew()
 
     def use(self, software: Software) -> None:
-        """For jobs that are ordered from now on; machines of the site go by files of their own."""
+        """Use this software for jobs ordered from now on; machines of the site go by files of their own."""
         self.local.use(software)
         for cluster in self.clusters.values():
             cluster.use(software)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_BYTES_PER_S = 12.5e9
-"""A link at least as fast as this is left unshaped: htb's rates end there, and no veth carries more."""
+"""Rate of a link that is faster than this: htb's rates end there, and no veth carries more."""
 _QUANTUM_BYTES = "60000"
 
 

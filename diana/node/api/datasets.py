@@ -22,7 +22,7 @@ _FILES_PER_CHUNK = 1000
 _CHANGED_PER_MESSAGE = 500
 
 _adding: set[asyncio.Task[Dataset]] = set()
-"""So that they are not collected while nobody waits for them."""
+"""Tasks under way, kept so that they are not collected while nobody waits for them."""
 
 
 async def listed(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DatasetsResponse:

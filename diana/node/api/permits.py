@@ -30,8 +30,8 @@ def to_sign(desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: 
 
 
 def checked(caller: Principal, vo: str, request: wire.SubmitRequest, groups: int) -> list[Authorisation | None]:
-    """One per group, None where this site is to vouch. UsageError for permits of another submission or too few; the
-    rest, signatures above all, is the engine's to check."""
+    """Check the permits: one per group, None where this site is to vouch. UsageError for permits of another submission
+    or too few; the rest, signatures above all, is the engine's to check."""
     if not request.permits:
         return [None] * groups
     if len(request.permits) != groups:

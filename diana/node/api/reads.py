@@ -19,7 +19,7 @@ from diana.node.doctor.names import both
 from diana.wire import client_messages as wire
 
 STOP_AFTER_S = 0.05
-"""Between the answer to Stop and the stop, so that the answer leaves."""
+"""Seconds between the answer to Stop and the stop, so that the answer leaves."""
 FEW_GROUPS = 16
 """Named groups up to so many are asked for one by one, more in one question."""
 MOST_GROUPS = 10_000
@@ -63,7 +63,7 @@ def without_shares(asked: list[views.GroupView]) -> list[views.GroupView]:
 
 
 async def _named(desk: Desk, caller: Principal, names: tuple[str, ...]) -> list[views.GroupView]:
-    """Those of `names`, in that order."""
+    """The groups of these names, in that order."""
     if len(names) > MOST_GROUPS:
         raise UsageError(f"status of {len(names):,} groups at once: ask for at most {MOST_GROUPS:,}")
     named = tuple(checked_group(name) for name in names)

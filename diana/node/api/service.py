@@ -196,7 +196,7 @@ class Api:
         return await metrics.kept(self._desk).exposition(accept)
 
     async def unmetered(self, caller: Principal, method: str, request: Any) -> Any:
-        """For the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""
+        """Answer the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""
         check(caller, method)
         return told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
 

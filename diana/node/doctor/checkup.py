@@ -18,7 +18,7 @@ from diana.node.follower import is_paired
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
 NODE_S = 4.0
-"""For the running node's own checks."""
+"""Seconds for the running node's own checks."""
 
 _DISK = "the disk or file system hangs: look at dmesg, and at df there"
 

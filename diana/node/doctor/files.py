@@ -143,7 +143,8 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
 
 
 def trail(paths: DataDir) -> Results:
-    """Nobody tampered with it, as far as its chain of hashes and the newest line kept in the store say."""
+    """Check that nobody tampered with the audit trail, as far as its chain of hashes and the newest line kept in the
+    store say."""
     if not paths.audit.exists():
         return [ok("audit", "no trail yet")]
     size = paths.audit.stat().st_size

@@ -152,7 +152,7 @@ def listening(config: SiteConfig, held: Holder | None) -> Results:
 
 
 def _who_listens(port: int) -> str:
-    """As far as this account may see."""
+    """The process that listens there, as far as this account may see."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

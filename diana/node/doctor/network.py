@@ -112,7 +112,7 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
 
 
 async def ask(name: str, site: str, where: str, channel: grpc.aio.Channel, wall_s: Callable[[], float]) -> Seen:
-    """One verified call. Raises gRPC's error."""
+    """Make one verified call. Raises gRPC's error."""
     clock = asyncio.get_running_loop().time
     stub: Any = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
     await stub.Ping(data_pb2.PingRequest())
@@ -235,7 +235,7 @@ def targets_of(peers: Sequence[str], site: str = "") -> list[Target]:
 
 
 def alone(seen: Sequence[Seen]) -> Results:
-    """One dead site is its own business; that nothing comes back from anywhere is ours."""
+    """Report a network where nothing comes back from any site: one dead site is its own business, this is ours."""
     if len(seen) < 2 or not all(one.silent for one in seen):
         return []
     found = f"nothing comes back from any of {len(seen)} sites"

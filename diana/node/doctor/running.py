@@ -89,7 +89,7 @@ async def _peers(
 
 
 def _excused(one: network.Seen, tunnelled: Sequence[PeerRow]) -> bool:
-    """Its address does not answer, and that is known: it is reached by a tunnel."""
+    """True if the address is known not to answer: its site is reached by a tunnel."""
     return not one.site and any(one.row.name == f"peer {row.site}" and row.link for row in tunnelled)
 
 
@@ -143,7 +143,7 @@ def _lan(config: SiteConfig, announced: str, problem: str) -> Results:
 
 
 def machines(rows: Sequence[MachineRow]) -> Results:
-    """Those that are away, or all in one line."""
+    """Report the machines that are away, or all in one line."""
     away = [row for row in rows if row.state == "away" and row.away_s >= AWAY_S]
     found: Results = [
         warn(

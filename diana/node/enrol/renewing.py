@@ -55,7 +55,7 @@ class Renewal:
         self._told = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Look and renew until cancelled."""
         while True:
             try:
                 if self.due():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PATIENCE_S = 5.5
-"""With each reader, all of which look at once. A little more than the engine's has with the engine."""
+"""Seconds for each reader, all of which look at once: a little more than the engine's reader has with the engine."""
 FRESH_S = 1.0
 """Seconds for which a scrape's text is given again: servers, sidecars and people may all be looking."""
 

@@ -164,6 +164,6 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "Machines that only run jobs": MEMBER,
     "Processes": PROCESSES,
 }
-"""By their headings in docs/metrics.md."""
+"""Metrics by their headings in docs/metrics.md."""
 
 METRICS: dict[str, Metric] = {metric.name: metric for table in TABLES.values() for metric in table}

@@ -67,7 +67,7 @@ def engine(site: SiteId, door: EngineDoor) -> Reader:
 
 
 async def _ask(door: EngineDoor) -> Figures | None:
-    """It looks at some groups and sites for each question, so that nobody waits for this one."""
+    """Ask the engine. It looks at some groups and sites for each question, so that nobody waits for this one."""
     while True:
         body = await door.request(lambda number: Ask(request=number, principal=_ASKER, what="figures"))
         if not isinstance(body, Ok):

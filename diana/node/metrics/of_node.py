@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from diana.node.runner import Runner
 
 CACHE_EVERY_S = 60.0
-"""The cache's size is a sum over all that lies there."""
+"""Seconds between two sums: the cache's size is a sum over all that lies there."""
 CACHE_WAIT_S = 1.0
-"""For the sum; if it takes longer it goes on, and the last is told until it is twice as old as it should be."""
+"""Seconds for the sum; if it takes longer it goes on, and the last one is told until it is twice as old as it should
+be."""
 
 
 def of_site(

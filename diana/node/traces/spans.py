@@ -57,7 +57,7 @@ class Ran(NamedTuple):
 
 
 def trace_id(vo: str, group: GroupId) -> int:
-    """The same at every site of the VO."""
+    """Id of the group's trace, the same at every site of the VO."""
     return _id(16, vo, group)
 
 
@@ -66,7 +66,7 @@ def span_id(vo: str, *names: object) -> int:
 
 
 def _id(size: int, *names: object) -> int:
-    """Never 0, which stands for none."""
+    """A number made of the names; never 0, which stands for none."""
     return int.from_bytes(sha256("\0".join(("diana-trace-1", *map(str, names))).encode()).digest()[:size], "big") or 1
 
 

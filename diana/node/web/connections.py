@@ -8,7 +8,7 @@ from typing import Any
 
 MOST = 512
 FIRST_S = 15.0
-"""From a connection to the end of its first request's head."""
+"""Seconds from a connection to the end of its first request's head."""
 
 
 class Door:
@@ -17,7 +17,7 @@ class Door:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self.open: dict[Any, _Connection] = {}
-        """By what answers it."""
+        """Open connections by the protocol that answers each."""
 
     def opened(self) -> asyncio.Protocol:
         if len(self.open) >= MOST:

@@ -10,7 +10,7 @@ MOST_LINES = 600
 
 
 class Line(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Between two sites, by name; the worse of what is known of either direction. Negative: not known."""
+    """A line between two sites, by name; the worse of what is known of either direction. Negative: not known."""
 
     a: str
     b: str

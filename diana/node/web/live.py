@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 SHARE = 0.05
 SLOW_S = 5.0
-"""Between two looks at what moves slowly: links, peers."""
+"""Seconds between two looks at what moves slowly: links, peers."""
 ALIVE_S = 10.0
-"""At least so often a page hears that the node is there."""
+"""Seconds within which a page hears at least that the node is there."""
 MOST_GROUPS = 3000
 MOST_VIEWERS, MOST_OF_ONE, KEPT_FOR_OPERATORS = 64, 24, 16
 WAITING = 64
@@ -89,8 +89,8 @@ class Feed:
         return len(self._viewers)
 
     async def follow(self) -> AsyncGenerator[Event]:
-        """All sections as they stand, then what changes, and now and then the time; ends when the viewer is too slow or
-        the feed is at its end. Who still wants to look comes again."""
+        """Yield all sections as they stand, then the changes, and now and then the time; ends when the viewer is too
+        slow or the feed is at its end. A viewer who still wants to look comes again."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(WAITING)
         if self._task is None or self._task.done():
             self._sections, self._groups, self._slow_s, self._first = {}, {}, float("-inf"), True
@@ -121,7 +121,7 @@ class Feed:
         yield self._now()
 
     async def _run(self) -> None:
-        """Until nobody has looked for a turn, or who looked is trusted no more."""
+        """Build the feed until nobody has looked for a turn, or the user is trusted no more."""
         try:
             while self._viewers and self._by_now(self._caller) == self._caller:
                 async with self._budget.look():
@@ -218,7 +218,7 @@ _SLOW = frozenset(("links", "peers"))
 
 
 class Feeds:
-    """By user."""
+    """The feeds by user."""
 
     def __init__(self, api: Api, wall_s: Callable[[], float], by_now: Callable[[Principal], Principal | None]) -> None:
         self._api = api

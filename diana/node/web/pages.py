@@ -56,7 +56,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
-    """On a socket that listens. `cleanup` of what comes back ends it."""
+    """Serve on a socket that listens. `cleanup` of the runner returned ends it."""
     pages = Pages(server)
     app = web.Application(client_max_size=MOST_BODY, middlewares=[pages.guarded])
     app.router.add_get("/", pages.file)
@@ -202,7 +202,7 @@ class Pages:
         return response
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
-        """For what collects them; a page's token will do as well."""
+        """The metrics, for what collects them; a page's token will do as well."""
         session = self._session(request)
         body, kind = await self._api.exposition(session.caller, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": kind})
