@@ -77,7 +77,7 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
 def follow_all(
     node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = ""
 ) -> int:
-    """One after the other, the time counted over all; the worst of their exit codes."""
+    """Follow the groups one after the other, the time counted over all; returns the worst of their exit codes."""
     end_s = time.monotonic() + timeout_s if timeout_s else None
     worst = 0
     for number, group in enumerate(groups):

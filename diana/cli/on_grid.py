@@ -101,7 +101,7 @@ def _portable(scenario: Scenario) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _rows(node: Client, group: str, folder: Path, its: Plan) -> list[cp.Row]:
-    """In the order in which they would have come here."""
+    """The rows in the order in which they would have come here."""
     files = sorted(node.fetch(group, folder))
     rows: list[cp.Row] = []
     for file in files:

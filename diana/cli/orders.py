@@ -13,7 +13,7 @@ from diana.errors import UsageError
 
 
 def run(args: argparse.Namespace) -> int:
-    """One of the orders of `diana site`."""
+    """Run one of the orders of `diana site`."""
     wants_name = args.order in ("ban", "unban", "remove-machine", "go-on")
     if wants_name and not args.name:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")

@@ -37,7 +37,7 @@ class Bar(str):
 
 
 def print_json(value: object) -> None:
-    """Any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
+    """Print any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
     import msgspec
 
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
@@ -125,7 +125,7 @@ def _on_terminal(header: Sequence[str], cells: Sequence[Sequence[str]], least: S
 
 
 def styled(cell: str) -> Text:
-    """Never read as markup: names come from other people."""
+    """Text in a style, never read as markup: names come from other people."""
     from itertools import groupby
 
     from rich.text import Text
@@ -141,7 +141,7 @@ def clean(text: str) -> str:
 
 
 def say(text: str, flush: bool = False) -> None:
-    """One line for people."""
+    """Print one line for people."""
     print(clean(text), flush=flush)
 
 

@@ -101,7 +101,7 @@ class DemoResult(_Shape, frozen=True):
     run_s: Spread
     turnaround_s: Spread
     decision: dict[str, Any] | None
-    """With the names of the Python client, not the JSON ones."""
+    """The decision, with the names of the Python client, not the JSON ones."""
     group: str
     state: str
     note: str

@@ -95,7 +95,7 @@ class Client:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> tuple[wire.PlannedGroup, ...]:
-        """The same for a job file of several groups; those that wait for others have no decision yet."""
+        """Plan the groups of a job file of several; those that wait for others have no decision yet."""
         return self._run(steps.plans(steps.prepare(job, "", options, format, folder)))
 
     def cancel(self, target: str, *, dependents: bool = False) -> int:
@@ -140,8 +140,8 @@ class Client:
         return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
 
     def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
-        """All the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones, newest
-        first. `left_out` says how many more there are."""
+        """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
+        newest first. `left_out` says how many more there are."""
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
         return cast("wire.StatusResponse", self._call("Status", request))
 
@@ -189,7 +189,7 @@ class Client:
     def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
     ) -> Iterator[wire.ResultsChunk]:
-        """The same in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
+        """Results in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
         request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
         return self._wire.stream("Results", request)
 
@@ -211,8 +211,8 @@ class Client:
     def fetch_chunks(
         self, group: str, pattern: str = "", *, follow: bool = False, skip: str = ""
     ) -> Iterator[wire.FetchChunk]:
-        """The same in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs are not
-        wanted, as `0-7,12`."""
+        """Gathered outputs in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs
+        are not wanted, as `0-7,12`."""
         request = wire.FetchRequest(group=group, pattern=pattern, follow=follow, skip=skip)
         return self._wire.stream("Fetch", request)
 
@@ -292,15 +292,16 @@ class Client:
         return response
 
     def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
-        """Those that are open at this site; or the one of this id, which nobody can use from now on. For operators."""
+        """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
+        operators."""
         response: wire.InviteResponse = self._call(
             "Invite", wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
         )
         return response.open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
-        """To a site's leader: hand over to its standby. `force`, to a standby: lead, the other machine is dead for
-        good. `remove`, to a leader: lead alone. What was done; UsageError when it cannot be. Operators only."""
+        """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
+        good. `remove`, to a leader: lead alone. Returns what was done; UsageError when it cannot be. Operators only."""
         request = wire.PromoteRequest(force=force, remove=remove)
         return cast("wire.PromoteResponse", self._call("Promote", request)).text
 

@@ -44,7 +44,7 @@ class RemoteWire:
 
     @property
     def _channel(self) -> grpc.Channel:
-        """To whichever of the site's machines leads; chosen anew when that does not answer any more."""
+        """The channel to whichever of the site's machines leads; chosen anew when that does not answer any more."""
         if self._made is None:
             one = leading(self._credential)
             self._made = grpc.secure_channel(one.address, credentials_of(one), options_of(one))

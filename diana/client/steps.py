@@ -227,7 +227,7 @@ class Completion:
         return StatusRequest(groups=tuple(self._left))
 
     def take(self, response: StatusResponse) -> list[Any]:
-        """Those that have become final; sets the pause before the next look."""
+        """Take the groups that have become final; sets the pause before the next look."""
         final = [status for status in response.groups if status.final]
         gone = {status.group for status in final}
         self._left = [group for group in self._left if group not in gone]

@@ -169,7 +169,7 @@ def _merged(path: Path) -> dict[str, Any]:
 
 
 def _plain(decision: Decision) -> dict[str, Any]:
-    """With the names of our Python and JSON output, not the wire's."""
+    """The decision with the names of our Python and JSON output, not the wire's."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, msgspec.Struct):

@@ -37,7 +37,7 @@ class Progress:
         self._start_s = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """One line of what happens."""
+        """Tell one line of what happens."""
         self._console.print(f"[dim]{time.monotonic() - self._start_s:5.1f} s[/dim]  {text}", soft_wrap=True)
 
     def show(self, status: GroupStatus) -> None:

@@ -113,7 +113,7 @@ class Accountant:
         self._doubled += sum(times > 1 for times in seen.values())
 
     def _facts(self, chunk: ResultsChunk) -> Facts:
-        """With times in scenario seconds since the beginning."""
+        """The facts, with times in scenario seconds since the beginning."""
 
         def scaled(walls_s: tuple[float, ...]) -> list[float]:
             return [(wall_s - self._ended.began_wall_s) * self._factor if wall_s > 0 else -1.0 for wall_s in walls_s]

@@ -116,7 +116,7 @@ class Founding:
         write_config(machine.paths.config, msgspec.structs.replace(config, settings=settings, **changes))
 
     def _start(self, machines: Iterable[Machine]) -> None:
-        """All of them, so many at once."""
+        """Start all of them, so many at once."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self._up, machines))
 
@@ -190,7 +190,8 @@ class Founding:
 
 
 def _write(spec: DatasetSpec, folder: Path) -> None:
-    """The same content at every site, and no two files alike, so that each moves as bytes of its own."""
+    """Write a dataset: the same content at every site, and no two files alike, so that each moves as bytes of its
+    own."""
     folder.mkdir(parents=True)
     for k in range(spec.files):
         with (folder / f"f{k}").open("wb") as file:

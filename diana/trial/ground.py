@@ -33,7 +33,7 @@ class Machine:
         """Name of the machine within its site; the site's name where it is the site's own."""
         self.role: Role = role
         self.number = number
-        """From 1, over all machines of the ground."""
+        """Number from 1 on, over all machines of the ground."""
         self.called = site if role == "site" else f"{site}-{name}"
         """Name among all machines."""
         self.folder = folder / self.called
@@ -47,7 +47,7 @@ class Machine:
 
     @property
     def client(self) -> Client:
-        """Over the node's own socket, which no network fault reaches."""
+        """A client over the node's own socket, which no network fault reaches."""
         if self._client is None:
             self._client = Client(data=self.data)
         return self._client
@@ -75,7 +75,7 @@ class Machine:
         return 0
 
     def last_words(self) -> str:
-        """For a message about a node that does not do what it should."""
+        """Last line of the node's output or log, for a message about a node that does not do what it should."""
         for path in (self.output, self.paths.node_log):
             with suppress(OSError):
                 if lines := path.read_text("utf-8", "replace").strip().splitlines():
@@ -165,7 +165,7 @@ class Ground(ABC):
 
     @abstractmethod
     def power_off(self, machine: Machine) -> None:
-        """At once: its node, spawner and jobs are gone, its disk stays."""
+        """Switch the machine off at once: its node, spawner and jobs are gone, its disk stays."""
 
     @abstractmethod
     def end_node(self, machine: Machine) -> None:
@@ -180,7 +180,7 @@ class Ground(ABC):
 
     @abstractmethod
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """From now on nothing passes between these sites; packets vanish, connections are not reset."""
+        """Cut these sites off from each other from now on; packets vanish, connections are not reset."""
 
     @abstractmethod
     def mend(self, pairs: Iterable[tuple[str, str]]) -> None: ...

@@ -12,7 +12,7 @@ _QUANTUM_BYTES = "60000"
 
 
 class Way(NamedTuple):
-    """From a host to another one's address."""
+    """The way from a host to another one's address."""
 
     to: str
     bytes_per_s: float
@@ -20,7 +20,7 @@ class Way(NamedTuple):
 
 
 def shaping(device: str, ways: Sequence[Way], netem: bool) -> list[list[str]]:
-    """Commands, in order. What goes to other addresses is not slowed down."""
+    """Commands that shape a device, in order. Traffic to other addresses is not slowed down."""
     commands = [["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "htb"]]
     for number, way in enumerate(ways, 1):
         rate = f"{max(8, round(min(way.bytes_per_s, MOST_BYTES_PER_S) * 8))}bit"
@@ -36,14 +36,14 @@ def shaping(device: str, ways: Sequence[Way], netem: bool) -> list[list[str]]:
 
 
 def cutting(address: str, *, mend: bool = False) -> list[list[str]]:
-    """No packet to or from it any more; or again."""
+    """Commands after which no packet goes to or from the address; or goes again."""
     order = "-D" if mend else "-A"
     sides = (("INPUT", "-s"), ("OUTPUT", "-d"))
     return [["iptables", "-w", order, chain, side, address, "-j", "DROP"] for chain, side in sides]
 
 
 def trying_netem(device: str) -> list[list[str]]:
-    """The first fails where the kernel has none."""
+    """Commands that try netem; the first fails where the kernel has none."""
     return [
         ["tc", "qdisc", "add", "dev", device, "root", "netem", "delay", "1ms"],
         ["tc", "qdisc", "del", "dev", device, "root"],

@@ -23,7 +23,7 @@ SOCKET_BYTES = 64 << 10
 class Shape(NamedTuple):
     bytes_per_s: float
     latency_s: float
-    """One way."""
+    """Latency one way."""
 
 
 class _Lane:
@@ -152,7 +152,7 @@ class Links:
         return None
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane: _Lane) -> None:
-        """Until either end is closed. Reads on while what it read is still on its way."""
+        """Pass on until either end is closed. Reads on while what it read is still on its way."""
         on_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         delivering = asyncio.create_task(self._deliver(on_way, writer, lane))
         try:

@@ -105,14 +105,15 @@ def submissions(scenario: Scenario, seed: int) -> list[Submission]:
 
 
 def settings_of(scenario: Scenario, site: SiteSpec, factor: float) -> Settings:
-    """As the scenario says, with the times that are about work on a clock `factor` times as fast."""
+    """Settings of the site as the scenario says, with the times that are about work on a clock `factor` times as
+    fast."""
     settings = scenario.site_settings(site)
     changed = {key: max(_LEAST_S.get(key, 0.0), getattr(settings, key) / factor) for key in WORK_SETTINGS}
     return msgspec.structs.replace(settings, **changed)
 
 
 def job_file(submissions: Sequence[Submission], scenario: Scenario, factor: float) -> dict[str, Any]:
-    """One group, or those of a chain that are submitted together."""
+    """The job file of one group, or of those of a chain that are submitted together."""
     groups = [_group(one, scenario, factor) for one in submissions]
     if len(groups) == 1:
         (only,) = groups

@@ -19,7 +19,7 @@ class Walls(Ground):
     def ip(self, machine: Machine) -> str: ...
 
     def device(self, machine: Machine) -> str:
-        """Its way to the others."""
+        """The machine's device on its way to the others."""
         return "eth0"
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Walls(Ground):
         return True
 
     def wall(self, pairs: Iterable[tuple[str, str]], *, mend: bool) -> None:
-        """No packet between the machines of these sites; or packets again."""
+        """Let no packet pass between the machines of these sites; or let them pass again."""
         for a, b in pairs:
             for here, there in ((a, b), (b, a)):
                 for machine in self.of(here):

@@ -65,7 +65,7 @@ class Batch(msgspec.Struct, frozen=True):
         return len({job.memory for job in self.jobs}) == 1
 
     def apart(self) -> list[Batch]:
-        """The same jobs, each with exactly the memory it wants."""
+        """Groups of the same jobs, each with exactly the memory it wants."""
         found: dict[int, list[int]] = {}
         for at, job in enumerate(self.jobs):
             found.setdefault(job.memory, []).append(at)

@@ -35,7 +35,7 @@ class End(msgspec.Struct, frozen=True):
         return self.outcome == "DONE"
 
     def why(self) -> str:
-        """One line for a person."""
+        """The end's reason in one line for a person."""
         words = {
             "FAILED": f"ended with exit code {self.exit_code}",
             "TIMED_OUT": "ran longer than its limit (resource runtime) and was ended",
@@ -132,8 +132,8 @@ class UnderWay:
             self._ends[end.job] = end
 
     def _give_up(self, group: _Group, status: GroupStatus) -> None:
-        """Nothing more happens to the group by itself: its other jobs were cancelled before they began, or are held
-        since nobody knows how they ended, and start again only if somebody orders it."""
+        """End the open jobs of a group to which nothing more happens by itself: they were cancelled before they began,
+        or are held since nobody knows how they ended, and start again only if somebody orders it."""
         for index in sorted(group.open):
             error = group.doubts.get(index, status.note)
             self._end(group, index, End(f"{group.name}.{index}", status.state.upper(), error=error))

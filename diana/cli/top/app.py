@@ -31,7 +31,7 @@ SHORT = 30
 """Lines below which the page shows sites and groups only; the other tables fill it when asked for."""
 _OF_THE_PAGE = frozenset(("show", "look_for", "active", "act", "whole_page"))
 MOST_WAIT_S = 5.0
-"""Between two tries of a node that does not answer."""
+"""Seconds between two tries of a node that does not answer."""
 
 
 class Top(App[None]):

@@ -104,7 +104,7 @@ def queue(found: wire.QueueView, word: str) -> Shown:
 
 
 def groups(found: wire.StatusResponse, word: str) -> Shown:
-    """Those that are not over first; the newest first among these and the others."""
+    """Groups that are not over first; the newest first among these and the others."""
     ranked = sorted(found.groups, key=lambda group: (group.final, -group.submitted_wall_s, group.group))
     return _shown(ranked, _group, word, found.left_out)
 

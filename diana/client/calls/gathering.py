@@ -118,14 +118,14 @@ class CallGroup:
             future.fail(error)
 
     def end_cancelled(self, indices: IndexSet) -> None:
-        """Those of them that are open, and never ran."""
+        """End the futures among them that are open and never ran."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
                 self.cancelled += 1
                 future.end_cancelled()
 
     def fail_stuck(self, indices: IndexSet, why: str) -> None:
-        """Those of them that are open, for they may be held, and nobody could let them go."""
+        """Fail the futures among them that are open: their jobs may be held, and nobody could let them go."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
                 text = f"may be held and could not be let go ({why}); once the node answers: diana release {self.name}"
@@ -194,7 +194,7 @@ class Waiting:
 
 
 def _size_bytes(call: Call) -> int:
-    """As if no two shared their function, which most do."""
+    """Bytes of a call, as if no two shared their function, which most do."""
     return len(call.calls) + len(call.function)
 
 

@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def function_name(function: object) -> str:
-    """Without the functions it was made in."""
+    """Name of the function, without the functions it was made in."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__).rpartition("<locals>.")[2]
 
 
@@ -172,7 +172,7 @@ def checked_options(options: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def checked_inputs(inputs: Iterable[str | os.PathLike[str] | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """As in a job file; local files are those that lie there now, relative to the working directory."""
+    """Inputs as in a job file; local files are those that lie there now, relative to the working directory."""
     found = []
     for given in inputs:
         entry = dict(given) if isinstance(given, Mapping) else {"url": os.fspath(given)}

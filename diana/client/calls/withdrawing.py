@@ -78,7 +78,7 @@ class Withdrawals:
         return index in mine.taken.cancelled
 
     def of(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Taken:
-        """Those of `indices` (None: of all its jobs) that had not started are cancelled, the others run on. Ends at
+        """Cancel those of `indices` (None: all of the group's jobs) that had not started; the others run on. Ends at
         `end_s` of the monotonic clock, or WITHDRAW_S from now if that is later."""
         if not group.name:
             return Taken(IndexSet())
@@ -116,8 +116,8 @@ class Withdrawals:
             return out
 
     def _let_go(self, target: str, out: IndexSet, end_s: float) -> Taken:
-        """One that runs, and has to start again some day, may. What the node has not heard stays held until somebody
-        says so: it is told again and again."""
+        """Let the others go: one that runs, and has to start again some day, may. What the node has not heard stays
+        held until somebody says so: it is told again and again."""
         pause_s = PAUSE_FIRST_S
         while True:
             try:
