@@ -1,4 +1,11 @@
-"""Cost of max-min fair sharing: processor time per flow of the flow network, from 10 to 10,000 flows at once."""
+"""Cost of max-min fair sharing: processor time per flow of the flow network, from 10 to 10,000 flows at once.
+
+    python -m benchmarks.bench_fair_links [--flows 10,100,1000,10000] [--sites 100] [--routers 30] [--seed 1]
+        [--json FILE]
+
+Sites hang on a ring of routers with chords; flows go between drawn pairs of sites. All are there at the start; each
+that ends is followed by another over a drawn pair, as many again, so that rates are computed at every end.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """Cost of one submission, one quote for a peer and one summary with so many groups waiting (PERFORMANCE P4, P3), and of
-a peer with so many peers (P9)."""
+a peer with so many peers (P9).
+
+    python -m benchmarks.bench_growth [--steps 100] [--json FILE]
+
+Everything goes through the engine's door; times are of the processor.
+"""
 
 from __future__ import annotations
 

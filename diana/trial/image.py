@@ -3,6 +3,8 @@
 The Dockerfile's base image is pulled where that is possible. Where it is not, the same is made by debootstrap from the
 mirror this machine's own packages come from; Python packages are brought along as wheels, since a build may see no
 network at all.
+
+    python -m diana.trial.image        makes it and prints its name
 """
 
 from __future__ import annotations
