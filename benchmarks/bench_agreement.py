@@ -36,7 +36,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     real_s: tuple[float, ...]
     simulated_sites: dict[str, int]
     real_sites: dict[str, int]
-    """Of the first run."""
+    """Jobs by site in the first run."""
 
     @property
     def median_s(self) -> float:
@@ -99,7 +99,7 @@ def compared(scenario: Scenario, rounds: int, on: str) -> list[Row]:
 
 
 def faults(rows: Sequence[Row]) -> list[str]:
-    """Where they do not agree, a line each."""
+    """Disagreements, a line each."""
     found = [f"{row.policy}: off by {row.off:+.0%}" for row in rows if abs(row.off) > CLOSE]
     ranked = sorted(rows, key=lambda row: (row.simulated_s, row.policy))
     for better, worse in pairwise(ranked):
@@ -109,7 +109,7 @@ def faults(rows: Sequence[Row]) -> list[str]:
 
 
 def _silent(line: str) -> None:
-    """What a run tells is not what this is about."""
+    """Ignore the lines a run tells: they are not what this is about."""
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ _CALLS = re.compile(
 
 
 def calls(slurm: SlurmSite) -> int:
-    """What slurmctld was asked by its users since it began, this question left out."""
+    """Count the users' calls to slurmctld since it began, this question left out."""
     found = _CALLS.findall(slurm.run("sdiag"))
     return sum(int(count) for name, count in found if "STATS_INFO" not in name)
 

@@ -186,7 +186,8 @@ def first_paint(sites: int, groups: int, rounds: int) -> dict[str, list[float]]:
 
 
 def cost(groups: int) -> dict[str, float]:
-    """Of a real node: shares of a core and MiB, with nobody looking, with one page open and with ten."""
+    """Cost of the pages at a real node: shares of a core and MiB, with nobody looking, with one page open and with
+    ten."""
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder, BenchSite(Path(folder) / "site", slots=4) as site:
         for _ in range(groups):

@@ -1,4 +1,4 @@
-"""What max-min fair sharing costs: processor time per flow of the flow network, from 10 to 10,000 flows at once.
+"""Cost of max-min fair sharing: processor time per flow of the flow network, from 10 to 10,000 flows at once.
 
     python -m benchmarks.bench_fair_links [--flows 10,100,1000,10000] [--sites 100] [--routers 30] [--seed 1]
         [--json FILE]

@@ -1,5 +1,5 @@
-"""What knowing each other costs in a large VO (PERFORMANCE P9): traffic per site, the age of summaries, and how long
-until all know of a join, a loss, a goodbye and a return; then churn.
+"""Cost of knowing each other in a large VO (PERFORMANCE P9): traffic per site, the age of summaries, and how long until
+all know of a join, a loss, a goodbye and a return; then churn.
 
     python -m benchmarks.bench_gossip [--sites 10,100,1000,5000] [--settle 30] [--seed 1] [--json FILE]
 

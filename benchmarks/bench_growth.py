@@ -1,5 +1,5 @@
-"""What one submission, one quote for a peer and one summary cost with so many groups waiting (PERFORMANCE P4, P3), and
-what a peer costs with so many peers (P9).
+"""Cost of one submission, one quote for a peer and one summary with so many groups waiting (PERFORMANCE P4, P3), and of
+a peer with so many peers (P9).
 
     python -m benchmarks.bench_growth [--steps 100] [--json FILE]
 

@@ -52,7 +52,7 @@ def crowd(seed: int, hosts: int) -> Iterator[Crowd]:
 
 
 def _close(grid: Grid) -> None:
-    """What nodes complained of is shown, and no reason to throw the figures away."""
+    """Close the grid. Complaints of nodes are shown, and are no reason to throw the figures away."""
     try:
         grid.close()
     except AssertionError as faults:

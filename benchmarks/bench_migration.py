@@ -62,7 +62,7 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Of the mean, by Student's t; of one value: infinitely wide."""
+    """Confidence interval of the mean, by Student's t; of one value: infinitely wide."""
     if len(values) < 2:
         return Interval(mean(values), math.inf)
     t = T_95[min(len(values) - 1, len(T_95)) - 1]

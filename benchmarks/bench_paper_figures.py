@@ -40,8 +40,8 @@ BROKERS: dict[str, Overlay] = {
     "without migration": {"migration": "off"},
     "EGEE-like": {"placement": "least-queue", "migration": "off", "max_subgroup": 1},
 }
-"""Of figures 7 and 8. The broker of EGEE matched job by job, sent each to the site with the shortest queue by what the
-sites had last published, and left it there; links and bytes did not count."""
+"""Brokers of figures 7 and 8. EGEE's broker matched job by job, sent each to the site with the shortest queue by what
+the sites had last published, and left it there; links and bytes did not count."""
 SCALING: dict[str, Overlay] = {
     "diana": {},
     "round robin": {"placement": "round-robin", "migration": "off"},
@@ -50,7 +50,7 @@ SCALING: dict[str, Overlay] = {
 
 
 def known(policies: Mapping[str, Overlay]) -> dict[str, Overlay]:
-    """Those whose settings this release has; the others are named."""
+    """Select the policies whose settings this release has; the others are named."""
     fields = set(Settings.__struct_fields__)
     missing = [name for name, overlay in policies.items() if not fields >= set(overlay)]
     if missing:

@@ -211,7 +211,7 @@ def measure(folder: Path, rounds: int) -> dict[str, float]:
 
 
 def small(rounds: int) -> dict[str, float]:
-    """What most submissions are: few jobs, few sites that answered. Milliseconds."""
+    """Milliseconds for what most submissions are: few jobs, few sites that answered."""
     quoted, out = candidates(5), {}
     for name, asked in {"1_job": demand(1), "20_jobs": demand(20), "20_jobs_data": demand(20, 1)}.items():
         step = partial(decide, asked, quoted, 0.0)

@@ -45,11 +45,11 @@ STRANDED = 400
 """Groups that wait, before all others of their users, for a machine that is away."""
 MACHINES = (20, 200)
 KINDS = (1, 20, 300)
-"""Of jobs with needs of their own, at sites of so many machines whose slots are all taken."""
+"""Numbers of kinds of jobs, each with needs of its own, at sites of so many machines whose slots are all taken."""
 MOST_GROWTH = 10.0
-"""Of what an event or a quote costs, for ten times the machines and 300 times the kinds."""
+"""Growth allowed in the cost of an event or a quote, for ten times the machines and 300 times the kinds."""
 LONG_S = 500.0
-"""Of jobs that are not given ahead of free slots."""
+"""Run time of jobs that are not given ahead of free slots."""
 TURN, WARM = 25, 5
 Step = Callable[[], tuple[float, float]]
 """One arrival and one dispatch; the seconds of each."""
@@ -260,7 +260,7 @@ def of_kinds(machines: int, kinds: int) -> dict[str, Step]:
 
 
 def kinds_of_jobs(rounds: int) -> dict[str, float]:
-    """What kinds cost by how many there are and by machines, in microseconds."""
+    """Cost of kinds by their number and by machines, in microseconds."""
     sites = {f"{one}_machines_{kinds}_kinds": of_kinds(one, kinds) for one in MACHINES for kinds in KINDS}
     steps = {f"{name}_{what}": step for name, some in sites.items() for what, step in some.items()}
     out: dict[str, float] = {}
@@ -281,7 +281,7 @@ def _wall_s() -> float:
 
 
 def bytes_per_job(users: int, sizes: int, per_class: int) -> float:
-    """What the queues themselves hold, settings apart."""
+    """Bytes the queues themselves hold per job, settings apart."""
     its, service = settings(users), Service()
     gc.collect()
     tracemalloc.start()
@@ -296,8 +296,8 @@ def bytes_per_job(users: int, sizes: int, per_class: int) -> float:
 
 
 def timed(steps: dict[str, Step], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """In turns of `TURN` steps, so that a neighbour's load falls on all. The first `WARM` of a turn do not count: they
-    find the processor's caches full of another's rows. No garbage of the others is collected meanwhile."""
+    """Time the steps in turns of `TURN`, so that a neighbour's load falls on all. The first `WARM` of a turn do not
+    count: they find the processor's caches full of another's rows. No garbage of the others is collected meanwhile."""
     for step in steps.values():
         for _ in range(5):
             step()

@@ -1,4 +1,5 @@
-"""What this machine does bare, measured in the same run as the figures, so that these can be read as ratios."""
+"""Calibration: the bare speed of this machine, measured in the same run as the figures, so that these can be read as
+ratios."""
 
 from __future__ import annotations
 

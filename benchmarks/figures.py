@@ -1,4 +1,4 @@
-"""What `make bench` measures: each figure of PERFORMANCE by the name it has there, and a few more."""
+"""The figures that `make bench` measures: each figure of PERFORMANCE by the name it has there, and a few more."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def accasim(path: Path, processors: int, folder: Path) -> float:
 
 
 def _wait_s(line: str) -> float:
-    """Of a line of AccaSim's plan: `job;user;QUEUED__processors__STARTED;ENDED;...`."""
+    """The wait in a line of AccaSim's plan: `job;user;QUEUED__processors__STARTED;ENDED;...`."""
     queued, _, started = line.split(";", 2)[2].split("__")
     return (datetime.fromisoformat(started.split(";")[0]) - datetime.fromisoformat(queued)).total_seconds()
 

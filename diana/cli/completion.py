@@ -16,14 +16,14 @@ from diana.errors import DianaError
 SHELLS = ("bash", "zsh", "tcsh")
 NAMES = ("groups", "sites")
 MOST_NAMES = 200
-"""Open groups first, then the newest: who wants an older one knows its number."""
+"""Names offered, open groups first, then the newest: a user who wants an older one knows its number."""
 PATIENCE_S = 1.0
-"""A shell waits while it completes."""
+"""Seconds for the node's answer: a shell waits while it completes."""
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 """Shells expand what they are given to choose from; nothing else may be among it, whatever a node says."""
 
 _ONE_OF_MANY = re.compile(r'^\s+"\(\*\)::?', re.MULTILINE)
-"""How shtab writes an argument of which there may be several: zsh takes it for one that ends them."""
+"""The form in which shtab writes an argument of which there may be several: zsh takes it for one that ends them."""
 
 _BY_METAVAR = {
     "GROUP": "groups",

@@ -38,7 +38,8 @@ def _dashboard(args: argparse.Namespace) -> int:
 
 
 def _open(url: str) -> None:
-    """By way of a file only its owner reads: what programs are called with, everybody on the machine sees."""
+    """Open the pages by way of a file that only its owner reads: everybody on the machine sees the words a program is
+    called with."""
     import html
     import tempfile
     import time

@@ -16,7 +16,7 @@ _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
 )  # fmt: skip
 HEARD_NOW_S = 1.0
-"""What is younger counts as known now."""
+"""Seconds up to which what was heard counts as known now."""
 NOTICED = 0.05
 """A part of the turnaround that is worth a word."""
 _RUN_FROM = {
@@ -56,7 +56,7 @@ def show_decision(decision: Decision) -> None:
 
 
 def summary(decision: Decision) -> list[str]:
-    """When it is to end, how sure that is, and by which model."""
+    """Lines on the predicted end, how sure it is, and the cost model."""
     lines = []
     if decision.parts:
         lines.append(_end(decision))
@@ -215,5 +215,5 @@ def _outcome(one: PartOutcome, several: bool) -> tuple[str, ...]:
 
 
 def _error(predicted_s: float, achieved_s: float) -> str:
-    """How far the achieved time was from the predicted one, as a part of that."""
+    """Relative error of the predicted time: achieved / predicted - 1; `-` without a prediction."""
     return f"{achieved_s / predicted_s - 1.0:+.0%}" if predicted_s > 0 else "-"

@@ -31,7 +31,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _ask(data: str) -> DoctorResponse:
-    """What the node there says of itself; a standby that does not lead, how it stands."""
+    """The checks the node there makes of itself; a standby that does not lead tells its standing."""
     from diana.client import Client
     from diana.wire.client_messages import DoctorResponse
 

@@ -1,4 +1,4 @@
-"""What a user sees when something goes wrong: one line on standard error, never a traceback.
+"""Errors as a user sees them: one line on standard error, never a traceback.
 
 A fault of ours keeps its evidence in a file of its own, because one line is not enough to mend it.
 """

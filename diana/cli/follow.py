@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from diana.wire.client_messages import GroupStatus
 
 LINE_EVERY_S = 10.0
-"""Where progress goes to a file or pipe, at most one line in this time, but for a change of state."""
+"""Seconds between two lines of progress that go to a file or pipe, but for a change of state."""
 
 
 class Progress:
-    """How far a group is, on standard error: one line redrawn on a terminal, a line now and then elsewhere."""
+    """Shows a group's progress on standard error: one line redrawn on a terminal, a line now and then elsewhere."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -77,7 +77,7 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
 def follow_all(
     node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = ""
 ) -> int:
-    """One after the other, the time counted over all; the worst of their exit codes."""
+    """Follow the groups one after the other, the time counted over all; returns the worst of their exit codes."""
     end_s = time.monotonic() + timeout_s if timeout_s else None
     worst = 0
     for number, group in enumerate(groups):
@@ -169,7 +169,7 @@ def _about(job: str, text: str) -> str:
 
 
 def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
-    """How the jobs ended that did not end well and are not told of: a log does not say, least of all an empty one."""
+    """Tell of jobs that did not end well and are not told of yet: a log does not say it, least of all an empty one."""
     from diana.cli.faults import complain
     from diana.client.results import by_index
 

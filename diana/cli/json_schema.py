@@ -1,4 +1,4 @@
-"""The published JSON Schema of what `--json` prints, made of the types that are printed.
+"""The published JSON Schema of the `--json` output, made of the types that are printed.
 
 `python -m diana.cli.json_schema docs/json-output.schema.json` writes it anew; a test keeps the published one current,
 and others hold what real nodes let the verbs print against it.
@@ -62,7 +62,7 @@ VERBS: dict[str, Any] = {
     "demo": shapes.DemoResult,
     "scenario-check": list[shapes.Checked],
 }
-"""What each verb prints, or each line of it; after a hyphen an order of the verb, or a way to call it."""
+"""The type that each verb prints, or each line of it; after a hyphen an order of the verb, or a way to call it."""
 
 
 class Standby(msgspec.Struct):

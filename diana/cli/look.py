@@ -226,7 +226,8 @@ def show_sites(sites: Sequence[Site]) -> None:
 
 
 def guarded_line(site: str, row: Guarded, now_s: float) -> str:
-    """What the black-hole guard holds back: what, for how long, why, when it is tried again, what lifts it."""
+    """One line on work that the black-hole guard holds back: which, for how long, why, when it is tried again, what
+    lifts it."""
     where = f"machine {row.machine} of {site}" if row.machine else site
     what = f"{row.group} is" if row.group else "groups that are new are"
     stand = "on probation" if row.stand == "probation" else row.stand

@@ -119,7 +119,7 @@ def _open_streams() -> None:
 
 
 def hush() -> None:
-    """Nobody can read standard output any more: what is still buffered must not raise again at exit."""
+    """Silence standard output, which nobody can read any more: what is still buffered must not raise again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

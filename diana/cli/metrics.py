@@ -35,7 +35,8 @@ def _metrics(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whoever reads the folder meanwhile sees the old file or the new one, and nothing else that ends alike."""
+    """Write the file at once: whoever reads the folder meanwhile sees the old file or the new one, and nothing else
+    that ends alike."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         fresh.write_text(text, encoding="utf-8")

@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """0: as many as the scenario compares."""
     first_seed: int
     program: str
-    """How a site calls diana; several words are split as a shell does it."""
+    """The command by which a site calls diana; several words are split as a shell does it."""
     as_json: bool
     html: Path | None
 
@@ -101,7 +101,7 @@ def _portable(scenario: Scenario) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _rows(node: Client, group: str, folder: Path, its: Plan) -> list[cp.Row]:
-    """In the order in which they would have come here."""
+    """The rows in the order in which they would have come here."""
     files = sorted(node.fetch(group, folder))
     rows: list[cp.Row] = []
     for file in files:

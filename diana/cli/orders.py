@@ -13,7 +13,7 @@ from diana.errors import UsageError
 
 
 def run(args: argparse.Namespace) -> int:
-    """One of the orders of `diana site`."""
+    """Run one of the orders of `diana site`."""
     wants_name = args.order in ("ban", "unban", "remove-machine", "go-on")
     if wants_name and not args.name:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _span(args: argparse.Namespace) -> tuple[float, float]:
-    """Of a drain for maintenance; (0, 0): none was given."""
+    """Begin and end of a drain for maintenance; (0, 0): none was given."""
     if not args.to_time:
         if args.from_time:
             raise UsageError("site drain: --from wants --to TIME, when the site takes work again")

@@ -1,4 +1,4 @@
-"""What verbs print: JSON for programs, aligned text for people, colours only where a terminal shows them."""
+"""The output of verbs: JSON for programs, aligned text for people, colours only where a terminal shows them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COLOURS = {
     "cancelled": "magenta",
 }
 MARKS = {"#": "green", "x": "red", "-": "cyan", ".": "dim"}
-"""Of bars: done; failed or cancelled; running; still to come."""
+"""Colours of a bar's marks: done; failed or cancelled; running; still to come."""
 GAP = 2
-"""Columns between those of a table."""
+"""Spaces between a table's columns."""
 
 
 class Bar(str):
@@ -37,14 +37,14 @@ class Bar(str):
 
 
 def print_json(value: object) -> None:
-    """Any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
+    """Print any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
     import msgspec
 
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
 
 
 def tell(text: str, as_json: bool) -> None:
-    """What was done, in a line or several."""
+    """Say what was done, in a line or several."""
     if as_json:
         from diana.cli.shapes import Said
 
@@ -59,7 +59,7 @@ def on_terminal() -> bool:
 
 
 def columns() -> int:
-    """Of the terminal."""
+    """Width of the terminal."""
     import shutil
 
     return shutil.get_terminal_size().columns
@@ -125,7 +125,7 @@ def _on_terminal(header: Sequence[str], cells: Sequence[Sequence[str]], least: S
 
 
 def styled(cell: str) -> Text:
-    """Never read as markup: names come from other people."""
+    """Text in a style, never read as markup: names come from other people."""
     from itertools import groupby
 
     from rich.text import Text
@@ -141,7 +141,7 @@ def clean(text: str) -> str:
 
 
 def say(text: str, flush: bool = False) -> None:
-    """One line for people."""
+    """Print one line for people."""
     print(clean(text), flush=flush)
 
 
@@ -162,7 +162,7 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Bar:
 
 
 def milliseconds(value_s: float) -> str:
-    """Of a round trip; `-` for one that was not measured."""
+    """A round trip's time as text; `-` for one that was not measured."""
     return "-" if value_s < 0 else f"{value_s * 1000:.1f} ms"
 
 

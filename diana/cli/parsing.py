@@ -19,10 +19,10 @@ class Command(NamedTuple):
     configure: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     more: str = ""
-    """What `--help` says beyond the summary."""
+    """Text of `--help` beyond the summary."""
     examples: str = ""
     takes_command: bool = False
-    """What follows `--` is a command of its own, in `args.command`."""
+    """True if the words after `--` are a command of their own, in `args.command`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _key(word: str) -> str:
-    """Of a job file, by the name an option of it would have; empty: there is none."""
+    """The key of a job file that an option of this name would set; empty: there is none."""
     from diana.jobfile.options import SHORT
 
     name = word.partition("=")[0].removeprefix("--").replace("-", "_")
@@ -140,7 +140,7 @@ def add_gpus(parser: argparse.ArgumentParser) -> None:
 
 
 def add_node(parser: argparse.ArgumentParser) -> None:
-    """Which node to talk to."""
+    """Add the options that name the node to talk to."""
     group = parser.add_argument_group("the node")
     group.add_argument("--data", metavar="DIR", help="its data directory here (default: DIANA_DATA, else ~/.diana)")
     group.add_argument("--address", metavar="HOST:PORT", help="a node elsewhere, over TLS; wants --credential")

@@ -1,5 +1,5 @@
-"""How far a long verb has come, on standard error: a bar or a line redrawn on a terminal; elsewhere no control
-characters, and nothing or a line now and then."""
+"""Progress of a long verb, on standard error: a bar or a line redrawn on a terminal; elsewhere no control characters,
+and nothing or a line now and then."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Line:
         self._shown = True
 
     def end(self) -> None:
-        """What follows begins on a line of its own."""
+        """Take the line away; the next text begins on a line of its own."""
         if self._shown:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
@@ -45,7 +45,7 @@ class Line:
 
 @contextmanager
 def progress(what: str) -> Iterator[Tell | None]:
-    """Gives what is told `(done, of)`; None where nobody looks. The bar goes when all is done."""
+    """Yield a function to be told `(done, of)`; None where nobody looks. The bar goes when all is done."""
     if not redraws():
         yield None
         return

@@ -88,7 +88,7 @@ def _parts(names: tuple[str, ...]) -> str:
 
 
 def added(row: QueueClass | Waiting) -> str:
-    """What made Pr the effective priority: `ageing +0.25, demoted`; empty: nothing."""
+    """Terms that made Pr the effective priority: `ageing +0.25, demoted`; empty: none."""
     some = [f"{name} {value:+.4g}" for name, value in (("ageing", row.ageing), ("offset", row.offset)) if value]
     return ", ".join([*some, *(["demoted"] if row.demoted else [])])
 
@@ -148,7 +148,7 @@ def show_waiting(rows: Sequence[Waiting]) -> None:
 
 
 def waiting_lines(row: Waiting) -> list[str]:
-    """Where the jobs stand, the numbers that put them there, what would raise them."""
+    """Lines on waiting jobs: their place in the queue, the numbers that put them there, what would raise them."""
     waits = "waits" if row.jobs == 1 else "wait"
     where = f" at {row.site}" if row.site else ""
     if not row.level:

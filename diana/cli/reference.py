@@ -83,7 +83,7 @@ def _verb(name: str, entry: Entry) -> str:
 
 
 def _listed(text: str) -> str:
-    """What is indented in the help is a list here."""
+    """The help as Markdown: indented lines become a list."""
     lines: list[str] = []
     listing = False
     for block in filled(text, 10_000).splitlines():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 MOST_SHOWN = 100_000
-"""In one table, which is laid out as a whole."""
+"""Rows in one table, which is laid out as a whole."""
 ANY = "ended"
 OUTCOMES = ("done", "failed", "cancelled", "held")
 _HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEMORY", "ERROR")

@@ -1,4 +1,4 @@
-"""What verbs print as JSON that no message of the client service is."""
+"""Types of the verbs' JSON output that no message of the client service is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 class Said(_Shape, frozen=True):
     text: str
-    """What was done, in a line or several."""
+    """Report of what was done, in a line or several."""
 
 
 class Fetched(_Shape, frozen=True):
@@ -23,7 +23,7 @@ class Fetched(_Shape, frozen=True):
 
 
 class Copied(_Shape, frozen=True):
-    """Of backup and restore."""
+    """Output of backup and restore."""
 
     folder: str
     files: int
@@ -58,12 +58,12 @@ class JoinedUser(_Shape, frozen=True):
     user: str
     vo: str
     site: str
-    """That invited."""
+    """Name of the site that invited."""
     credential: str
 
 
 class Checked(_Shape, frozen=True, omit_defaults=True):
-    """Of a scenario's file. `error` and no numbers where `ok` is false."""
+    """Check of a scenario's file. `error` and no numbers where `ok` is false."""
 
     file: str
     ok: bool
@@ -101,7 +101,7 @@ class DemoResult(_Shape, frozen=True):
     run_s: Spread
     turnaround_s: Spread
     decision: dict[str, Any] | None
-    """With the names of the Python client, not the JSON ones."""
+    """The decision, with the names of the Python client, not the JSON ones."""
     group: str
     state: str
     note: str
@@ -113,7 +113,7 @@ class DemoResult(_Shape, frozen=True):
 
 
 class TraceFigures(_Shape, frozen=True):
-    """Of `simulate --trace`. Times in seconds."""
+    """Figures of `simulate --trace`. Times in seconds."""
 
     trace: str
     lrm: str

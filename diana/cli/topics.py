@@ -19,7 +19,7 @@ EXIT_CODES = {
     130: "interrupted (Ctrl-C); the jobs go on",
     141: "whoever read the output went away, as `head` does",
 }
-"""Of every verb. What follows a shell's `$?` of 128 and more is a signal, as ever."""
+"""Exit codes of every verb. A shell's `$?` of 128 and more is otherwise a signal, as ever."""
 
 ENVIRONMENT = {
     "DIANA_DATA": "the node's data directory where --data names none (default: ~/.diana)",
@@ -58,7 +58,7 @@ def _table(title: str, rows: dict[str, str]) -> str:
 
 
 def json() -> str:
-    """What `--json` promises."""
+    """The promise of `--json`."""
     return _JSON
 
 

@@ -85,7 +85,7 @@ _SCENARIO_ONLY = {
     "html": None,
     "on": "here",
 }
-"""With what each is when nobody says it."""
+"""Options of a scenario only, each with its value when it is not given."""
 
 
 def _replay(args: argparse.Namespace) -> int:

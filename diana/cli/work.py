@@ -130,7 +130,7 @@ def _job_of_command(words: list[str]) -> dict[str, object]:
 
 
 def guessed_format(content: bytes) -> str:
-    """Of what came without a name: by its first line that says something."""
+    """Format of a job file that came without a name, by its first line that says something."""
     if content.startswith(b"#!"):
         return "script"
     lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf").splitlines())

@@ -244,7 +244,7 @@ class AsyncClient:
         return await self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
 
     def show_dataset(self, name: str, *, files: bool = False) -> AsyncIterator[wire.DatasetChunk]:
-        """What is known of it at the node: first its versions and replicas, then with `files` its files, in pages."""
+        """The node's knowledge of a dataset: first its versions and replicas, then with `files` its files, in pages."""
         return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
 
     async def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
@@ -305,7 +305,7 @@ class AsyncClient:
         return cast("wire.OperateResponse", await self._wire.call("Operate", request)).text
 
     async def ledger(self) -> wire.LedgerResponse:
-        """What the VO's signers decided: the policy, who is banned; and whether this site is drained."""
+        """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
         return cast("wire.LedgerResponse", await self._wire.call("Ledger", wire.Empty()))
 
     async def peers(self) -> wire.PeersResponse:
@@ -313,7 +313,7 @@ class AsyncClient:
         return cast("wire.PeersResponse", await self._wire.call("Peers", wire.Empty()))
 
     async def doctor(self) -> tuple[wire.CheckResult, ...]:
-        """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
+        """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
         return cast("wire.DoctorResponse", await self._wire.call("Doctor", wire.Empty())).checks
 
     async def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
@@ -323,7 +323,7 @@ class AsyncClient:
         return cast("wire.DashboardResponse", await self._wire.call("Dashboard", request))
 
     async def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
-        """What the site did since its node started, in columns; only samples after that time of the node's clock."""
+        """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
         return cast("wire.ActivityResponse", await self._wire.call("Activity", request))
 

@@ -26,13 +26,13 @@ class AsyncRemoteWire:
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
         self.sign = partial(permit, self._credential)
-        """What a submission's groups are signed with."""
+        """Signs the groups of a submission."""
         self._used = False
         self._made: grpc.aio.Channel | None = None
 
     async def _channel(self) -> grpc.aio.Channel:
-        """Made at first use: it belongs to the loop that runs then. To whichever of the site's machines leads; chosen
-        anew when that does not answer any more."""
+        """The channel to whichever of the site's machines leads, made at first use: it belongs to the loop that runs
+        then. Chosen anew when that machine does not answer any more."""
         if self._made is None:
             one = await asyncio.to_thread(leading, self._credential) if self._credential.others else self._credential
             self._made = grpc.aio.secure_channel(one.address, credentials_of(one), options_of(one))

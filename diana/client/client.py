@@ -84,7 +84,7 @@ class Client:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> wire.Decision:
-        """Where the job would go now, and why; nothing is submitted."""
+        """Plan the job: where it would go now, and why; nothing is submitted."""
         return self._run(steps.plan(steps.prepare(job, "", options, format, folder)))
 
     def plans(
@@ -95,38 +95,38 @@ class Client:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> tuple[wire.PlannedGroup, ...]:
-        """The same for a job file of several groups; those that wait for others have no decision yet."""
+        """Plan the groups of a job file of several; those that wait for others have no decision yet."""
         return self._run(steps.plans(steps.prepare(job, "", options, format, folder)))
 
     def cancel(self, target: str, *, dependents: bool = False) -> int:
-        """`alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; the number of jobs concerned. `dependents`: also every group
-        that waits for it (with the whole of a group only); else those are held until it is retried."""
+        """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
+        also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
         request = wire.CancelRequest(target=target, dependents=dependents)
         return cast("int", (self._call("Cancel", request)).jobs)
 
     def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
-        """Of the target's jobs those that are held and have not started are cancelled, the others left as they are;
-        with `release` those are held no longer. Asked again while it is `unsure` of some, because their site has not
-        said yet that it holds them. UsageError where the node's release does not know it."""
+        """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
+        are held no longer. Asked again while it is `unsure` of some, because their site has not said yet that it holds
+        them. UsageError where the node's release does not know the call."""
         request = wire.CancelHeldRequest(target=target, release=release)
         return cast("wire.CancelHeldResponse", self._call("CancelHeld", request))
 
     def hold(self, target: str) -> wire.HoldResponse:
-        """Of the target's jobs those that have not started wait until released; the others run on (`started`)."""
+        """Hold the target's jobs that have not started until they are released; the others run on (`started`)."""
         return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
 
     def move(self, target: str, to: str) -> wire.MoveResponse:
-        """Of the target's jobs those that have not started run at the site `to`; the others run on (`started`)."""
+        """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
         return cast("wire.MoveResponse", self._call("Move", wire.MoveRequest(target=target, to=to)))
 
     def release(self, target: str) -> int:
-        """Held jobs may start again; how many. UsageError when something named is not held."""
+        """Let held jobs start again; returns how many. UsageError when something named is not held."""
         return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)
 
     def retry(self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False) -> int:
-        """Failed jobs are tried again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
-        `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; how many.
-        UsageError when there is none."""
+        """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
+        `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
+        many. UsageError when there is none."""
         request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
         return cast("int", self._call("Retry", request).jobs)
 
@@ -135,13 +135,13 @@ class Client:
     def status(
         self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
     ) -> tuple[wire.GroupStatus, ...]:
-        """Of these groups, or of all the caller may see."""
+        """Status of these groups, or of all the caller may see."""
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
         return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
 
     def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
-        """All the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones, newest
-        first. `left_out` says how many more there are."""
+        """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
+        newest first. `left_out` says how many more there are."""
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
         return cast("wire.StatusResponse", self._call("Status", request))
 
@@ -189,12 +189,12 @@ class Client:
     def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
     ) -> Iterator[wire.ResultsChunk]:
-        """The same in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
+        """Results in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
         request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
         return self._wire.stream("Results", request)
 
     def logs(self, job: str, *, failed: bool = False) -> Iterator[wire.LogsChunk]:
-        """Of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
+        """Logs of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
         return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
 
     def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:
@@ -211,8 +211,8 @@ class Client:
     def fetch_chunks(
         self, group: str, pattern: str = "", *, follow: bool = False, skip: str = ""
     ) -> Iterator[wire.FetchChunk]:
-        """The same in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs are not
-        wanted, as `0-7,12`."""
+        """Gathered outputs in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs
+        are not wanted, as `0-7,12`."""
         request = wire.FetchRequest(group=group, pattern=pattern, follow=follow, skip=skip)
         return self._wire.stream("Fetch", request)
 
@@ -222,7 +222,7 @@ class Client:
     # --- the node ------------------------------------------------------------------------------------
 
     def queue(self, site: str | None = None) -> wire.QueueView:
-        """How the queues stand at the node's site, or at another. Unreachable when that does not answer the node."""
+        """The queues at the node's site, or at another. Unreachable when that does not answer the node."""
         return cast("wire.QueueView", self._call("Queue", wire.QueueReadRequest(site=site or "")))
 
     def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
@@ -259,7 +259,7 @@ class Client:
         return self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
 
     def show_dataset(self, name: str, *, files: bool = False) -> Iterator[wire.DatasetChunk]:
-        """What is known of it at the node: first its versions and replicas, then with `files` its files, in pages."""
+        """The node's knowledge of a dataset: first its versions and replicas, then with `files` its files, in pages."""
         return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
 
     def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
@@ -292,15 +292,16 @@ class Client:
         return response
 
     def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
-        """Those that are open at this site; or the one of this id, which nobody can use from now on. For operators."""
+        """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
+        operators."""
         response: wire.InviteResponse = self._call(
             "Invite", wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
         )
         return response.open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
-        """To a site's leader: hand over to its standby. `force`, to a standby: lead, the other machine is dead for
-        good. `remove`, to a leader: lead alone. What was done; UsageError when it cannot be. Operators only."""
+        """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
+        good. `remove`, to a leader: lead alone. Returns what was done; UsageError when it cannot be. Operators only."""
         request = wire.PromoteRequest(force=force, remove=remove)
         return cast("wire.PromoteResponse", self._call("Promote", request)).text
 
@@ -327,7 +328,7 @@ class Client:
         return cast("wire.OperateResponse", self._call("Operate", request)).text
 
     def ledger(self) -> wire.LedgerResponse:
-        """What the VO's signers decided: the policy, who is banned; and whether this site is drained."""
+        """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
         return cast("wire.LedgerResponse", self._call("Ledger", wire.Empty()))
 
     def peers(self) -> wire.PeersResponse:
@@ -335,7 +336,7 @@ class Client:
         return cast("wire.PeersResponse", self._call("Peers", wire.Empty()))
 
     def doctor(self) -> tuple[wire.CheckResult, ...]:
-        """What the running node finds wrong with how it is reached and whom it reaches. Operators only."""
+        """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
         return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
 
     def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
@@ -345,12 +346,13 @@ class Client:
         return cast("wire.DashboardResponse", self._call("Dashboard", request))
 
     def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
-        """What the site did since its node started, in columns; only samples after that time of the node's clock."""
+        """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
         return cast("wire.ActivityResponse", self._call("Activity", request))
 
     def metrics(self) -> str:
-        """What a Prometheus server reads of the node, in its text format; docs/metrics.md names every metric."""
+        """Metrics of the node as a Prometheus server reads them, in its text format; docs/metrics.md names every
+        metric."""
         return cast("wire.MetricsResponse", self._call("Metrics", wire.Empty())).text
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     certificate: bytes
     root: bytes
     folder: str
-    """Where all this lies."""
+    """The folder all this lies in."""
     others: tuple[str, ...] = ()
     """host:port of the site's other machines that may lead it."""
 

@@ -1,4 +1,4 @@
-"""What the synchronous and the asyncio gRPC clients share: names, TLS, messages as bytes, failures as errors."""
+"""Parts that the synchronous and the asyncio gRPC clients share: names, TLS, messages as bytes, failures as errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reader:
 
 
 def said_by_node(error: Any) -> bool:
-    """Whether a node answered so; else the call came to nothing on the way."""
+    """True if a node answered so; else the call came to nothing on the way."""
     return any(key == FAILURE_KEY for key, _ in error.trailing_metadata() or ())
 
 

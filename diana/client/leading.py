@@ -13,7 +13,7 @@ from diana.errors import DianaError, Unreachable
 from diana.wire.client_messages import Empty
 
 WAIT_S = 3.0
-"""For one machine."""
+"""Seconds for one machine."""
 PATIENCE_S = 10.0
 """While one of them says that it follows: most takeovers are over by then."""
 PAUSE_S = 0.5

@@ -36,15 +36,15 @@ class RemoteWire:
     def __init__(self, address: str | None, credential: StrPath | None) -> None:
         self._credential = load_credential(credential, address)
         self.sign = partial(permit, self._credential)
-        """What a submission's groups are signed with."""
+        """Signs the groups of a submission."""
         self._used = False
         self._made: grpc.Channel | None = None
         self._address = ""
-        """Where that leads to."""
+        """host:port the channel leads to."""
 
     @property
     def _channel(self) -> grpc.Channel:
-        """To whichever of the site's machines leads; chosen anew when that does not answer any more."""
+        """The channel to whichever of the site's machines leads; chosen anew when that does not answer any more."""
         if self._made is None:
             one = leading(self._credential)
             self._made = grpc.secure_channel(one.address, credentials_of(one), options_of(one))

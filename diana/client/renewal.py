@@ -23,7 +23,7 @@ __all__ = ["SIGN", "WAIT_S", "decode", "due", "encode", "keep"]
 
 
 def due(credential: Credential) -> enrol_pb2.SignRequest | None:
-    """What to ask the credential's site for; None: nothing yet."""
+    """The request for the credential's site; None: nothing is due yet."""
     try:
         now_s = time.time()
         if not is_due(credential.certificate, now_s):

@@ -33,13 +33,13 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> bool:
-        """Whether a process was made for it: not for one that was given to no site, nor for one that was cancelled, or
+        """True if a process was made for it: not for one that was given to no site, nor for one that was cancelled, or
         refused, while it waited at a machine."""
         return bool(self.site) and (self.outcome not in _MAY_NOT_BEGIN or self.ended_s > self.started_s)
 
 
 _MAY_NOT_BEGIN = frozenset({"CANCELLED", "NOT_STARTED", "STAGING_FAILED"})
-"""Of these one that did not has one time for both its start and its end."""
+"""Outcomes of jobs that may never have begun; one that did not has one time for both its start and its end."""
 
 
 def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
@@ -75,6 +75,6 @@ def as_asked(chunk: ResultsChunk) -> ResultsChunk:
 
 
 def by_index(group: str, chunks: Iterable[ResultsChunk]) -> Iterator[JobResult]:
-    """Of results asked for by outcome: the chunks of one page bear one number."""
+    """Job results in order of their index, from chunks asked for by outcome: the chunks of one page bear one number."""
     for _, page in groupby(chunks, key=lambda chunk: chunk.chunk):
         yield from sorted((row for chunk in page for row in rows(group, chunk)), key=lambda row: row.index)

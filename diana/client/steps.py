@@ -1,4 +1,4 @@
-"""What both clients do beyond one call, written once: generators that yield what to send and take the answer.
+"""The work of both clients beyond one call, written once: generators that yield what to send and take the answer.
 
 `Client` and `AsyncClient` differ only in how they carry a step out.
 """
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 CHUNK_BYTES = 1 << 20
 MOST_ROUNDS = 8
-"""Of files asked for: a sweep's table first, then what it names."""
+"""Rounds in which the node asks for files: a sweep's table first, then the files it names."""
 LOOK_FIRST_S, LOOK_MOST_S = 0.02, 0.5
 """Pause between two looks of `as_completed`; it grows while nothing ends."""
 
@@ -227,7 +227,7 @@ class Completion:
         return StatusRequest(groups=tuple(self._left))
 
     def take(self, response: StatusResponse) -> list[Any]:
-        """Those that have become final; sets the pause before the next look."""
+        """Take the groups that have become final; sets the pause before the next look."""
         final = [status for status in response.groups if status.final]
         gone = {status.group for status in final}
         self._left = [group for group in self._left if group not in gone]

@@ -14,7 +14,7 @@ SOCKET = os.path.join("control", "diana.sock")
 """Below the data directory, as `model/layout.py` has it (not imported: `diana submit` counts milliseconds)."""
 
 LONGEST_PATH_BYTES = 107
-"""Of a unix socket's name; longer ones are reached through /proc/self/fd."""
+"""Longest name of a unix socket; longer ones are reached through /proc/self/fd."""
 
 
 def data_folder(data: StrPath | None) -> str:
@@ -45,5 +45,5 @@ def too_slow(data: str, seconds: float) -> Unreachable:
 
 
 def answer_limit_s(method: str) -> float | None:
-    """How long one answer may take. Hashing a dataset takes as long as its bytes need."""
+    """Seconds one answer may take; None: no limit, as hashing a dataset takes as long as its bytes need."""
     return {"AddDataset": None, "Doctor": 8.0}.get(method, 120.0)

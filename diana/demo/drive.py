@@ -160,7 +160,7 @@ def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample
 
 
 def _merged(path: Path) -> dict[str, Any]:
-    """What the merge command wrote; empty when it did not."""
+    """The merge command's output; empty when it wrote none."""
     try:
         merged = json.loads(path.read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -169,7 +169,7 @@ def _merged(path: Path) -> dict[str, Any]:
 
 
 def _plain(decision: Decision) -> dict[str, Any]:
-    """With the names of our Python and JSON output, not the wire's."""
+    """The decision with the names of our Python and JSON output, not the wire's."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, msgspec.Struct):

@@ -22,7 +22,7 @@ RESOLUTION = 1.3
 SIGNAL = 0.3
 """Part of the events that come from the Z."""
 FALL = 28.0
-"""Of the background: exp(-mass / FALL), GeV."""
+"""Decay constant of the background: exp(-mass / FALL), GeV."""
 EVENTS_PER_FILE = 10_000
 
 
@@ -65,7 +65,7 @@ def _boosted(flight: Array, pair: Array, mass: Array) -> Array:
 
 
 def write_file(path: Path, seed: int, number: int, count: int = EVENTS_PER_FILE) -> None:
-    """The same seed and number give the same file everywhere."""
+    """Write one file; the same seed and number give the same file everywhere."""
     rng = np.random.Generator(np.random.PCG64([seed, number]))
     path.write_bytes(MAGIC + events(rng, count).tobytes())
 

@@ -59,7 +59,7 @@ class Grid:
 
     @property
     def home(self) -> DemoSite:
-        """Where the user sits."""
+        """The site where the user sits."""
         return self.sites[0]
 
     def start(self) -> None:
@@ -87,7 +87,8 @@ class Grid:
         return self._clients[site.name]
 
     def wait_until_met(self, tell: Callable[[str], None]) -> None:
-        """Until every site sees every other alive. Unreachable, with what the node wrote last, when one does not."""
+        """Wait until every site sees every other alive. Unreachable, with what the node wrote last, when one does
+        not."""
         end = time.monotonic() + START_S
         waiting = list(self.sites)
         while waiting:
@@ -103,7 +104,8 @@ class Grid:
                 time.sleep(PAUSE_S)
 
     def wait_until_known(self, datasets: set[str], most_s: float = 10.0) -> None:
-        """Until the user's site has heard of these datasets, so that its first decision already knows their place."""
+        """Wait until the user's site has heard of these datasets, so that its first decision already knows their
+        place."""
         end = time.monotonic() + most_s
         while time.monotonic() < end:
             heard = {name for site in self.client(self.home).sites() for name in site.datasets}
@@ -134,7 +136,7 @@ class Grid:
         return ""
 
     def stop(self) -> None:
-        """All nodes, then what they left running, all of it below this grid's folder."""
+        """Stop all nodes, then what they left running, all of it below this grid's folder."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()

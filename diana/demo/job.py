@@ -100,5 +100,5 @@ def _sweep(folder: Path, samples: list[Sample]) -> str:
 
 
 def _braced(text: str) -> str:
-    """As literal text within a template."""
+    """The text as literal text within a template."""
     return text.replace("{", "{{").replace("}", "}}")

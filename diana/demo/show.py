@@ -1,4 +1,4 @@
-"""What the demo shows: a table that lives on a terminal, plain lines elsewhere, the final table."""
+"""The displays of the demo: a table that lives on a terminal, plain lines elsewhere, the final table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Progress:
         self._start_s = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """One line of what happens."""
+        """Tell one line of what happens."""
         self._console.print(f"[dim]{time.monotonic() - self._start_s:5.1f} s[/dim]  {text}", soft_wrap=True)
 
     def show(self, status: GroupStatus) -> None:

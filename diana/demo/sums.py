@@ -1,4 +1,4 @@
-"""Results of a group counted: which job ended how, where and when."""
+"""Sums over a group's results: outcome, site and time of each job."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Tally:
             self.turnaround_s.append(max(0.0, end_s))
 
     def done(self) -> int:
-        """Jobs that were done and of which no second result came."""
+        """Jobs that were done and have one result only."""
         return sum(self._ends[index] == 1 for index in self._done_at)
 
     def repeated(self) -> int:
         return sum(count > 1 for count in self._ends.values())
 
     def bytes_moved(self, home: str, inputs: Sequence[tuple[str, int]], program_bytes: int) -> int:
-        """What had to cross from site to site: input files read elsewhere than where they live (`inputs`: site and size
-        of each job's), the program for every other site, and the outputs on their way home."""
+        """Bytes that had to cross from site to site: input files read elsewhere than where they live (`inputs`: site
+        and size of each job's), the program for every other site, and the outputs on their way home."""
         away = {site for site in self._done_at.values() if site != home}
         staged = sum(inputs[index][1] for index, site in self._done_at.items() if inputs[index][0] != site)
         gathered = sum(size for site, size in self._output_bytes.items() if site != home)

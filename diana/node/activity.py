@@ -1,6 +1,6 @@
-"""What a site did over time, for pictures: samples of a few numbers, fine for the last hour and coarse for two days.
+"""Samples of a site's load over time, for pictures: fine for the last hour and coarse for two days.
 
-Kept in memory alone, some 100 kB: what it shows began with the node's start, and says so.
+They are in memory alone, some 100 kB, and begin with the node's start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from diana.wire.client_messages import ActivityResponse
 EVERY_S = 10.0
 FINE = 360
 COARSE_EVERY = 30
-"""Every so many fine samples one stays for longer."""
+"""One fine sample of so many goes into the coarse row."""
 COARSE = 576
 
 _Row = tuple[float, int, int, int, int, int, int, int]
@@ -35,7 +35,7 @@ class Activity:
         self._seen = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Take samples until cancelled."""
         while True:
             with suppress(DianaError):
                 self.note(await self._look(), self._wall_s())

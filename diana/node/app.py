@@ -213,7 +213,7 @@ class _Node:
             self._stop.set()
 
     def term(self) -> int:
-        """Under which this machine leads its site; 0 where no other ever could."""
+        """The term under which this machine leads its site; 0 where no other ever could."""
         return self.pair.replica.term if self.pair else 0
 
     def _term_rose(self, term: int) -> None:
@@ -221,11 +221,11 @@ class _Node:
         self.subgrid.term_rose(term)
 
     def _leaders(self) -> list[str]:
-        """Where this site may be led from, for its members and users."""
+        """Addresses this site may be led from, for its members and users."""
         return [self.address, *(self.pair.others() if self.pair else ())]
 
     def _channel_for(self, stack: AsyncExitStack) -> Callable[[SiteId], Any]:
-        """To whoever has data: other sites, and this site's other machine."""
+        """Channels to whoever has data: other sites, and this site's other machine."""
         from diana.node.elsewhere import Elsewhere
 
         if self.pair is None:
@@ -404,12 +404,13 @@ class _Node:
         return report(running.exception())
 
     def _end(self) -> None:
-        """For good, also while it stops in order to start anew."""
+        """End for good, also while it stops in order to start anew."""
         self.ends = True
         self._stop.set()
 
     def _ended(self) -> None:
-        """What follows the node when it ends for good must end in time as well."""
+        """Stop the countdown only where the node is to start anew: after an end for good the rest must end in time as
+        well."""
         if not self.ends:
             self._stop.ended()
 

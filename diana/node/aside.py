@@ -42,14 +42,15 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 class Alone(Generic[T]):
-    """`work` in such a thread, one at a time: who asks while it hangs waits for the same, so that threads do not pile
-    up. Belongs to one event loop."""
+    """Runs `work` in such a thread, one at a time: a caller who asks while it hangs waits for the same one, so that
+    threads do not pile up. Belongs to one event loop."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._under_way: asyncio.Task[T] | None = None
         self.last: tuple[float, T] | None = None
-        """What it gave last, and when, by the monotonic clock; also for those who did not wait."""
+        """The last result and when it came, by the monotonic clock; also for callers who did not wait. None before the
+        first."""
 
     async def __call__(self) -> T:
         if self._under_way is None or self._under_way.done():
@@ -64,6 +65,6 @@ class Alone(Generic[T]):
 
 
 def _heard(task: asyncio.Task[T]) -> None:
-    """Its fault is told to who waits, if anybody does."""
+    """Take the task's fault, which is raised where somebody waits for it."""
     if not task.cancelled():
         task.exception()

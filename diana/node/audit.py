@@ -1,8 +1,8 @@
-"""Who asked for what, as whom, from where, and what was decided (PROMISES 5.14): one JSON line each, chained by hash.
+"""The audit trail (PROMISES 5.14): each call's caller, role, origin and decision as one JSON line, chained by hash.
 
 Each line carries the SHA-256 over the line before it and its own text, so that a changed, inserted or removed line
-shows. What the newest line is stands in the store now and then, so that a cut-off end shows too. Reads that were
-allowed are not kept; what is asked over and over is counted, not repeated, so that nobody can fill the disk.
+shows. The newest line's hash stands in the store now and then, so that a cut-off end shows too. Reads that were allowed
+are not kept; a call repeated over and over is counted, not repeated, so that nobody can fill the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from diana import errors
 
 AUDIT_HEAD = "audit_head"
-"""In the journal's store: what the newest line of the trail is."""
+"""Key in the journal's store of the trail's newest line (`Audit.head`)."""
 ROTATE_BYTES = 64 << 20
 """A full file is kept as `audit.log.1`, the one before it goes; the chain runs on."""
 MOST_ALIKE = 60
@@ -58,7 +58,7 @@ class Audit:
         where: str = "",
         unproven: bool = False,
     ) -> None:
-        """One line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's.
+        """Write one line. `unproven`: nobody knows whether it was `who`; all such lines are counted as one caller's.
         `decision`: allowed, denied, refused, failed, ignored; or damaged. OSError stops nobody: the line is lost and
         the gap is told with the next."""
         now_s = self._wall_s()
@@ -88,14 +88,15 @@ class Audit:
         self._rotate()
 
     def head(self) -> str:
-        """What to keep elsewhere as the newest line: `NUMBER:HASH`."""
+        """The mark of the newest line, `NUMBER:HASH`, to be kept elsewhere."""
         return f"{self._number}:{self._sha}"
 
     def close(self) -> None:
         os.close(self._fd)
 
     def _count(self, kind: tuple[str, str, str], now_s: float) -> int:
-        """How many lines alike were left out before this one; negative: leave this out too."""
+        """Count one more line of its kind. Returns how many alike were left out before it; negative: leave this one out
+        too."""
         since_s, count = self._alike.get(kind, (now_s, 0))
         left_out = 0
         if now_s - since_s >= ALIKE_S or now_s < since_s:

@@ -1,5 +1,5 @@
-"""How often one caller may call and how much it may send (PROMISES 5.12): a bucket per user, refilled steadily, in
-bounded memory."""
+"""Limits on how often one caller may call and how much it may send (PROMISES 5.12): a bucket per user, refilled
+steadily, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ BURST = 1000.0
 """Calls a user who was quiet may make at once: a script that submits a thousand groups is not slowed."""
 GAP_S = 0.001
 AT_ONCE = 4
-"""Calls of one user begin so far apart, but for a few: less than one call takes, so that a script notices nothing."""
+"""Calls of one user begin `GAP_S` apart, but for `AT_ONCE`: less than one call takes, so that a script notices nothing.
+"""
 REFUSED_AFTER_S = 0.2
 REFUSED_GAP_S = 0.025
 MOST_REFUSED_AFTER_S = 5.0
-"""A call too many is refused so late, the more of them the later: refusing costs work too."""
+"""A call too many is refused after this time, the more of them the later: refusing costs work too."""
 ROWS_PER_CALL = 20
 """An answer of more costs as much as several calls."""
 MOST_USERS = 10_000
 BYTES_PER_S = float(64 << 20)
 BURST_BYTES = float(256 << 20)
-"""What a user may upload; beyond it the stream is slowed, which costs the sender alone."""
+"""Bytes a user may upload at once after a quiet time; beyond them the stream is slowed, which costs the sender alone.
+"""
 MOST_WAIT_S = 30.0
 """A user who is further behind than this is refused."""
 
 
 class ByteRates:
-    """Of what users upload. Operators are not limited."""
+    """Rates of the bytes that users upload. Operators are not limited."""
 
     def __init__(self, bytes_per_s: float = BYTES_PER_S, burst: float = BURST_BYTES) -> None:
         self._rate = bytes_per_s
@@ -82,13 +84,13 @@ class CallRates:
         self._left[caller.name] = (now_s, left - 1.0)
 
     def charge(self, caller: Principal, calls: float) -> None:
-        """For one that cost as much as so many more; what is owed of it is paid back before the next."""
+        """Charge the last call for `calls` more; the debt is paid back before the next."""
         if caller.role is not Role.OPERATOR and caller.name in self._left:
             then_s, left = self._left[caller.name]
             self._left[caller.name] = (then_s, max(left - calls, -self._burst))
 
     def _forget(self, now_s: float) -> None:
-        """Those whose bucket is full again need not be remembered; if that is nobody, the oldest half goes."""
+        """Forget users whose bucket is full again; if that is nobody, the half not seen for longest."""
         full_s = self._burst / self._rate
         self._left = {name: seen for name, seen in self._left.items() if now_s - seen[0] < full_s}
         if len(self._left) >= MOST_USERS:
@@ -97,9 +99,8 @@ class CallRates:
 
 
 class Pace:
-    """When each of a user's calls begins: those that come at once are spread, so that another's is through between any
-    two. Whoever calls again and again on many connections would else call on all of them at the same moment, for ever.
-    """
+    """Spaces out the calls of each user, so that another user's call is through between any two. Without it a user who
+    calls again and again on many connections would call on all of them at the same moment, for ever."""
 
     def __init__(self, gap_s: float, at_once: int = 1, most_s: float = MOST_WAIT_S) -> None:
         """`at_once` begin without a wait, the others `gap_s` apart, none later than `most_s`."""

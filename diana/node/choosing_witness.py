@@ -1,8 +1,8 @@
 """A pair that was made before its site had a peer gets its witness once there is one.
 
-First the standby takes it up: while the witness has no register, that one can only be forced to lead, as before. Then
-the leader, under a lease, has the witness record that it leads, alone; it keeps that, begins anew and takes the standby
-back. So the two never go by different registers of which each lets somebody lead unasked.
+First the standby takes up the witness: while the witness has no register, the standby can only be forced to lead, as
+before. Then the leader, under a lease, has the witness record that it leads, alone; it keeps that, begins anew and
+takes the standby back. So the two never go by different registers that each let one of them lead unasked.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ChoosingWitness:
         self._every_s = every_s
 
     def begin(self, stack: AsyncExitStack) -> None:
-        """Until the stack is closed."""
+        """Run until the stack is closed."""
         stack.push_async_callback(end, keep_up(self.run, "choosing a witness"))
 
     async def run(self) -> None:
@@ -91,7 +91,7 @@ class ChoosingWitness:
                 await self._offer()
 
     async def _offer(self) -> None:
-        """Only one that answers: the standby keeps what it is told."""
+        """Offer the standby a witness that answers: it keeps what it is told."""
         try:
             found = await find_witness(self._config, self._paths, self._peers())
         except DianaError as error:
@@ -102,7 +102,7 @@ class ChoosingWitness:
             self._pair.offer_witness(found[0])
 
     def _addresses(self, witness: str) -> list[str]:
-        """Where it was when the standby was told of it, and where it is linked now."""
+        """The witness's addresses: the one the standby was told, and the one it is linked at now."""
         site, _, told = witness.partition("@")
         return [where for where in dict.fromkeys((told, self._peers().get(SiteId(site), ""))) if where]
 

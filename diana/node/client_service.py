@@ -1,4 +1,4 @@
-"""The remote way in: the same Api over gRPC. Who calls is what the TLS certificate proved; a site is no user."""
+"""The remote way in: the same Api over gRPC. The caller is the one the TLS certificate proved; a site is no user."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _write(message: msgspec.Struct) -> bytes:
 
 
 def _seen(call: asyncio.Future[Any]) -> None:
-    """Of a call whose client has gone: its error was for that client only."""
+    """Take the error of a call whose client has gone: it was for that client only."""
     if not call.cancelled():
         call.exception()
 

@@ -44,16 +44,16 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = DEFAULT_ALLOWED
     """Beginnings of the URLs this site may read, and write where their kind allows it."""
     rate_bytes_per_s: int = 0
-    """All that is fetched from other sites, and all that is served to them, each at most so fast; 0: no limit."""
+    """Bytes per second fetched from other sites, and likewise served to them; 0: no limit."""
     cache_bytes: int = 0
     """Fetched data kept when no job needs them; 0: 10 GiB or half of the free space, whichever is less."""
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
-    """How long certificates hold that this site signs; the nodes renew them at half of it."""
+    """Validity of the certificates this site signs; the nodes renew them when half of it is over."""
 
     leaf_days: float = 7.0
-    """Of sites and their machines."""
+    """Days of a certificate of a site or machine."""
     user_days: float = 90.0
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     """Groups as they went over the sites, for an OpenTelemetry collector."""
 
     endpoint: str = ""
-    """Where one takes OTLP over gRPC; empty: none is told."""
+    """host:port of the collector that takes OTLP over gRPC; empty: no traces are sent."""
 
 
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     zeroconf: bool = True
     """Find peers of the VO on the local network too."""
     role: Literal["site", "member", "standby"] = "site"
-    """What this machine is to its site: the site's own node, a machine that only runs jobs, or the standby."""
+    """This machine's part in its site: the site's own node, a machine that only runs jobs, or the standby."""
     machine: str = "main"
     """Name of this machine within its site."""
     root: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     witness: str = ""
     """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
     gpus: tuple[str, ...] = ()
-    """Of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
+    """GPUs of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -100,13 +100,13 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     run_as_program: str = PROGRAM
     """The root program that becomes those accounts."""
     log_format: Format = "text"
-    """How node.log is written."""
+    """Format of node.log."""
     root_jobs: bool = False
     """Jobs may run as root, where the node does and no `run_as` says otherwise."""
     settings: Settings = Settings()
     staging: Staging = Staging()
     software: Software = Software()
-    """What jobs may ask for besides processors."""
+    """Software that jobs may ask for."""
     trust: Trust = Trust()
     web: Web = Web()
     """The dashboard."""
@@ -114,7 +114,7 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
     maintenance: tuple[Planned, ...] = ()
-    """When it takes no work."""
+    """Windows in which the site or some of its machines take no work."""
 
     def owner_of(self, uid: int, account: str) -> str:
         """The VO principal of a local caller; empty: none. `account` is the uid's name, empty if it has none."""
@@ -142,12 +142,12 @@ def want_keys(config: SiteConfig, paths: DataDir) -> None:
 
 
 def way_back(config: SiteConfig, root: Path) -> str:
-    """What to do where this machine's keys or certificate are lost."""
+    """The way back for a machine that lost its keys or certificate, as an error line says it."""
     return f"put its keys back from a backup made with --keys; or {come_in_anew(config, root)}"
 
 
 def come_in_anew(config: SiteConfig, root: Path) -> str:
-    """What gives this machine a new certificate, its directory as it is."""
+    """The commands that give this machine a new certificate and keep its directory."""
     who = f"--site {config.site}" if config.role == "site" else f"--{config.role} {config.machine}"
     where = "another site of the VO that is a signer" if config.role == "site" else config.site
     return f"at {where}: diana invite {who} --again, then here: diana join TOKEN --data {root}"
@@ -307,7 +307,7 @@ def host_port(address: str) -> tuple[str, int]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach a `host:port` bound so."""
+    """True if a `host:port` bound so is reached from this machine only."""
     host, _ = host_port(address)
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""How a wrong value of `site.toml` is told."""
+"""Words for the error lines about wrong values of `site.toml`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 
 def shown(value: object) -> str:
-    """As it stands in the file, in at most 60 characters."""
+    """The value as it stands in the file, in at most 60 characters."""
     text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
     return text if text is not None and len(text) <= 60 else f"{str(text)[:57]}..."
 
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def kind_of(wanted: Any) -> str:
-    """What a value of this type is, and how it is written."""
+    """The kind of value wanted for this type, and how to write it."""
     if get_origin(wanted) is tuple:
         return 'a list of texts; write ["...", "..."]'
     if get_origin(wanted) is Literal:

@@ -65,9 +65,9 @@ class Limits:
         self.connections = connections
         self.connections_per_uid = connections_per_uid
         self.frame_s = frame_s
-        """From a frame's first byte to its last."""
+        """Seconds from a frame's first byte to its last."""
         self.idle_s = idle_s
-        """Between two calls."""
+        """Seconds between two calls."""
         self.unread_s = unread_s
         """An answer the client does not read ends the connection after this."""
         self.large_from_bytes = large_from_bytes
@@ -97,7 +97,7 @@ class Conversation:
         self._early = b""
         """A byte of the next call, read while a stream was watched for the client's going away."""
         self.working = False
-        """In a call with one answer, which may change something."""
+        """True while in a call with one answer, which may change something."""
 
     async def run(self) -> None:
         """Calls in turn until the client leaves or breaks the rules."""
@@ -147,7 +147,7 @@ class Conversation:
                 await self._limits.large.give(large)
 
     async def _answer(self, first: FromClient) -> bool:
-        """One whole call. False: the connection cannot go on."""
+        """Answer one whole call. False: the connection cannot go on."""
         method = METHODS.get(first.method)
         if first.version > VERSION:
             raise Broken(f"socket version {first.version}: this node speaks {VERSION}; upgrade the node")

@@ -1,4 +1,4 @@
-"""What the client service needs of the rest of the node: the engine's door and the stager's half for clients.
+"""Interfaces the client service needs of the rest of the node: the engine's door and the stager's half for clients.
 
 `runner.py` and `adapters/stager.py` fulfil these; tests bring small ones of their own.
 """
@@ -33,7 +33,7 @@ class GroupWatch(Protocol):
 class EngineDoor(Protocol):
     @property
     def store(self) -> Store:
-        """For reading facts, in a thread of the caller's choice."""
+        """The store, for reading facts in a thread of the caller's choice."""
         ...
 
     async def request(self, make: Callable[[int], Event]) -> ReplyBody:
@@ -64,7 +64,7 @@ class ClientStager(Protocol):
         ...
 
     async def datasets(self, name: str = "", version: int = 0) -> Sequence[HeldDataset]:
-        """What stands here, registered or cached; of one name, or of all."""
+        """The datasets that stand here, registered or cached; of one name, or of all."""
         ...
 
     async def dataset_names(self) -> list[str]: ...
@@ -122,16 +122,16 @@ class Insight(Protocol):
         ...
 
     def notes(self) -> Mapping[str, str]:
-        """By site what was noticed between sites: two nodes of one name, who refuses whom."""
+        """Notes by site on what was noticed between sites: two nodes of one name, refusals."""
         ...
 
     async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
-        """What is wrong, as far as the running node alone can say it; within about 3 s."""
+        """The faults that the running node alone can tell; within about 3 s."""
         ...
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What does not change while a node runs."""
+    """Facts about a node that do not change while it runs."""
 
     site: SiteId
     vo: str

@@ -26,15 +26,15 @@ class Doorway(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._open: tuple[Any, ...] = ()
         self._meanwhile: list[Any] = []
         self.asked: dict[str, Callable[..., Any]] = {}
-        """Whom the site's own part of the server asks, once it leads (`make_server`)."""
+        """Callbacks by name for the site's own part of the server, set once it leads (`make_server`)."""
 
     def behind(self, server: grpc.aio.Server) -> None:
-        """Of this server, which is not started yet and has its own handlers before this one."""
+        """Stand behind this server, which is not started yet and has its own handlers before this one."""
         server.add_generic_rpc_handlers((self,))
         self._server = server
 
     def ask(self, name: str, otherwise: Any) -> Callable[..., Any]:
-        """Asks whoever is to be asked at that moment."""
+        """Make a callback that asks whoever stands in `asked` under `name` at that moment, else gives `otherwise`."""
 
         def asking(*what: Any) -> Any:
             return self.asked[name](*what) if name in self.asked else otherwise
@@ -51,7 +51,7 @@ class Doorway(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._waiting.extend(handlers)
 
     def add_registered_method_handlers(self, service: str, handlers: Any) -> None:
-        """What generated code adds twice."""
+        """Ignored: generated code adds the same handlers a second time so."""
 
     async def start(self) -> None:
         """Open what was added."""

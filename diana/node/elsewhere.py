@@ -1,7 +1,7 @@
-"""What lies on the other machine of a pair: logs and outputs stay where the machine that led then put them, and are
-read there as long as that machine lives.
+"""Access to the other machine of a pair: logs and outputs stay on the machine that led when they came, and are read
+there as long as it lives.
 
-To the adapters it is a site of its own, SITE.MACHINE, though it answers with the site's certificate.
+To the adapters that machine is a site of its own, SITE.MACHINE, though it answers with the site's certificate.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ ChannelFor = Callable[[SiteId], "grpc.aio.Channel | None"]
 
 
 def other_machine(pair: Replication) -> SiteId:
-    """What the adapters call the other machine."""
+    """The adapters' name for the other machine."""
     return SiteId(f"{pair.site}.{pair.pair.other}")
 
 
 def beside(pair: Replication, given_up: Callable[[str], bool]) -> Beside:
-    """For the stager. `given_up`: whether the operator said that this machine will not be back."""
+    """The other machine as the stager sees it. `given_up`: tells whether the operator said that this machine will not
+    be back."""
     machine = pair.pair.other
     return Beside(SiteId(pair.site), other_machine(pair), machine, lambda: given_up(machine))
 

@@ -1,4 +1,4 @@
-"""How a node ends: with its fault in the log, and never later than its operator waits."""
+"""The end of a node: its fault goes into the log, and it ends no later than its operator waits."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def report(error: BaseException | None) -> int:
 
 
 class Stop(asyncio.Event):
-    """Set, it ends what it was made for within `longest_s`, or the process: as at a crash, after which a node goes on
-    where it was. What hung then stands in the log."""
+    """Once set, its task must end within `longest_s`, else the process ends as at a crash, after which a node goes on
+    where it was. The log then names what hung."""
 
     def __init__(self, longest_s: float = LONGEST_STOP_S) -> None:
         super().__init__()
@@ -40,13 +40,13 @@ class Stop(asyncio.Event):
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self) -> None:
-        """Twice is fine: the first counts."""
+        """Set the event and start the countdown. Twice is fine: the first counts."""
         super().set()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._longest_s, self._give_up)
 
     def ended(self) -> None:
-        """What was to end did, and the process has more to do."""
+        """Stop the countdown: everything ended, and the process has more to do."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -64,7 +64,7 @@ def _where(task: asyncio.Task[Any]) -> str:
 
 
 def _chain(work: Any) -> Iterator[str]:
-    """From a coroutine down to what it awaits; `Task.get_stack` shows the outermost alone."""
+    """The frames from a coroutine down to what it awaits; `Task.get_stack` shows the outermost alone."""
     while work is not None:
         frame = getattr(work, "cr_frame", None) or getattr(work, "ag_frame", None) or getattr(work, "gi_frame", None)
         if frame is None:

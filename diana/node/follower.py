@@ -41,16 +41,16 @@ MINTED_FOR = "minted_for"
 """Meta: the forced term for which the journal got a db_uuid of its own."""
 
 CALLS_END_S = 0.2
-"""For calls under way when this machine stops to follow."""
+"""Seconds for calls under way when this machine stops to follow."""
 
 STOP_S = 3.0
-"""For the spawner of a standby that is stopped."""
+"""Seconds for the spawner of a standby that is stopped."""
 
 _log = logging.getLogger("diana.standby")
 
 
 class Leadership:
-    """What a leader's composition is given of the follower it was."""
+    """Parts of the follower this machine was, handed to its composition as leader."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Leadership:
         self._waiting = waiting
 
     async def open(self, seq: int) -> None:
-        """Until the site may be served, the records up to `seq` being where they must be."""
+        """Wait until the site may be served, the records up to `seq` being where they must be."""
         from diana.node.pair import now_s
 
         if not self.replication.replica.may_act(now_s(), seq):
@@ -78,7 +78,7 @@ Lead = Callable[[Leadership], Awaitable[int]]
 
 
 def is_paired(paths: DataDir, config: SiteConfig) -> bool:
-    """Whether this machine keeps the site's journal together with another."""
+    """True if this machine keeps the site's journal together with another."""
     return config.role == "standby" or pair_file(paths).exists()
 
 
@@ -193,7 +193,7 @@ class _Follower:
         return 0
 
     async def _stop_spawner(self) -> None:
-        """It was started before anybody knew that there is nothing to do for it."""
+        """Stop the spawner; it was started before anybody knew that there is nothing to do for it."""
         lrm = LocalLrm(
             self._paths,
             self._config.site,
@@ -289,7 +289,7 @@ class _Follower:
         return first.met.result()
 
     def _control(self, replication: Replication | None) -> ControlServer:
-        """Not started. None: for a machine that has not met the other one."""
+        """The control socket's server, not started. None: for a machine that has not met the other one."""
         from diana.node.control import ControlServer
         from diana.node.standby_api import StandbyApi
         from diana.node.users import Users
@@ -311,7 +311,7 @@ class _Follower:
     async def _follow(
         self, replication: Replication, running: asyncio.Task[None], room: asyncio.Task[None]
     ) -> ms.Lead | None:
-        """Until this machine is to lead; None: it was stopped."""
+        """Follow until this machine is to lead; None: it was stopped."""
         control = self._control(replication)
         await control.start()
         stopping = asyncio.create_task(self._stop.wait())
@@ -354,10 +354,10 @@ class _Introduction:
             self.met.set_result(Pair(other=hello.machine, saved=ms.Saved(), witness=hello.witness))
 
     def other_said(self, payload: bytes) -> None:
-        """Not for ears that only look who is there."""
+        """Ignored: these ears only look who is there."""
 
     def other_gone(self) -> None:
-        """It is dialled again by the machine that follows."""
+        """Ignored: the machine that follows dials again."""
 
 
 def mint(thread: StoreThread, won: ms.Lead, replication: Replication) -> None:

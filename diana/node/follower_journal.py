@@ -1,8 +1,8 @@
 """The journal of a machine that follows: the leader's transactions entered in order, each with the uploads its groups
-read, or a copy of the leader's whole journal in the place of it.
+read, or a copy of the leader's whole journal in place of its own.
 
-Nothing here waits without end for a leader: what is fetched from one that is gone is given up, for a takeover asks that
-all that came is on this disk.
+Nothing here waits without end for a leader: a fetch from one that is gone is given up, because a takeover needs all
+that came to be on this disk.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from diana.node.replication import Replication
 
 WAITING_BYTES = 2 * KEPT_BYTES
-"""Of transactions that wait for this disk; more than a leader keeps at hand, so that who is so far behind is seeded."""
+"""Bytes of transactions that wait for this disk; more than a leader keeps at hand, so that a follower so far behind is
+seeded."""
 BLOBS_S = 10.0
-"""For so long uploads are asked for again before the stream is ended: a leader waits for them as long as it stands."""
+"""Seconds in which uploads are asked for again before the stream is ended: a leader waits for them as long as it
+stands."""
 AGAIN_S = 0.2
 OWN_META = ("audit_head",)
-"""Of the machine, not of the journal: a seed does not replace it."""
+"""Meta of the machine, not of the journal: a seed does not replace it."""
 NOT_TAKEN = {"restored_from": ""}
-"""What the leader's next start is to do is the leader's alone: as it may stand in a seed, it would be done twice."""
+"""Meta blanked in a seed: an order for the leader's next start is the leader's alone and would be done twice here."""
 
 _log = logging.getLogger("diana.standby")
 
@@ -74,7 +76,7 @@ class FollowerJournal:
         self._came.set()
 
     def dropped(self) -> int | None:
-        """Where the disk does not keep up, all that waits is forgotten: the seq before it. None: it keeps up."""
+        """Drop all that waits if the disk does not keep up; returns the seq before it. None: the disk keeps up."""
         if self._waiting_bytes <= self._most_bytes:
             return None
         after = self._waiting[0].after
@@ -84,7 +86,7 @@ class FollowerJournal:
         return after
 
     async def run(self) -> None:
-        """Until cancelled; StoreFailed."""
+        """Enter transactions until cancelled; raises StoreFailed."""
         thread = self._of.thread
         async with Compaction(thread, self._of.site) as compacted:
             while True:
@@ -105,7 +107,7 @@ class FollowerJournal:
     # --- uploads ---------------------------------------------------------------------------------------
 
     async def _bring_blobs(self, batch: Batch) -> None:
-        """What clients uploaded for the groups in it: it must be here before the group counts as kept here."""
+        """Fetch the uploads that the batch's groups read: they must be here before the group counts as kept here."""
         wanted, until_s = blobs_of(batch), now_s() + BLOBS_S
         if wanted:
             self.fetching(wanted)
@@ -124,7 +126,7 @@ class FollowerJournal:
                 await asyncio.sleep(AGAIN_S)
 
     def _led(self) -> bool:
-        """Whether the leader may be waited for: linked, and the lease it was granted may stand."""
+        """True if the leader may be waited for: linked, and the lease it was granted may stand."""
         return self._of.other_up_now and now_s() < self._of.replica.grant_until_s
 
     async def make_whole(self, stream: int) -> None:

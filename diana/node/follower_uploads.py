@@ -1,7 +1,7 @@
 """The uploads on a machine that follows: each goes once no group in the journal reads it any more.
 
-At a leader the stager's catalogue knows who uses what; a follower has no catalogue of its leader's groups, only the
-journal, so that is what it asks.
+At a leader the stager's catalogue knows the users of each upload; a follower has no catalogue of its leader's groups,
+only the journal, so it asks that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from diana.node.uploads import blobs_in, submitted_in
 from diana.ports import Batch, Journal
 
 UNUSED_S = 86_400.0
-"""What was asked for since then stays, as at a leader: a client may be about to submit what reads it."""
+"""Seconds an upload stays after it was last asked for, as at a leader: a client may be about to submit a group that
+reads it."""
 LOOK_EVERY_S = 3600.0
 _EXPIRED = records.GroupExpired.__name__.encode()
 
@@ -91,7 +92,7 @@ class FollowerUploads:
             await asyncio.sleep(LOOK_EVERY_S)
 
     def _took(self, batch: Batch) -> list[str]:
-        """What nobody reads any more after it."""
+        """Count the batch's uses of uploads. Returns the uploads that nobody reads any more after it."""
         for group, names in submitted_in(batch.records).items():
             if group not in self._held:
                 self._held[group] = names
@@ -108,7 +109,7 @@ class FollowerUploads:
         self._remove(self._paths.blob(name) for name in names)
 
     def _tidy(self, wanted: frozenset[str]) -> None:
-        """Also what was left half fetched. Blocks."""
+        """Remove uploads that are not wanted, half fetched ones too. Blocks."""
         self._remove(path for path in (self._paths.root / "blobs").glob("??/*") if path.name not in wanted)
 
     def _remove(self, found: Iterable[Path]) -> None:
@@ -136,6 +137,6 @@ def read_by(journal: Journal) -> dict[GroupId, list[str]]:
 
 
 def expired_in(stored: Iterable[bytes]) -> list[GroupId]:
-    """Of encoded records: the groups that are over and forgotten."""
+    """The groups that are over and forgotten, by these encoded records."""
     found = (lines.decode(one) for one in stored if _EXPIRED in one)
     return [record.group for record in found if isinstance(record, records.GroupExpired)]

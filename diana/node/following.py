@@ -1,7 +1,6 @@
-"""What a machine does for its site while it follows, beside keeping the journal: its spawner runs jobs for whoever
-leads, its certificate is renewed, whom the VO revoked is refused here too, and what it gathered while it led can be
-read by the other machine.
-"""
+"""Duties of a machine that follows, beside keeping the journal: its spawner runs jobs for whoever leads, its
+certificate is renewed, users and sites the VO revoked are refused here too, and the other machine can read what this
+one gathered while it led."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ FOR_LEADING = (
     *(f"diana.node.{name}" for name in ("enrol.wiring", "ground", "insight", "linking", "merging", "release")),
     *(f"diana.node.{name}" for name in ("runner", "subgrid", "trusting", "users")),
 )
-"""What a leader's composition imports when it is made."""
+"""Modules that a leader's composition imports when it is made."""
 
 _log = logging.getLogger("diana.standby")
 
@@ -86,7 +85,7 @@ class Following:
         """Ends with a fault only: this machine cannot go on."""
 
     def serve(self, door: Doorway) -> None:
-        """What this machine answers until it leads."""
+        """Serve until this machine leads: what it holds, and a refusal to members."""
         from diana.adapters.staging.holdings import Reader
         from diana.wire.pb import data_pb2_grpc
 
@@ -159,7 +158,7 @@ class Following:
 
 
 class Revoked:
-    """Whom the VO's ledger, as it stands in a follower's journal, revokes."""
+    """Keeps the keyring at the revocations of the VO's ledger, as it stands in a follower's journal."""
 
     def __init__(self, keyring: FileKeyring, thread: StoreThread) -> None:
         self._keyring = keyring
@@ -204,7 +203,8 @@ def standing(journal: Journal) -> dict[str, Statement]:
 
 
 def statements_in(stored: Any) -> dict[str, Statement]:
-    """Of encoded records. One that does not even contain the kind's name is not decoded."""
+    """The ledger's statements in these encoded records, by subject. A record that does not contain the kind's name is
+    not decoded."""
     out: dict[str, Statement] = {}
     for one in stored:
         if _KEPT in one and isinstance(record := lines.decode(one), records.StatementKept):
@@ -223,7 +223,7 @@ class _Collected:
             self._door.meanwhile(handler)
 
     def add_registered_method_handlers(self, service: str, handlers: Any) -> None:
-        """What generated code adds twice."""
+        """Ignored: generated code adds the same handlers a second time so."""
 
 
 def _attach_handler(serve: Any) -> Any:

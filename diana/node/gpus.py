@@ -13,28 +13,29 @@ from diana.errors import UsageError
 from diana.model import devices
 
 Wanted = int | Literal["auto"] | None
-"""As `--gpus` says: how many, or what the machine shows; None: nothing was said, so there are none."""
+"""The value of `--gpus`: how many, or "auto" for those the machine shows; None: not given, so there are none."""
 
 PATIENCE_S = 1.5
-"""For nvidia-smi, which takes tenths of a second; with a driver that hangs it never ends."""
+"""Seconds given to nvidia-smi, which takes tenths of one; with a driver that hangs it never ends."""
 _NVIDIA = re.compile(r"nvidia\d+")
 _LISTED = re.compile(r"^\s*(?:GPU \d+|MIG ).*\(UUID: ((?:GPU|MIG)-[^)\s]+)\)", re.MULTILINE)
 _COMPUTES = re.compile(r"^simd_count [1-9]", re.MULTILINE)
-"""Of a node of AMD's topology: a processor has none."""
+"""Marks a GPU among the nodes of AMD's topology; a processor has no such line."""
 
 
 class Shown(NamedTuple):
-    """What a machine has for jobs, by whichever of its drivers tells."""
+    """The GPUs of a machine, by whichever of its drivers tells."""
 
     names: tuple[str, ...]
-    """As jobs would be told: indices from 0, or UUIDs where any is cut into parts, of which then each counts."""
+    """Names as jobs are told them: indices from 0, or UUIDs where a GPU is cut into parts, each of which then counts.
+    """
     uuids: tuple[str, ...]
-    """Of those, where they are told."""
+    """Their UUIDs, where they are told."""
     by: str
 
     @property
     def devices(self) -> int:
-        """Whole ones, however they are cut: what numbers count."""
+        """Number of whole GPUs, however they are cut: a number in the site file counts these."""
         return sum(uuid.startswith("GPU-") for uuid in self.uuids) or len(self.names)
 
 
@@ -47,7 +48,7 @@ def declared(value: Any, name: str) -> tuple[str, ...]:
 
 
 def own(asked: Wanted) -> tuple[str, ...]:
-    """What goes into the file. UsageError for a number out of range."""
+    """The names that go into the site file. UsageError for a number out of range."""
     if asked == "auto":
         return shown().names[: devices.MOST]
     try:
@@ -96,8 +97,8 @@ def _listed() -> Shown | None:
 
 
 def missing(names: tuple[str, ...], has: Shown) -> list[str]:
-    """Those of the declared that the machine does not show. What cannot be known here, a UUID without a listing of
-    them, counts as there as long as there are devices enough."""
+    """Declared GPUs that the machine does not show. One that cannot be known here, a UUID without a listing of them,
+    counts as there as long as there are devices enough."""
     gone = [name for name in names if name.isdecimal() and int(name) >= has.devices]
     others = [name for name in names if not name.isdecimal()]
     if has.uuids:

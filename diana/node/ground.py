@@ -1,4 +1,4 @@
-"""What a node's composition stands on: server, journal and term, of its own or taken over from the follower it was."""
+"""The ground of a node's composition: server, journal and term, of its own or taken over from the follower it was."""
 
 from __future__ import annotations
 

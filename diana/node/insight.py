@@ -1,4 +1,4 @@
-"""What the running node knows of its surroundings beside its engine: streams, tunnels, its standby. For `diana peers`
+"""The running node's knowledge of its surroundings beside its engine: streams, tunnels, its standby. For `diana peers`
 and `diana doctor`."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNTS = {
     "refused_peers": "peers refused",
     "failed_dials": "dials that failed",
 }
-"""Of `grpc_transport.Counters`, as people read them."""
+"""Names of the `grpc_transport.Counters`, as people read them."""
 
 
 class Insight:
@@ -93,7 +93,7 @@ class Insight:
         return tuple(rows)
 
     def notes(self) -> dict[str, str]:
-        """What was noticed of sites, this one included, and the engine does not know; only where there is something."""
+        """Notes on sites, this one included, that the engine does not know; no entry for a site without a note."""
         refusals, own = self._refusals(), self._config.site
         found = {site: f"refuses us: {why}" for site, why in refusals.items()}
         if refusals:
@@ -104,7 +104,8 @@ class Insight:
         return found
 
     def _refusals(self) -> dict[str, str]:
-        """A machine that follows refuses, and its site is linked all the same."""
+        """Reasons of the sites that refuse this one and are not linked: a machine that follows refuses, and its site is
+        linked all the same."""
         transport = self._links.transport
         return {site: why for site, why in transport.noticed.refusals().items() if transport.link(SiteId(site)) is None}
 

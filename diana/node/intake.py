@@ -13,12 +13,12 @@ from diana.model.principal import Principal
 LIMIT_BYTES = 64 << 20
 LIMIT_EVENTS = 20_000
 LANE_SHARE = 0.25
-"""Of both limits, for any one sender."""
+"""Share of both limits that any one sender may fill."""
 RETRY_S = 0.5
 OWN = ""
 """The lane of this node's own adapters."""
 OWN_TURN = 64
-"""So many of theirs go at once: they are the answers to what the engine ordered."""
+"""Events of that lane that go in one turn: they are the answers to the engine's orders."""
 
 
 def size_of(event: ev.Event) -> int:
@@ -38,7 +38,7 @@ def size_of(event: ev.Event) -> int:
 
 
 def lane_of(event: ev.Event) -> str:
-    """Who brought it. Events of one lane keep their order."""
+    """The lane of an event's sender. Events of one lane keep their order."""
     match event:
         case ev.Received(sender=site) | ev.PeerDown(site=site):
             return f"site {site}"
@@ -58,7 +58,7 @@ class Intake:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._lanes: dict[str, deque[tuple[ev.Event, int]]] = {}
-        """In the order of their turns; none is empty."""
+        """Lanes in the order of their turns; none is empty."""
         self._held_bytes: dict[str, int] = {}
         self._limit = limit_bytes
         self._bytes = 0
@@ -96,7 +96,7 @@ class Intake:
         return out
 
     def take_turn(self, most: int) -> list[ev.Event]:
-        """Of the lane whose turn it is; none if nothing waits."""
+        """Take events of the lane whose turn it is; none if nothing waits."""
         if not self._lanes:
             return []
         # It goes to the end of the row, if anything of it is left.
@@ -116,8 +116,8 @@ class Intake:
         return out
 
     async def wait(self, timeout_s: float | None) -> None:
-        """Until there is an event, or the time is over; one caller at a time. A bare future, because this happens for
-        each event: an idle node spent a tenth of its Python on anything more."""
+        """Wait until there is an event, or the time is over; one caller at a time. A bare future, because this happens
+        for each event: an idle node spent a tenth of its Python on anything more."""
         if self._lanes:
             return
         loop = asyncio.get_running_loop()

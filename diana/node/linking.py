@@ -62,7 +62,7 @@ class Links:
         self._service.attach(server)
 
     async def start(self) -> None:
-        """After the server started."""
+        """Start the streams and the offers to be reached; after the server started."""
         await self.transport.start()
         self.offering.start()
 
@@ -73,12 +73,12 @@ class Links:
         await self.transport.stop()
 
     def in_use(self, site: SiteId) -> bool:
-        """Whether work went over the stream to the site lately."""
+        """True if work went over the stream to the site lately."""
         link = self.transport.link(site)
         return link is not None and link.in_use()
 
     def spare_channel(self, site: SiteId) -> grpc.aio.Channel | None:
-        """The one the stream to the site runs over, if this side made it."""
+        """The channel that the stream to the site runs over, if this side made it."""
         link = self.transport.link(site)
         return link.spare_channel() if link else None
 
@@ -86,7 +86,8 @@ class Links:
         return self.transport.channel_for(site)
 
     def _relays(self, site: SiteId) -> list[SiteId]:
-        """Who may relay to a site, and answers us at its own address: those with a stream to it, the nearest first."""
+        """The sites that may relay to a site and answer us at their own address: those with a stream to it, the nearest
+        first."""
         book, neighbours = self.transport.reach.book, self.transport.neighbours()
         order = book.contact(site)
         if order is None:
@@ -128,7 +129,7 @@ def _outward(peers: list[str]) -> str:
 
 
 def _own(listen: str, port: int) -> str:
-    """Where this machine itself dials its server."""
+    """host:port at which this machine itself dials its server."""
     host = listen.rpartition(":")[0]
     if not _is_unspecified(host):
         return f"{host}:{port}"

@@ -16,10 +16,10 @@ from diana.errors import UsageError
 from diana.model.maintenance import MOST_WINDOWS, Window
 
 WEEKS = 6
-"""Of a window that comes weekly, so many are told ahead: no job takes longer."""
+"""Weeks ahead that a weekly window is told: no job takes longer."""
 LOOK_S = 60.0
 OFF_S = 0.5
-"""Between wall clock and site time, before the engine is told anew."""
+"""Seconds that wall clock and site time may drift apart before the engine is told anew."""
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -31,11 +31,11 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     end: str = ""
     """`to`: likewise."""
     weekly: str = ""
-    """Instead of both: a day and a time, such as `sat 22:00`."""
+    """Begin of a weekly window, instead of `from` and `to`: a day and a time, such as `sat 22:00`."""
     hours: float = 0.0
-    """Of a weekly one: how long it lasts."""
+    """Length of a weekly window."""
     zone: str = "UTC"
-    """Of a weekly one: by whose clock."""
+    """Time zone of a weekly window's clock."""
     reason: str = ""
     machines: tuple[str, ...] = ()
     """Members and clusters it is about; empty: the whole site."""
@@ -59,7 +59,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"zone: {self.zone!r}: no time zone here; want a name such as Europe/Berlin") from None
 
     def windows(self, wall_s: float) -> Iterable[Window]:
-        """That are not over, the weekly ones `WEEKS` ahead."""
+        """The windows that are not over, the weekly ones `WEEKS` ahead."""
         once = [] if self.weekly else [(wall_time("from", self.begin), wall_time("to", self.end))]
         for from_s, to_s in once or self._weeks(wall_s):
             if to_s > wall_s:

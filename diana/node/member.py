@@ -31,7 +31,7 @@ _log = logging.getLogger("diana.node")
 
 
 async def serve_member(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
-    """Until SIGTERM or SIGINT; the exit code. Jobs that run, run on."""
+    """Serve until SIGTERM or SIGINT; returns the exit code. Running jobs run on."""
     node = MemberNode(opened, config, overrides)
     print(
         f"diana {__version__}: machine {config.machine} of site {config.site}, data in {opened.paths.root}", flush=True
@@ -132,7 +132,7 @@ class MemberNode:
         )
 
     def addresses(self) -> list[str]:
-        """Where the site may be led from: what is configured, then what was found on the network."""
+        """Addresses the site may be led from: those configured, then those found on the network."""
         return list(dict.fromkeys((*self._others(), *self.config.root, *self._found)))
 
     def found_root(self, address: str) -> None:
@@ -184,7 +184,7 @@ class MemberNode:
             await self._discovery.start()
 
     def _renewal(self) -> Any:
-        """Of this machine's certificate, by way of the RootGrid, whoever signs."""
+        """The renewal of this machine's certificate, by way of the RootGrid, whichever site signs."""
         from diana.node.enrol.renewing import Renewal
         from diana.node.enrol.signers import SignerBook
         from diana.node.enrol.signing import Signing
@@ -229,7 +229,7 @@ class MemberNode:
         await self.stager.close()
 
     async def watch_room(self) -> None:
-        """Until cancelled: a disk that is nearly full takes no new work."""
+        """Watch the disk until cancelled: one that is nearly full takes no new work."""
         while True:
             low = await asyncio.to_thread(self.opened.keep_room)
             self.member.set_slots(0 if low else self.config.settings.slots)

@@ -1,5 +1,5 @@
-"""What a member machine answers on its control socket: how it is, and an operator's order to stop. All else is asked of
-the site it works for."""
+"""The answers of a member machine on its control socket: its state, and an operator's order to stop. All else is asked
+of the site it works for."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ STOP_AFTER_S = 0.05
 
 
 class Attachment(Protocol):
-    """To whoever leads the site."""
+    """The attachment to whoever leads the site."""
 
     address: str
-    """Empty: to nobody."""
+    """Address of the leading machine; empty: attached to nobody."""
     since_s: float
-    """Of the node's clock: when that began."""
+    """Time at which that began, by the node's clock."""
     why_not: str
 
 
@@ -112,7 +112,7 @@ class MemberApi:
         )
 
     def _standing(self) -> str:
-        """One line."""
+        """The machine's standing in one line."""
         jobs = self._jobs
         here = (
             f"{counted(jobs.slots, 'slot')}, {counted(jobs.given(), 'job')} given, {jobs.staging():,} fetching inputs"

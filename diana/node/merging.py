@@ -1,6 +1,5 @@
-"""Before a group's merge command runs on one machine of a pair, what the other one gathered while it led must be here:
-a merge does not run over parts that are missing.
-"""
+"""Brings the inputs of a group's merge command here: on one machine of a pair, the parts that the other gathered while
+it led. A merge does not run over parts that are missing."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class Merging:
         task.add_done_callback(partial(self._ended, key))
 
     def kill(self, order: Kill) -> bool:
-        """Whether that concerned one that was not started yet."""
+        """End that merge if it was not started yet; True if there was one."""
         waiting = self._waiting.get((order.subgroup, order.epoch))
         if waiting is None or waiting[1].done():
             # Started in this very turn, it is the LRM's to end.
@@ -90,7 +89,7 @@ class Merging:
             raise
 
     async def _inputs(self, group: GroupId, directory: str) -> None:
-        """Until all stand here."""
+        """Bring the inputs until all stand here."""
         while True:
             try:
                 await self._complete(group, directory)

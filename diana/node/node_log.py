@@ -1,4 +1,4 @@
-"""Where a node writes what it has to say to its operator: lines for people, or one JSON object a line for programs."""
+"""The node's log for its operator: lines for people, or one JSON object a line for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 Format = Literal["text", "json"]
 
 _PART = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)/[0-9]+(?![\w/.])")
-"""A placement of part of a group, alpha-12/0; a file's path has more around it."""
+"""A part of a group, alpha-12/0; a file's path has more around it."""
 _JOB = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)\.([0-9]+)(?![\w/.-])")
 """alpha-12.3"""
 
@@ -32,7 +32,8 @@ def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "")
 
 
 class _Handler(logging.FileHandler):
-    """What finds no room on the disk waits for the next line; why a node ends is said on its standard error too."""
+    """Writes the log; a line for which the disk has no room waits for the next one. The reason why a node ends goes to
+    standard error too."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):

@@ -1,4 +1,4 @@
-"""What the command line says of a node, in place of what its site.toml does."""
+"""The command line's settings of a node, in place of those in its site.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine of a pair keeps beside its journal (`replica.json`), and what it says to the other one."""
+"""A machine's own record of its pair (`replica.json`, beside its journal), and its words to the other one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """`replica.json`."""
 
     other: str
-    """The other machine."""
+    """Name of the other machine."""
     saved: ms.Saved
     witness: str = ""
     """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""

@@ -91,14 +91,14 @@ class Pairing:
         self._paired()
 
     def other_said(self, payload: bytes) -> None:
-        """Not before this machine has started anew."""
+        """Ignored until this machine has started anew."""
 
     def other_gone(self) -> None:
-        """It will dial again."""
+        """Ignored: it will dial again."""
 
     async def _witness(self) -> str:
-        """One that answers now and knows nothing of this site: else the founder could not make the first register, and
-        would never lead. Empty: there is none yet, and one that comes later is chosen later."""
+        """A witness that answers now and knows nothing of this site: else the founder could not make the first
+        register, and would never lead. Empty: there is none yet, and one that comes later is chosen later."""
         try:
             found = await find_witness(self._config, self._paths, self._peers())
         except DianaError as error:
@@ -110,7 +110,7 @@ class Pairing:
 
 
 def witness_of(door: EngineDoor) -> Callable[[SiteId, int, Register | None], Any]:
-    """What the service of the witness asks this node's engine."""
+    """Make the question that the witness's service asks this node's engine."""
 
     async def asked(site: SiteId, expect_term: int, wish: Register | None) -> Register | None:
         body = await door.request(

@@ -1,4 +1,4 @@
-"""Durable effects meet the world here: each kind goes to its adapter, answers to those who wait for them."""
+"""Durable effects meet the world here: each kind goes to its adapter, an answer to whoever waits for it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ KEPT_CHUNKS = 256
 _log = logging.getLogger("diana.node")
 
 Passage = Callable[[], Awaitable[None]]
-"""Returns when an effect may leave, at that very moment. Of a site with a standby."""
+"""Returns when an effect may leave, at that very moment. Only at a site with a standby."""
 
 
 class Merges(Protocol):
-    """Where two machines keep the journal: a merge command's inputs may have to be brought from the other one."""
+    """Merge commands where two machines keep the journal: their inputs may have to be brought from the other one."""
 
     def begin(self, order: fx.Start, start: Callable[[], None], passage: Passage | None) -> None:
         """`start` it when they are here and it may leave."""
         ...
 
     def kill(self, order: fx.Kill) -> bool:
-        """Whether that concerned one that was not started yet."""
+        """End that merge if it was not started yet; True if there was one."""
         ...
 
 
@@ -101,7 +101,7 @@ class Release:
     # --- effects -----------------------------------------------------------------------------------
 
     async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
-        """In order; their records are durable. Each waits for the passage just before it leaves."""
+        """Release all effects in order; their records are durable. Each waits for the passage just before it leaves."""
         for effect in effects:
             if self.merges is not None and isinstance(effect, fx.Start) and effect.directory:
                 self.merges.begin(effect, partial(self._to_lrm, effect), passage)

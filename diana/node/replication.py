@@ -77,7 +77,7 @@ class Replication:
         self.leading: asyncio.Future[ms.Lead] = asyncio.get_running_loop().create_future()
         self.other_address = ""
         self.other_witness = ""
-        """Of the other machine, as it told on this stream."""
+        """The other machine's witness, as it told on this stream."""
         self.offered = ""
         """The witness that the other machine is told to take up."""
         self.taken_up: Callable[[int], None] = lambda term: None
@@ -102,7 +102,7 @@ class Replication:
         self._link = link
 
     async def run(self) -> None:
-        """Until cancelled, or until the store fails (raised)."""
+        """Run until cancelled, or until the store fails (raised)."""
         writing = asyncio.ensure_future(self.journal.run())
         try:
             self.tell(ms.Tick())
@@ -155,14 +155,14 @@ class Replication:
         self.tell(ms.Fsynced(seq))
 
     async def open(self, seq: int) -> None:
-        """Until what rests on the records up to `seq` may leave, at this very moment."""
+        """Wait until what rests on the records up to `seq` may leave; returns at that very moment."""
         while not self.replica.may_act(now_s(), seq):
             self._released.clear()
             self.tell(ms.Tick())  # A lease that ran out unnoticed would not be said anew.
             await self._released.wait()
 
     def others(self) -> tuple[str, ...]:
-        """Where the site's other machine is to be reached, as far as it told that."""
+        """Addresses of the site's other machine, as far as it told any."""
         return (self.pair.address,) if self.pair.address else ()
 
     @property
@@ -182,7 +182,7 @@ class Replication:
             self._link.drop()
 
     def begin_anew_with(self, witness: str, register: Register) -> None:
-        """That witness keeps `register`, by which this machine leads."""
+        """Go on with that witness, which keeps `register`, by which this machine leads; the process begins anew."""
         saved = msgspec.structs.replace(self.pair.saved, term=register.term, led=register.term, register=register)
         self.save_pair(msgspec.structs.replace(self.pair, witness=witness, saved=saved))
         self.deposed(f"its witness is {witness} from now on")
@@ -214,19 +214,19 @@ class Replication:
         return self.pair.witness.partition("@")[2]
 
     def _moved(self, witness: str) -> bool:
-        """Whether that is this machine's witness at another address."""
+        """True if that is this machine's witness at another address."""
         site, _, where = witness.partition("@")
         return where not in ("", self._witness_at()) and site == self.pair.witness.partition("@")[0]
 
     def _led_by_the_other(self) -> bool:
-        """By what this machine knows itself."""
+        """True if the other machine leads, by what this machine knows itself."""
         saved = self.pair.saved
         if saved.register is None:
             return not saved.founder
         return not self.leading.done() and saved.register.leader != self.machine
 
     async def _make_whole(self, stream: int) -> None:
-        """Nothing is acknowledged on this stream before what is lacking is here."""
+        """Fetch what is lacking; nothing is acknowledged on this stream before it is here."""
         await self.journal.make_whole(stream)
         if stream == self._streams:
             self.tell(ms.LinkUp())
@@ -318,18 +318,18 @@ class Replication:
         self.pair = pair
 
     def say(self, message: Said) -> None:
-        """To the other machine, at best effort."""
+        """Say it to the other machine, at best effort."""
         if self._link is not None:
             self._link.say(encode(message))
 
     def end_stream(self) -> None:
-        """What was not acknowledged on it never will be."""
+        """End the stream with the other machine; entries not acknowledged on it never will be."""
         if self._link is not None:
             self._link.drop()
         self.other_gone()
 
     def follows_on(self, stream: int) -> bool:
-        """Whether that stream still stands and this machine was not told to lead."""
+        """True while that stream stands and this machine was not told to lead."""
         return stream == self._streams and not self.leading.done()
 
     def _ship(self, order: ms.Ship) -> None:
@@ -360,7 +360,7 @@ class Replication:
             self.tell(ms.WitnessSaid(found))
 
     def _nothing_asked(self) -> bool:
-        """Whether this founder asked for no term yet: then no register names anybody, and it needs no witness."""
+        """True if this founder asked for no term yet: then no register names anybody, and it needs no witness."""
         return self.pair.saved == ms.Saved(founder=True)
 
     def _begin(self, doing: Any) -> None:

@@ -14,12 +14,12 @@ from diana.node.store_thread import StoreThread
 
 EVERY_S = 10.0
 SETTLED_LOOKS = 3
-"""So many times that later, what starting needed is no longer in use."""
+"""Looks after which the memory that starting needed is no longer in use, and is given back."""
 
 
 async def watch_room(opened: OpenDataDir, thread: StoreThread, audit: Audit, emit: Callable[[ev.Event], None]) -> None:
-    """Until cancelled. A full disk must not cost a result: new work is refused in time, and what runs gets the
-    ballast's room. The newest line of the audit trail is kept apart from it."""
+    """Watch the disk until cancelled. A full disk must not cost a result: new work is refused in time, and running jobs
+    get the ballast's room. The newest line of the audit trail is kept apart from it."""
     told, head = "", audit.head()
     for look in count():
         if look == SETTLED_LOOKS:

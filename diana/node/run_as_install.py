@@ -27,8 +27,8 @@ _PYTHONS = (
 
 
 def install(config: SiteConfig, data: Path, allowed: Path = Path(ALLOWED)) -> list[str]:
-    """As root; what was done and what is left to do, a line each. An allow-list that is there already is not changed.
-    UsageError where it cannot be done."""
+    """Install the program, as root; returns what was done and what is left to do, a line each. An allow-list that is
+    there already is not changed. UsageError where it cannot be done."""
     if os.geteuid() != 0:
         raise UsageError("site run-as install: wants root; run it with sudo")
     accounts = sorted(set(config.run_as.values()))

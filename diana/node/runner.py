@@ -35,20 +35,21 @@ from diana.ports import Batch, Store
 MOST_EVENTS = 512
 """Handled before their records are committed."""
 MOST_HANDLING_S = 0.01
-"""Spent on that: who is answered next does not wait for all who came before."""
+"""Seconds spent on handling: who is answered next does not wait for all who came before."""
 MOST_BATCHES = 4
 """Handled batches that wait for the disk."""
 MOST_GATED = 64
 """Transactions that wait for the standby."""
 SNAPSHOT_RECORDS = 20_000
 SNAPSHOT_BYTES = 4 << 20
-"""Of records since the last snapshot, or read at start, before the next is taken: bounds the time a restart takes."""
+"""Records since the last snapshot (or read at start), and their bytes, before the next is taken: either bounds the time
+a restart takes."""
 
 _log = logging.getLogger("diana.node")
 
 
 class _Turn:
-    """What one round of events asks for."""
+    """The effects, records and facts that one round of events asks for."""
 
     __slots__ = ("at_s", "effects", "facts", "records", "snapshot")
 
@@ -61,14 +62,14 @@ class _Turn:
 
 
 class Gate(Protocol):
-    """Of a site with a standby: its machine of replicas decides what may leave."""
+    """The gate of a site with a standby: its machine of replicas decides what may leave."""
 
     def appending(self, batch: Batch) -> Batch:
         """The batch as it is to be written now, under the leader's term."""
         ...
 
     def written(self, seq: int) -> None:
-        """It is durable here."""
+        """The record `seq` is durable here."""
         ...
 
     async def open(self, seq: int) -> None:
@@ -103,7 +104,7 @@ class Runner:
         """Committed here, waiting for the standby: further transactions are shipped meanwhile."""
         self._handled = self._committed = self._released = 0
         self.commits = Timings()
-        """How long the disk took for each transaction."""
+        """Durations of the journal's transactions, fsync included."""
         self._seq = store.store.log_end().seq
 
     # --- the door --------------------------------------------------------------------------------
@@ -113,44 +114,45 @@ class Runner:
         return self._store.store
 
     def subgroups(self) -> list[SubgroupId]:
-        """Those this site executes, and whose files are therefore needed."""
+        """The subgroups this site executes, whose files are therefore needed."""
         return [subgroup for subgroup, _ in self._engine.core.state.custodies]
 
     def executes(self, subgroup: SubgroupId, epoch: int) -> bool:
         return (subgroup, epoch) in self._engine.core.state.custodies
 
     def groups(self) -> set[GroupId]:
-        """Those of which anybody may ask this site for something."""
+        """The groups about which anybody may ask this site for something."""
         state = self._engine.core.state
         return {*state.groups, *(group_of(part) for part, _ in (*state.custodies, *state.tombstones))}
 
     def group(self, name: GroupId) -> Group | None:
-        """One that was submitted here, as it stands now: to be read at once."""
+        """A group that was submitted here, as it stands now: to be read at once."""
         return self._engine.core.state.groups.get(name)
 
     def known_as(self, machine: str) -> str:
-        """Which data directory the name of that machine of this site belongs to; empty: to none yet, or no more."""
+        """Identity of the data directory that the name of that machine of this site belongs to; empty: none yet, or
+        none any more."""
         known = self._engine.core.state.machines.get(machine)
         return known.identity if known is not None else ""
 
     def holds_as(self, worker: str) -> str:
-        """`known_as`, of a worker that has jobs whose ends are not told; empty: it has none."""
+        """`known_as` for a worker that has jobs whose ends are not told; empty: it has none."""
         return self.known_as(worker) if self._engine.core.totals.runs.held_by(worker) else ""
 
     def invitations(self) -> dict[str, Invitation]:
-        """That this site gave out."""
+        """The invitations this site gave out."""
         return self._engine.core.state.invitations
 
     def given_up(self, machine: str) -> bool:
-        """An operator removed that machine of the site."""
+        """True if an operator removed that machine of the site."""
         return outputs.machine_gone(self._engine.core, machine)
 
     def retried(self, group: GroupId) -> IndexSet:
-        """Its jobs that were tried again: other outputs may stand under the names of theirs."""
+        """The group's jobs that were tried again: other outputs may stand under the names of theirs."""
         return self._engine.core.state.groups[group].retried
 
     def outputs_of(self, group: GroupId) -> Iterator[OutputFile]:
-        """Those that count, by name and content; from the store. Blocks, in whatever thread."""
+        """The group's outputs that count, by name and content; from the store. Blocks, in whatever thread."""
         parts = self._engine.core.state.groups[group].subgroups
         old = {part: subgroup.superseded for part, subgroup in parts.copy().items()}
         for key, facts in self._store.store.facts(group):
@@ -176,7 +178,7 @@ class Runner:
 
     @property
     def seq(self) -> int:
-        """Of the last record written."""
+        """Sequence number of the last record written."""
         return self._seq
 
     def backlog(self) -> tuple[int, int]:
@@ -194,11 +196,12 @@ class Runner:
     # --- adapters ----------------------------------------------------------------------------------
 
     def emit_own(self, event: ev.Event) -> None:
-        """For this node's LRM, stager and probe."""
+        """Take an event of this node's LRM, stager and probe."""
         self._intake.push(event)
 
     def emit_peer(self, event: ev.Event) -> None:
-        """For the transport: raises Overloaded when a message would not fit; comings and goings always do."""
+        """Take an event of the transport: raises Overloaded when a message would not fit; comings and goings
+        always do."""
         self._intake.put(event) if isinstance(event, ev.Received) else self._intake.push(event)
 
     # --- life ------------------------------------------------------------------------------------------
@@ -215,7 +218,7 @@ class Runner:
             await self._gated.put(([turn], self._seq))
 
     async def run(self) -> None:
-        """Until cancelled, or until the store or the engine fails (then the error is raised)."""
+        """Run until cancelled, or until the store or the engine fails (then the error is raised)."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._handle())
             group.create_task(self._finish())
@@ -230,7 +233,8 @@ class Runner:
             waited += 0.01
 
     async def close(self) -> None:
-        """After `run`: a last snapshot, so that the next start is quick; only if all that was handled is durable."""
+        """Take a last snapshot after `run`, so that the next start is quick; only if all that was handled is
+        durable."""
         if self._since_snapshot[0] and self._handled == self._committed:
             await self._store.call(self._store.store.snapshot, self._engine.snapshot(), self._seq)
 
@@ -258,7 +262,7 @@ class Runner:
             await asyncio.sleep(0)
 
     def _next_events(self, due: bool) -> Iterator[ev.Event]:
-        """Those of one turn, as far as time allows. `due`: the engine waits for a Tick."""
+        """The events of one turn, as far as time allows. `due`: the engine waits for a Tick."""
         clock = asyncio.get_running_loop().time
         until_s, taken = clock() + MOST_HANDLING_S, 0
         if due:
@@ -289,8 +293,8 @@ class Runner:
                 await self._gated.put((turns, self._seq))
 
     async def _pass(self, gate: Gate) -> None:
-        """What rests on a transaction leaves while the gate is open for it: each effect asks anew, for reading what it
-        sends may take longer than a lease."""
+        """Let what rests on a transaction leave while the gate is open for it: each effect asks anew, because reading
+        what it sends may take longer than a lease."""
         while True:
             turns, seq = await self._gated.get()
             await self._leave(turns, seq, partial(gate.open, seq))

@@ -1,4 +1,5 @@
-"""Whom this node's jobs run as: what site.toml says, made usable for the embedded LRM and checked before it starts."""
+"""The accounts this node's jobs run as: those site.toml names, made usable for the embedded LRM and checked before it
+starts."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def check_jobs_accounts(config: SiteConfig, paths: DataDir, uid: int | None = No
 
 
 def troubles(config: SiteConfig, paths: DataDir) -> list[str]:
-    """What keeps accounts of `run_as` from running jobs here, a line each. Opens the ways to its jobs."""
+    """Reasons why accounts of `run_as` cannot run jobs here, a line each. Opens the ways to its jobs."""
     found = []
     try:
         open_ways(DataDir(Path(paths.root).resolve()))

@@ -1,7 +1,7 @@
-"""What `diana init` does: the keys, the configuration and the directory of a site; the credential of a user.
+"""The work of `diana init`: the keys, the configuration and the directory of a site; the credential of a user.
 
-Everything is checked first and written with `site.toml` last, so that an attempt that failed leaves nothing behind
-and an initialised directory is never touched again.
+Everything is checked first and written with `site.toml` last, so that an attempt that failed leaves nothing behind and
+an initialised directory is never touched again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from diana.node.config_text import config_text, write_config
 from diana.node.enrol.signers import SignerBook
 
 _HARMLESS = frozenset({"lost+found"})
-"""What lies in a new file system."""
+"""Names that lie in a new file system."""
 
 
 def init_site(
@@ -163,7 +163,7 @@ def refuse_initialised(paths: DataDir) -> None:
 
 
 def _refuse_clashes(site: str, listen: str, vo_from: Path | None, peers: Sequence[str]) -> None:
-    """What would only show when both nodes run: one name or one address for two sites."""
+    """Refuse a clash that would only show when both nodes run: one name or one address for two sites."""
     if (
         vo_from is not None
         and (DataDir(vo_from).config).is_file()

@@ -13,7 +13,7 @@ from diana.model.facts import Facts, FactsKey
 from diana.ports import Batch, Store
 
 KEPT_BYTES = 64 << 20
-"""Of transactions kept; a replica that lacks an older one is given a copy of the whole journal."""
+"""Bytes of transactions kept; a replica that lacks an older one is given a copy of the whole journal."""
 LOADED_BYTES = 32 << 20
 
 
@@ -73,7 +73,7 @@ class Shelf:
             self._trimmed(self.after)
 
     def between(self, after: int, up_to: int) -> Iterator[Kept]:
-        """Those in (after, up_to], from the newest backwards to `after` looked up, in order."""
+        """The transactions in (after, up_to], looked up from the newest backwards to `after`; in order."""
         found: list[Kept] = []
         for kept in reversed(self._kept):
             if kept.after < after:

@@ -1,4 +1,4 @@
-"""What a standby answers on its control socket: who leads, how it is itself, and an operator's orders to it."""
+"""The answers of a standby on its control socket: who leads, its own state, and an operator's orders to it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class StandbyApi:
         return self._says() if pair is None or pair.leading.done() else standing(pair)
 
     def _row(self) -> wire.CheckResult:
-        """What `diana doctor` says of it."""
+        """The standby's row in `diana doctor`."""
         found, _, mend = self._says().partition("; ")
         pair = self._replication
         if pair is not None and not pair.leading.done() and not is_away(pair):
@@ -180,18 +180,19 @@ def who_leads(replication: Replication, root: Path, where: str) -> str:
 
 
 def is_away(replication: Replication) -> bool:
-    """Whether somebody is to lead the site who does not answer."""
+    """True if the machine that is to lead the site does not answer."""
     return _unheard_s(replication) >= SILENT_S
 
 
 def _unheard_s(replication: Replication) -> float:
-    """Since the leader last asked this machine for its lease, which it does each second; at least, since the start."""
+    """Seconds since the leader last asked this machine for its lease, which it does each second; at least since the
+    start."""
     replica = replication.replica
     return now_s() - (replica.grant_until_s - replica.settings.wait_s)
 
 
 def told(answer: msgspec.Struct, replication: Replication | None, machine: str) -> msgspec.Struct:
-    """A leading node's answer, with what the pair adds to it."""
+    """Add to a leading node's answer what the pair knows."""
     durability = 1 if replication is None else replication.durability
     if isinstance(answer, wire.InfoResponse):
         stands = "" if replication is None else standing(replication)

@@ -7,11 +7,12 @@ import sys
 from typing import NoReturn
 
 AGAIN = -1
-"""Instead of an exit code: start anew."""
+"""Returned instead of an exit code: start anew."""
 
 
 def again() -> NoReturn:
-    """Nothing is closed in order, as after a kill; the spawner and its jobs go on."""
+    """Replace this process by a new one. Nothing is closed in order, as after a kill; the spawner and its jobs go
+    on."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:

@@ -30,8 +30,8 @@ from diana.ports import Emit
 
 
 def of_this_site(config: SiteConfig) -> Callable[[Any, str], str]:
-    """Who may attach as which machine (PROMISES 5.3): a member's certificate names the machine; a machine that may
-    come to lead holds one of the site itself."""
+    """Make the check of attaching machines (PROMISES 5.3): a member's certificate names the machine; a machine that may
+    come to lead holds one of the site itself. The check returns the refusal, or nothing."""
 
     def may_attach(context: Any, machine: str) -> str:
         shown = peer_identity(context)
@@ -132,7 +132,8 @@ class SubGrid:
         return made
 
     def _own_emit(self, emit: Emit) -> Emit:
-        """Of this machine too the journal is to know which data directory has its name: another leads one day."""
+        """Add this machine's identity to its events: the journal is to know which data directory has its name, as
+        another machine leads one day."""
         notes = self._notes
         if notes is None:
             return emit
@@ -158,7 +159,7 @@ class SubGrid:
         self.lrm.greet_anew()
 
     def use(self, software: Software) -> None:
-        """For jobs that are ordered from now on; machines of the site go by files of their own."""
+        """Use this software for jobs ordered from now on; machines of the site go by files of their own."""
         self.local.use(software)
         for cluster in self.clusters.values():
             cluster.use(software)

@@ -21,14 +21,14 @@ from diana.node.audit import Audit
 
 EVERY_S = 1.0
 PEER_AGAIN_S = 600.0
-"""The same reason for turning a peer away is one line in the audit trail for so long."""
+"""Seconds in which the same reason for turning a peer away is one line in the audit trail."""
 MOST_REASONS = 256
 
 _log = logging.getLogger("diana.trust")
 
 
 class Refusals:
-    """What the admission turned away, for the audit trail, which is opened after the port is bound."""
+    """Peers and callers that the admission turned away, for the audit trail; that is opened after the port is bound."""
 
     def __init__(self) -> None:
         self.audit: Audit | None = None
@@ -42,8 +42,8 @@ class Refusals:
         _log.info("%s at %s is refused %s: %s", who, where, method, why)
 
     def note_peer(self, where: str, why: str) -> None:
-        """A peer that was turned away, or that we dialled and that is not whom it should be. Such try on for ever: each
-        reason is told now and then. The log has them already."""
+        """Note a peer that was turned away, or one that we dialled and that is not the site it should be. Such peers
+        try on for ever: each reason is told now and then. The log has them already."""
         now_s = time.monotonic()
         if now_s - self._told_s.get(why, -PEER_AGAIN_S) < PEER_AGAIN_S:
             return
@@ -59,7 +59,7 @@ class Reaching(Protocol):
 
 
 class Linked(Protocol):
-    """What is needed of the transport."""
+    """The transport, as far as it is needed here."""
 
     @property
     def reach(self) -> Reaching: ...

@@ -1,4 +1,4 @@
-"""Which uploaded content a group reads, as its journal says: a standby needs it too."""
+"""The uploads that a group reads, as its journal says: a standby needs them too."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def blobs_of(batch: Batch) -> list[str]:
 
 
 def submitted_in(stored: Iterable[bytes]) -> dict[GroupId, list[str]]:
-    """Of encoded records: the groups submitted that read uploads, and which. One that does not even contain the kind's
-    name is not decoded."""
+    """The groups submitted in these encoded records that read uploads, each with their hashes. A record that does not
+    contain the kind's name is not decoded."""
     found: dict[GroupId, list[str]] = {}
     for one in stored:
         if _SUBMITTED in one and isinstance(record := lines.decode(one), records.GroupSubmitted):

@@ -1,4 +1,4 @@
-"""Who a caller is: the kernel's uid or the certificate's name, as a VO principal with its role.
+"""Tells who a caller is: the kernel's uid or the certificate's name, as a VO principal with its role.
 
 Operators are root, the account the node runs as, and those `site.toml` names: an account's name for callers on this
 machine, a full `name@vo` for both ways in. A certificate that is only called like an operator's account gains nothing.
@@ -54,13 +54,14 @@ class Users:
         return Principal(Role.OPERATOR if listed else Role.USER, name)
 
     def by_now(self, was: Principal) -> Principal:
-        """What a caller who was vouched for earlier may do by now: who is no operator any more is a user."""
+        """The principal of a caller who was vouched for earlier, with the rights of now: one who is no operator any
+        more is a user."""
         if was.role is not Role.OPERATOR or was.name in self._operator_names():
             return was
         return Principal(Role.USER, was.name)
 
     def _operator_names(self) -> frozenset[str]:
-        """As principals, of this machine's accounts too."""
+        """Operators' names as principals, of this machine's accounts too."""
         names = {self.of_uid(uid).name for uid in self._operator_uids}
         for listed in self._operators:
             names.add(listed)

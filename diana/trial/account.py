@@ -1,4 +1,5 @@
-"""What real nodes did with a scenario, as the report the simulator gives: times in the scenario's seconds."""
+"""The account of a scenario played on real nodes, as the report the simulator gives: times in the scenario's
+seconds."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from diana.trial.happenings import Happenings
 from diana.wire.client_messages import ExplainResponse, ResultsChunk
 
 REAL_KEYS = ("groups", "sites", "faults", "expect")
-"""Of the simulator's report, what real nodes can tell."""
+"""Parts of the simulator's report that real nodes can tell."""
 _FAULTS_ONLY_SIMULATED = ("seeds", "violations", "digest")
 
 
 class _Site:
-    """Sums over what ended at one site."""
+    """Sums over the jobs that ended at one site."""
 
     def __init__(self) -> None:
         self.executed = 0
@@ -112,7 +113,7 @@ class Accountant:
         self._doubled += sum(times > 1 for times in seen.values())
 
     def _facts(self, chunk: ResultsChunk) -> Facts:
-        """With times in scenario seconds since the beginning."""
+        """The facts, with times in scenario seconds since the beginning."""
 
         def scaled(walls_s: tuple[float, ...]) -> list[float]:
             return [(wall_s - self._ended.began_wall_s) * self._factor if wall_s > 0 else -1.0 for wall_s in walls_s]
@@ -171,14 +172,14 @@ class Accountant:
 
 
 def selected(report: rp.Report, keys: tuple[str, ...]) -> dict[str, Any]:
-    """What of the scenario's report real nodes can tell, and always what was expected."""
+    """The parts of the scenario's report that real nodes can tell, and always what was expected."""
     wanted = [key for key in keys if key in REAL_KEYS]
     chosen = rp.selected([report], [*wanted, *(() if "expect" in wanted else ("expect",))])
     return {key: value for key, value in chosen.items() if key not in _FAULTS_ONLY_SIMULATED}
 
 
 def _live(group: rp.GroupReport) -> int:
-    """Jobs that came to no end; refused is one."""
+    """Jobs that came to no end; a refusal is an end."""
     if group.state == "refused":
         return 0
     return group.jobs - group.done - group.failed - group.cancelled - group.held

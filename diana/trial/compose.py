@@ -41,7 +41,8 @@ done
 
 
 def compose_file(machines: Sequence[Machine], image_name: str, user: str, subnet: str) -> dict[str, Any]:
-    """As docker-compose reads it (JSON is YAML): a service per machine, and a client with nothing but the command."""
+    """The file as docker-compose reads it (JSON is YAML): a service per machine, and a client with nothing but the
+    command."""
     hosts = list(ipaddress.ip_network(subnet).hosts())
     common = {"image": image_name, "user": user, "init": True, "stop_grace_period": "5s"}
     services: dict[str, Any] = {}
@@ -135,7 +136,7 @@ class Compose(Walls):
         return f"{self.ip(machine)}:{PORT}"
 
     def device(self, machine: Machine) -> str:
-        """One that was unplugged and plugged in again may be called otherwise."""
+        """Name of the device, looked up: one that was unplugged and plugged in again may be called otherwise."""
         command = ["docker", "exec", self._id(machine), "ip", "-4", "-json", "addr", "show", "to", self.ip(machine)]
         rows = [row for row in json.loads(run_command(command, CALL_S) or "[]") if row.get("ifname")]
         if not rows:
@@ -154,7 +155,7 @@ class Compose(Walls):
             self._fit(machine)
 
     def _fit(self, machine: Machine) -> None:
-        """Its network is that of a machine that was just switched on."""
+        """Shape and wall the network of a machine that was just switched on."""
         if machine.site not in self._unplugged:
             self.shape_one(machine)
         for pair in sorted(self._walled):
@@ -219,12 +220,12 @@ class Compose(Walls):
         for a, b in gone:
             for here, there in ((a, b), (b, a)):
                 for machine in self.of(here):
-                    # One that is off has no walls.
+                    # A machine that is off has no walls.
                     if machine.called not in self._off:
                         self.wall_one(machine, there, mend=True)
 
     def _wall_off(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Where a wall is wanted and none stands."""
+        """Set up the walls that are wanted and do not stand yet."""
         for pair in sorted(set(pairs) - self._walled):
             if self._unplugged.isdisjoint(pair):
                 self._walled.add(pair)
@@ -263,7 +264,7 @@ def _compose_command() -> list[str]:
 
 
 def _free_subnet() -> str:
-    """One that no network of this machine has, by its routes."""
+    """A subnet that no network of this machine has, by its routes."""
     routes = run_command(["ip", "-4", "-json", "route"], CALL_S)
     taken = [ipaddress.ip_network(row["dst"]) for row in json.loads(routes) if row["dst"] != "default"]
     for number in range(64, 128):

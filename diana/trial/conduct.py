@@ -27,13 +27,13 @@ from diana.wire.client_messages import GroupStatus
 HANDS = 16
 """Calls under way at once; one to a node that is stopped waits until it goes on."""
 LOOK_S = 0.2
-"""Between two looks at the groups of one site."""
+"""Seconds between two looks at the groups of one site."""
 _LEAST_S = 0.2
-"""Between two tries of a user."""
+"""Seconds between two tries of a user."""
 
 
 class Ended(msgspec.Struct):
-    """What came of it."""
+    """The outcome of a scenario on real nodes."""
 
     statuses: dict[str, GroupStatus] = {}
     """Submission -> its group as last seen."""
@@ -74,8 +74,8 @@ class Conductor:
         self._jobs: dict[str, dict[str, object]] = {}
 
     def run(self, within_s: float) -> Ended:
-        """Until every group is final and every order answered; at most so many real seconds. Faults of ours in what it
-        does are raised."""
+        """Run until every group is final and every order answered; at most so many real seconds. Faults of ours
+        meanwhile are raised."""
         for one in self._submissions:
             if not one.chain or one is one.chain[0]:
                 # Made beforehand, so that drawing a large group's jobs delays no submission.
@@ -132,7 +132,7 @@ class Conductor:
         self._busy.add(self._hands.submit(deed, *arguments))
 
     def _reap(self) -> None:
-        """What a hand could not do is a fault of ours; what a node refused was taken note of by the hand."""
+        """Raise what a hand could not do: that is a fault of ours. A node's refusal was noted by the hand."""
         for done in [one for one in self._busy if one.done()]:
             self._busy.discard(done)
             done.result()
@@ -147,7 +147,7 @@ class Conductor:
     # --- users -------------------------------------------------------------------------------------------
 
     def _client(self, one: Submission) -> Client:
-        """Its user's way to the site where it is submitted."""
+        """The client of its user at the site where it is submitted."""
         machine, user = self._ground.main(one.site), one.principal.name
         if user not in self._credentials:
             return self._happenings.leader(one.site).client
@@ -201,7 +201,7 @@ class Conductor:
             self._at(one.orders[0].at_s, partial(self._hand, self._order, one))
 
     def _look(self, site: str) -> None:
-        """At the groups of a site that are not final yet; again, until all are."""
+        """Look at the groups of a site that are not final yet; again, until all are."""
         final = self._ended.statuses
         known = [one for one in self._submissions if one.site == site and not one.refused]
         open_ones = [one for one in known if one.name not in final or not final[one.name].final]

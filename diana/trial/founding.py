@@ -91,7 +91,8 @@ class Founding:
         return "none" if self._specs[machine.site].dial_only else self._ground.advertised(machine)
 
     def _configure(self, machine: Machine) -> None:
-        """What an operator would write into `site.toml`: the scenario's settings, and whom this account submits as."""
+        """Write what an operator would write into `site.toml`: the scenario's settings, and whom this account submits
+        as."""
         config = load_config(machine.paths.config)
         site = self._specs[machine.site]
         settings = settings_of(self._scenario, site, self._ground.factor)
@@ -115,7 +116,7 @@ class Founding:
         write_config(machine.paths.config, msgspec.structs.replace(config, settings=settings, **changes))
 
     def _start(self, machines: Iterable[Machine]) -> None:
-        """All of them, so many at once."""
+        """Start all of them, so many at once."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self._up, machines))
 
@@ -189,7 +190,8 @@ class Founding:
 
 
 def _write(spec: DatasetSpec, folder: Path) -> None:
-    """The same content at every site, and no two files alike, so that each moves as bytes of its own."""
+    """Write a dataset: the same content at every site, and no two files alike, so that each moves as bytes of its
+    own."""
     folder.mkdir(parents=True)
     for k in range(spec.files):
         with (folder / f"f{k}").open("wb") as file:

@@ -1,4 +1,5 @@
-"""Where real nodes stand: what a ground must be able to do to its machines, and what all grounds do alike."""
+"""Grounds on which real nodes stand: what a ground must be able to do to its machines, and what all grounds do
+alike."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ class Machine:
     def __init__(self, folder: Path, site: str, name: str, role: Role, number: int) -> None:
         self.site = site
         self.name = name
-        """Of the machine within its site; of the site where it is the site's own."""
+        """Name of the machine within its site; the site's name where it is the site's own."""
         self.role: Role = role
         self.number = number
-        """From 1, over all machines of the ground."""
+        """Number from 1 on, over all machines of the ground."""
         self.called = site if role == "site" else f"{site}-{name}"
-        """Among all machines."""
+        """Name among all machines."""
         self.folder = folder / self.called
         self.data = self.folder / "data"
         self.paths = DataDir(self.data)
@@ -46,7 +47,7 @@ class Machine:
 
     @property
     def client(self) -> Client:
-        """Over the node's own socket, which no network fault reaches."""
+        """A client over the node's own socket, which no network fault reaches."""
         if self._client is None:
             self._client = Client(data=self.data)
         return self._client
@@ -62,7 +63,7 @@ class Machine:
         return False
 
     def pid(self) -> int:
-        """Of the node, where it runs; 0: it does not answer."""
+        """Process id of the node; 0: it does not answer."""
         with suppress(DianaError):
             return self.client.info().pid
         return 0
@@ -74,7 +75,7 @@ class Machine:
         return 0
 
     def last_words(self) -> str:
-        """For a message about a node that does not do what it should."""
+        """Last line of the node's output or log, for a message about a node that does not do what it should."""
         for path in (self.output, self.paths.node_log):
             with suppress(OSError):
                 if lines := path.read_text("utf-8", "replace").strip().splitlines():
@@ -100,7 +101,7 @@ class Ground(ABC):
             if spec.standby:
                 self._add(spec.name, "standby", "standby")
         self.unlike: list[str] = []
-        """What cannot be had here as the scenario says it, one line each."""
+        """Wishes of the scenario that cannot be had here, one line each."""
 
     def _add(self, site: str, name: str, role: Role) -> None:
         self.machines.append(Machine(self.root, site, name, role, len(self.machines) + 1))
@@ -113,7 +114,7 @@ class Ground(ABC):
         return self.of(site)[0]
 
     def advertised(self, machine: Machine) -> str:
-        """Where others are to dial it, if not at its address; empty: there."""
+        """host:port where others are to dial it; empty: at its address."""
         return ""
 
     def dialled(self, machine: Machine) -> str:
@@ -160,11 +161,11 @@ class Ground(ABC):
 
     @abstractmethod
     def runs(self, machine: Machine) -> bool:
-        """Whether its node's process is there; does not ask the node."""
+        """True if its node's process is there; does not ask the node."""
 
     @abstractmethod
     def power_off(self, machine: Machine) -> None:
-        """At once: its node, spawner and jobs are gone, its disk stays."""
+        """Switch the machine off at once: its node, spawner and jobs are gone, its disk stays."""
 
     @abstractmethod
     def end_node(self, machine: Machine) -> None:
@@ -179,7 +180,7 @@ class Ground(ABC):
 
     @abstractmethod
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """From now on nothing passes between these sites; packets vanish, connections are not reset."""
+        """Cut these sites off from each other from now on; packets vanish, connections are not reset."""
 
     @abstractmethod
     def mend(self, pairs: Iterable[tuple[str, str]]) -> None: ...

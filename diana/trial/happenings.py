@@ -102,7 +102,8 @@ class Happenings:
                 self._power_on(machine)
 
     def _struck(self, event: EventSpec) -> list[Machine]:
-        """Of a site with a standby the machine that leads; a kill takes the members of other sites along."""
+        """The machines that an event strikes: the one that leads, at a site with a standby; else the main one for a
+        stop, and all of the site, its members too, for any other event."""
         struck = []
         for site in event.sites:
             machines = self._ground.of(site)

@@ -1,7 +1,7 @@
 """The container image of a node, made from the source tree this package lies in.
 
-What the Dockerfile begins with is pulled where that is possible. Where it is not, the same is made by debootstrap from
-the mirror this machine's own packages come from; Python packages are brought along as wheels, since a build may see no
+The Dockerfile's base image is pulled where that is possible. Where it is not, the same is made by debootstrap from the
+mirror this machine's own packages come from; Python packages are brought along as wheels, since a build may see no
 network at all.
 
     python -m diana.trial.image        makes it and prints its name
@@ -70,7 +70,7 @@ def _ask_docker() -> None:
 
 
 def _digest() -> str:
-    """Of all that goes into the image, so that another source tree gets another one."""
+    """Digest of all that goes into the image, so that another source tree gets another image."""
     found = hashlib.sha256()
     for path in (*(TREE / name for name in _COPIED), *sorted((TREE / "diana").rglob("*"))):
         if path.is_file() and path.suffix != ".pyc":
@@ -116,7 +116,7 @@ def _make_base(name: str, tell: Tell) -> None:
 
 
 def _mirror() -> tuple[str, str]:
-    """Where this machine's packages come from, and of which release."""
+    """The mirror this machine's packages come from, and their release."""
     for path in (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")):
         with contextlib.suppress(OSError):
             text = path.read_text("utf-8")
@@ -162,7 +162,8 @@ def _wheels(lock: Path, tell: Tell) -> Path:
 
 
 def run_command(command: Sequence[str], within_s: float, more: dict[str, str] | None = None) -> str:
-    """What it says on standard output. Unreachable, with the last line it complains, where it fails or takes long."""
+    """Run the command; returns its standard output. Unreachable, with the last line of its complaint, where it fails or
+    takes long."""
     words = 4 if "-m" in command[1:2] else 2
     called = " ".join([Path(command[0]).name, *command[1:words]])
     try:

@@ -1,5 +1,5 @@
-"""What the kernel of a host is told so that its links are as slow, and its partitions as dead, as the scenario says:
-arguments of tc and iptables. Rates by htb, latency by netem where the kernel has it."""
+"""The arguments of tc and iptables that make a host's links as slow, and its partitions as dead, as the scenario says.
+Rates by htb, latency by netem where the kernel has it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_BYTES_PER_S = 12.5e9
-"""A link faster than this is none: htb's rates end there, and no veth carries more."""
+"""Rate of a link that is faster than this: htb's rates end there, and no veth carries more."""
 _QUANTUM_BYTES = "60000"
 
 
 class Way(NamedTuple):
-    """From a host to another one's address."""
+    """The way from a host to another one's address."""
 
     to: str
     bytes_per_s: float
@@ -20,7 +20,7 @@ class Way(NamedTuple):
 
 
 def shaping(device: str, ways: Sequence[Way], netem: bool) -> list[list[str]]:
-    """Commands, in order. What goes to other addresses is not slowed down."""
+    """Commands that shape a device, in order. Traffic to other addresses is not slowed down."""
     commands = [["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "htb"]]
     for number, way in enumerate(ways, 1):
         rate = f"{max(8, round(min(way.bytes_per_s, MOST_BYTES_PER_S) * 8))}bit"
@@ -36,14 +36,14 @@ def shaping(device: str, ways: Sequence[Way], netem: bool) -> list[list[str]]:
 
 
 def cutting(address: str, *, mend: bool = False) -> list[list[str]]:
-    """No packet to or from it any more; or again."""
+    """Commands after which no packet goes to or from the address; or goes again."""
     order = "-D" if mend else "-A"
     sides = (("INPUT", "-s"), ("OUTPUT", "-d"))
     return [["iptables", "-w", order, chain, side, address, "-j", "DROP"] for chain, side in sides]
 
 
 def trying_netem(device: str) -> list[list[str]]:
-    """The first fails where the kernel has none."""
+    """Commands that try netem; the first fails where the kernel has none."""
     return [
         ["tc", "qdisc", "add", "dev", device, "root", "netem", "delay", "1ms"],
         ["tc", "qdisc", "del", "dev", device, "root"],

@@ -15,15 +15,15 @@ from contextlib import suppress
 from typing import NamedTuple
 
 CHUNK_BYTES = 32 << 10
-"""Passed on at once; what waits behind it waits no longer than this takes."""
+"""Bytes passed on at once; what waits behind them waits no longer than they take."""
 SOCKET_BYTES = 64 << 10
-"""Of kernel buffers, so that a sender feels the link and not the memory before it."""
+"""Bytes of the kernel's buffers: few, so that a sender feels the link and not the memory before it."""
 
 
 class Shape(NamedTuple):
     bytes_per_s: float
     latency_s: float
-    """One way."""
+    """Latency one way."""
 
 
 class _Lane:
@@ -37,7 +37,7 @@ class _Lane:
         self.bytes = 0
 
     def take(self, size_bytes: int, now_s: float) -> float:
-        """When the last of these bytes has left."""
+        """Send these bytes over the lane; returns the time at which the last of them has left."""
         self._free_s = max(now_s, self._free_s) + size_bytes / self.shape.bytes_per_s
         self.bytes += size_bytes
         return self._free_s
@@ -57,7 +57,7 @@ class Links:
         self._servers: list[asyncio.Server] = []
         self._serving: set[asyncio.Task[None]] = set()
         self.faults: list[str] = []
-        """Of ours, one line each."""
+        """Faults of ours, one line each."""
 
     def close(self) -> None:
         if self._loop.is_closed():
@@ -89,7 +89,8 @@ class Links:
         return f"127.0.0.1:{port}"
 
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """What is on its way stays there, and so does what is sent now, until the link is whole or its ends give up."""
+        """Cut these links: bytes on their way stay there, and so do those sent now, until the link is whole or its ends
+        give up."""
         for pair in pairs:
             self._loop.call_soon_threadsafe(self._event(*pair).clear)
 
@@ -98,7 +99,7 @@ class Links:
             self._loop.call_soon_threadsafe(self._event(*pair).set)
 
     def moved_bytes(self) -> int:
-        """Over all links so far, messages included."""
+        """Bytes over all links so far, messages included."""
         return sum(lane.bytes for lane in self._lanes.values())
 
     def _event(self, a: str, b: str) -> asyncio.Event:
@@ -151,7 +152,7 @@ class Links:
         return None
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane: _Lane) -> None:
-        """Until either end is closed. Reads on while what it read is still on its way."""
+        """Pass on until either end is closed. Reads on while what it read is still on its way."""
         on_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         delivering = asyncio.create_task(self._deliver(on_way, writer, lane))
         try:
@@ -196,7 +197,8 @@ class Links:
 
 
 def _inode(port: int) -> str:
-    """Of the socket on this machine that is bound to a local port and connected; clients may use IPv6 ones for IPv4."""
+    """Inode of the socket on this machine that is bound to a local port and connected; clients may use IPv6 ones for
+    IPv4."""
     for table in ("/proc/net/tcp6", "/proc/net/tcp"):
         with suppress(FileNotFoundError), open(table) as lines:
             for line in lines:

@@ -14,7 +14,7 @@ from diana.trial.processes import Processes
 from diana.trial.walls import Walls
 
 NETWORK = "10.91"
-"""Of whose /16 host k has address 1 + k; the bridge has a namespace of its own, so runs do not meet."""
+"""A /16 in which host k has address 1 + k; the bridge has a namespace of its own, so runs do not meet."""
 
 
 class Namespaces(Walls, Processes):

@@ -1,4 +1,4 @@
-"""What of a scenario real nodes can do, and its workload as the job files a user would write.
+"""The part of a scenario that real nodes can do, and its workload as the job files a user would write.
 
 Every job holds its processors for the time that the simulator draws for it, and ends as it does there.
 """
@@ -26,7 +26,7 @@ MOST_MACHINES = 100
 MOST_JOBS = 1_000_000
 _SECTIONS = ("sweep", "resources", "inputs", "outputs")
 ATTEMPTS = 6
-"""Of a job whose exit codes are drawn; later attempts end as the last of them."""
+"""Attempts of a job whose exit codes are drawn; later ones end as the last of them."""
 WORK_SETTINGS = (
     "default_work_s",
     "time_threshold_s",
@@ -56,7 +56,7 @@ exit "$1"
 
 
 def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
-    """What this seed makes of it. UsageError names the first thing that real nodes cannot be made to do."""
+    """The scenario as this seed draws it. UsageError names the first thing that real nodes cannot be made to do."""
     if scenario.faults != FaultsSpec():
         raise UsageError(f"{where}: faults: are drawn in the simulator alone; say what is to happen in [[events]]")
     if scenario.transfers:
@@ -82,7 +82,7 @@ def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
 
 
 def _check_names(scenario: Scenario, where: str) -> None:
-    """Of machines, which have a folder and perhaps a host each."""
+    """Check the names of machines, which have a folder and perhaps a host each."""
     taken = {site.name for site in scenario.sites}
     for site in scenario.sites:
         for machine in site.machines:
@@ -99,20 +99,21 @@ def _check_names(scenario: Scenario, where: str) -> None:
 
 
 def submissions(scenario: Scenario, seed: int) -> list[Submission]:
-    """What the simulator's users submit, chains put together, in the order written."""
+    """The submissions of the simulator's users, chains put together, in the order written."""
     users = Users(Clock(), scenario, seed, lambda site, event: None)
     return list(users.in_order())
 
 
 def settings_of(scenario: Scenario, site: SiteSpec, factor: float) -> Settings:
-    """As the scenario says, with the times that are about work on a clock `factor` times as fast."""
+    """Settings of the site as the scenario says, with the times that are about work on a clock `factor` times as
+    fast."""
     settings = scenario.site_settings(site)
     changed = {key: max(_LEAST_S.get(key, 0.0), getattr(settings, key) / factor) for key in WORK_SETTINGS}
     return msgspec.structs.replace(settings, **changed)
 
 
 def job_file(submissions: Sequence[Submission], scenario: Scenario, factor: float) -> dict[str, Any]:
-    """One group, or those of a chain that are submitted together."""
+    """The job file of one group, or of those of a chain that are submitted together."""
     groups = [_group(one, scenario, factor) for one in submissions]
     if len(groups) == 1:
         (only,) = groups
@@ -167,7 +168,7 @@ def _group(one: Submission, scenario: Scenario, factor: float) -> dict[str, Any]
 
 
 def _lives(one: Submission, factor: float) -> list[str]:
-    """Of each job what the script takes as $1."""
+    """The word for each job that the script takes as $1."""
     attempts = range(1, ATTEMPTS + 1) if one.work.fail_fraction > 0 else (1,)
     lives = [[one.life(index, attempt) for attempt in attempts] for index in range(one.jobs)]
     return [
@@ -177,7 +178,8 @@ def _lives(one: Submission, factor: float) -> list[str]:
 
 
 def _cases(scenario: Scenario) -> str:
-    """What a machine makes of a job: its speed in thousandths, or an end in 10 ms where it is broken."""
+    """A machine's effect on a job, as cases of the script: its speed in thousandths, or an end in 10 ms where it is
+    broken."""
     lines = []
     for site in scenario.sites:
         base = scenario.site_settings(site).speed
@@ -189,5 +191,5 @@ def _cases(scenario: Scenario) -> str:
 
 
 def _literal(text: str) -> str:
-    """As a job file's template has it."""
+    """The text as a job file's template has it."""
     return text.replace("{", "{{").replace("}", "}}")

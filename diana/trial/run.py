@@ -28,7 +28,7 @@ from diana.trial.plan import playable, submissions
 
 GROUNDS = ("processes", "netns", "compose")
 TAIL_BYTES = 1 << 20
-"""Of each log that is kept of a run that was not good."""
+"""Bytes of each log that is kept of a run that was not good."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The outcome of a run."""
 
     report: Report
     unlike: tuple[str, ...]
-    """What the ground could not make as the scenario says it."""
+    """Wishes of the scenario that the ground could not make, one line each."""
     real_s: float
     logs: Path | None
 

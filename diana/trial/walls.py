@@ -19,7 +19,7 @@ class Walls(Ground):
     def ip(self, machine: Machine) -> str: ...
 
     def device(self, machine: Machine) -> str:
-        """Its way to the others."""
+        """The machine's device on its way to the others."""
         return "eth0"
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Walls(Ground):
             self.unlike.append("links: loss is not made; what TCP carries would only come later")
 
     def shape_one(self, machine: Machine) -> None:
-        """What it sends, where its device is new."""
+        """Shape what the machine sends, where its device is new."""
         ways = []
         for other in self.machines:
             if other.site != machine.site:
@@ -57,7 +57,7 @@ class Walls(Ground):
         return True
 
     def wall(self, pairs: Iterable[tuple[str, str]], *, mend: bool) -> None:
-        """No packet between the machines of these sites; or packets again."""
+        """Let no packet pass between the machines of these sites; or let them pass again."""
         for a, b in pairs:
             for here, there in ((a, b), (b, a)):
                 for machine in self.of(here):

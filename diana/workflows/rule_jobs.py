@@ -1,6 +1,6 @@
-"""A workflow engine's jobs as diana wants them: which of them make one group, and that group as a job file.
+"""A workflow engine's jobs as diana wants them: the jobs that make one group, and that group as a job file.
 
-Knows of Snakemake the names of its resources, nothing else.
+It knows of Snakemake the names of its resources, nothing else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ follows the size of the inputs, and would else make a group of nearly every job.
 MOST_COMMAND_BYTES = 120_000
 """Linux gives one word of a command 128 KiB, a CSV reader one cell as much."""
 MOST_TABLE_BYTES = 32 << 20
-"""Of one group's commands; a node reads tables of up to 64 MiB."""
+"""Bytes of one group's commands; a node reads tables of up to 64 MiB."""
 TABLE = "commands.csv"
 
 
@@ -65,7 +65,7 @@ class Batch(msgspec.Struct, frozen=True):
         return len({job.memory for job in self.jobs}) == 1
 
     def apart(self) -> list[Batch]:
-        """The same jobs, each with exactly the memory it wants."""
+        """Groups of the same jobs, each with exactly the memory it wants."""
         found: dict[int, list[int]] = {}
         for at, job in enumerate(self.jobs):
             found.setdefault(job.memory, []).append(at)
@@ -197,7 +197,8 @@ def _by_size(jobs: Sequence[RuleJob], places: list[int]) -> list[list[int]]:
 
 
 def _split(commands: list[str]) -> tuple[str, list[str], str]:
-    """What all begin with, what differs, what all end with: the common parts travel once."""
+    """Split the commands into their common beginning, their differing middles and their common end: the common parts
+    travel once."""
     head = _beginning(commands) if len(commands) > 1 else ""
     rests = [command[len(head) :] for command in commands]
     tail = _beginning([rest[::-1] for rest in rests])[::-1] if len(commands) > 1 else ""
@@ -205,7 +206,7 @@ def _split(commands: list[str]) -> tuple[str, list[str], str]:
 
 
 def _beginning(texts: list[str]) -> str:
-    """What the first and the last in order share, all share."""
+    """The common beginning of all texts: what the first and the last in order share, all share."""
     first, last = min(texts), max(texts)
     for at, (one, other) in enumerate(zip(first, last, strict=False)):
         if one != other:
@@ -214,5 +215,5 @@ def _beginning(texts: list[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Nothing in it is a placeholder."""
+    """Escape the text, so that nothing in it is a placeholder."""
     return text.replace("{", "{{").replace("}", "}}")

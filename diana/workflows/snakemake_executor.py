@@ -34,10 +34,10 @@ common_settings = CommonSettings(
 )
 
 FIRST_PAUSE_S = 0.5
-"""Between two looks; it grows to Snakemake's --seconds-between-status-checks while nothing happens."""
+"""Seconds between two looks; grows to Snakemake's --seconds-between-status-checks while nothing happens."""
 STEP_S = 0.1
 AGAIN_S = 2.0
-"""After which a node that did not answer is called again."""
+"""Seconds after which a node that did not answer is called again."""
 MOST_LOGS = 20
 """Logs brought per look; of further failures the line says how to read them."""
 LOGS = Path(".snakemake", "diana_log")
@@ -143,7 +143,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
                 time.sleep(pause_s)
 
     def _refused(self, jobs: Sequence[JobExecutorInterface], line: str) -> None:
-        """One line, however many jobs; each is failed for Snakemake."""
+        """Log the refusal in one line, however many jobs; each is failed for Snakemake."""
         self.logger.error(f"diana: {_counted(jobs)} not taken: {line}")
         for job in jobs:
             self.report_job_error(SubmittedJobInfo(job), msg=f"diana: {line}")
@@ -191,13 +191,13 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         self.report_job_error(info, msg=f"{end.why()}{more}", aux_logs=logs)
 
     def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **more: object) -> None:
-        """Without the base's advice to look for a cluster's log: ours is named."""
+        """Log the error without the base's advice to look for a cluster's log: ours is named."""
         if job_info.external_jobid is not None:
             more["external_jobid"] = job_info.external_jobid
         job_info.job.log_error(msg, **more)
 
     def _log_of(self, job: str) -> str:
-        """Where the job's log was put; empty: it cannot be had now, or holds nothing."""
+        """Write the job's log to a file; returns its path. Empty: the log cannot be had now, or holds nothing."""
         text = b""
         with suppress(DianaError, OSError):
             for chunk in self._client.logs(job):
@@ -210,7 +210,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         return ""
 
     async def sleep(self) -> None:
-        """Short while jobs come or end; ended by a shutdown."""
+        """Pause between two looks: short while jobs come or end; a shutdown ends it."""
         longest_s = max(STEP_S, self.workflow.remote_execution_settings.seconds_between_status_checks)
         self._pause_s = min(FIRST_PAUSE_S if self._stirred else 1.5 * self._pause_s, longest_s)
         self._stirred = False
@@ -221,7 +221,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
     # --- ending ------------------------------------------------------------------------------------------
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
-        """By group, and all that are under way: those being looked at are not among `active_jobs`."""
+        """Cancel by group, and all that are under way: those being looked at are not among `active_jobs`."""
         send, self._in_doubt = self._in_doubt, None
         if send is not None:
             # Broken off while the node was asked: whether it has the group is learned by asking once more.
@@ -244,13 +244,14 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
 
 
 def _counted(jobs: Sequence[JobExecutorInterface]) -> str:
-    """Of one rule, or of one of Snakemake's groups."""
+    """Words for the jobs of one rule, or of one of Snakemake's groups."""
     return f"{len(jobs)} job{'s' * (len(jobs) > 1)} of {jobs[0].name}"
 
 
 @contextmanager
 def _plain() -> Iterator[None]:
-    """An error as one line: Snakemake shows where a WorkflowError was raised, of an ApiError only what it says."""
+    """Raise an error as one line: Snakemake shows where a WorkflowError was raised, but only the text of an
+    ApiError."""
     try:
         yield
     except DianaError as error:

@@ -1,4 +1,4 @@
-"""What `snakemake --executor diana` may be told on its command line: `--diana-NAME`."""
+"""Options of `snakemake --executor diana` on its command line: `--diana-NAME`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

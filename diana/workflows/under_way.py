@@ -1,4 +1,4 @@
-"""The groups a workflow has at a node, and how their jobs end: asked by group, however many jobs they have."""
+"""The groups a workflow has at a node, and the ends of their jobs: asked by group, however many jobs they have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNDECIDED = frozenset({"UNKNOWN", "INTERRUPTED", "LEASE_OVER"})
 
 
 class End(msgspec.Struct, frozen=True):
-    """How one job ended. `outcome` is DONE, FAILED, TIMED_OUT, ...; `site` is empty where it ran nowhere."""
+    """The end of one job. `outcome` is DONE, FAILED, TIMED_OUT, ...; `site` is empty where it ran nowhere."""
 
     job: str
     outcome: str
@@ -35,7 +35,7 @@ class End(msgspec.Struct, frozen=True):
         return self.outcome == "DONE"
 
     def why(self) -> str:
-        """One line for a person."""
+        """The end's reason in one line for a person."""
         words = {
             "FAILED": f"ended with exit code {self.exit_code}",
             "TIMED_OUT": "ran longer than its limit (resource runtime) and was ended",
@@ -80,9 +80,9 @@ class UnderWay:
             return list(self._groups)
 
     def look(self) -> int:
-        """How many jobs ended since the last look; `take` hands out each. One call for all groups, and one more for
-        each in which jobs ended. Raises as `Client` does; what was read until then counts, the next look reads the
-        rest."""
+        """Count the jobs that ended since the last look; `take` hands out each. One call for all groups, and one more
+        for each in which jobs ended. Raises as `Client` does; ends read until then count, the next look reads the rest.
+        """
         before = len(self._ends)
         names = self.groups()
         for at in range(0, len(names), ASKED_AT_ONCE):
@@ -94,11 +94,11 @@ class UnderWay:
         return len(self._ends) - before
 
     def take(self, job: str) -> End | None:
-        """How the job ended, once; None: not yet, or it was said already."""
+        """The end of the job, handed out once; None: it goes on, or its end was handed out already."""
         return self._ends.pop(job, None)
 
     def cancel(self) -> list[str]:
-        """All that is open; the groups that were. What cannot be cancelled is told, and goes on."""
+        """Cancel all that is open; returns the groups cancelled. One that cannot be cancelled is told, and goes on."""
         cancelled = []
         for group in self.groups():
             try:
@@ -132,14 +132,14 @@ class UnderWay:
             self._ends[end.job] = end
 
     def _give_up(self, group: _Group, status: GroupStatus) -> None:
-        """Nothing more happens to the group by itself: its other jobs were cancelled before they began, or are held
-        since nobody knows how they ended, and start again only if somebody orders it."""
+        """End the open jobs of a group to which nothing more happens by itself: they were cancelled before they began,
+        or are held since nobody knows how they ended, and start again only if somebody orders it."""
         for index in sorted(group.open):
             error = group.doubts.get(index, status.note)
             self._end(group, index, End(f"{group.name}.{index}", status.state.upper(), error=error))
 
     def _say(self, group: _Group, status: GroupStatus) -> None:
-        """Where somebody has to do something, once."""
+        """Tell once that somebody has to do something about the group."""
         said = status.state if status.state in ("held", "unreachable") and not status.final else ""
         if said and said != group.said:
             self._tell(f"{group.name} is {said}: {status.note or f'see diana status {group.name}'}")

@@ -43,7 +43,7 @@ class Site:
         self.running: dict[ev.Run, fx.Start] = {}
         self.ended: dict[ev.Run, Outcome] = {}
         self.began: dict[ev.Run, float] = {}
-        """When runs got a slot: one each, in the order they were claimed."""
+        """Times at which runs got a slot: one each, in the order they were claimed."""
         self.started: list[ev.Run] = []
         self.staging: list[fx.StageIn] = []
         self.lookups: list[fx.LookUp] = []
@@ -169,7 +169,7 @@ class Site:
             self.handle(ev.StageDone(ticket=self.gathers.pop(0).ticket, bytes_moved=1))
 
     def register(self, order: fx.RegisterOutputs, error: str = "") -> None:
-        """What a stager does with a finished group's outputs."""
+        """Play the stager with a finished group's outputs."""
         names = [o.name for o in registering.named(order, list(self.facts.items())) if not error]
         made = None if error else dataset(order.dataset, *names)
         self.handle(ev.OutputsInCatalogue(ticket=order.ticket, dataset=made, error=error))
@@ -208,7 +208,7 @@ class Site:
         return len(some)
 
     def obey_kills(self) -> None:
-        """What the LRM does with orders to kill: the runs end, cancelled."""
+        """Play the LRM with orders to kill: the runs end, cancelled."""
         while self.kills:
             kill = self.kills.pop(0)
             for run in list(self.running):
@@ -409,7 +409,7 @@ class Grid:
         return all(g.state for s in states for g in s.groups.values()) and not any(s.custodies for s in states)
 
     def claims(self) -> Counter[tuple[str, int]]:
-        """How often each (group, index) was given a processor, over all sites."""
+        """Times each (group, index) was given a processor, over all sites."""
         return Counter((run.subgroup.partition("/")[0], run.index) for s in self.sites.values() for run in s.started)
 
     def story(self) -> str:

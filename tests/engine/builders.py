@@ -116,7 +116,7 @@ FILES: dict[str, tuple[DataFile, ...]] = {}
 
 
 def looked_up(known: Mapping[str, Dataset], order: fx.LookUp) -> ev.LookedUp:
-    """What a stager answers at a site where these datasets are registered. Behind every URL lie 1000 bytes."""
+    """A stager's answer at a site where these datasets are registered. Behind every URL lie 1000 bytes."""
     units = {d.unit.ref: d.unit for d in known.values()} | {f.ref: f for d in known.values() for f in FILES[d.digest]}
     found = tuple(units[ref] for ref in order.refs if ref in units)
     found += tuple(DataFile(ref, 1000, hash_of(ref)) for ref in order.refs if ref.startswith("url:"))

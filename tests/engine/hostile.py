@@ -48,7 +48,7 @@ ODD_TEXTS = (
     "y" * 20_000,
 )
 NAMES = ("licence matlab 1", "licence matlab 2", "mpi")
-"""Of what jobs need of a site that has it."""
+"""Names of things jobs need, at a site that has them."""
 ODD_NAMES = (
     "licence matlab 0",
     "licence matlab -1",
@@ -132,7 +132,7 @@ class Tongue:
         return typing.cast(ms.Message, self._struct(kind, transfer))
 
     def _offer(self) -> ms.Prepare:
-        """Of gamma's own work, good or all but good."""
+        """An offer of gamma's own work, good or all but good."""
         rng = self.rng
         self._offers += 1
         group = GroupId(f"gamma-{rng.randrange(1, 40)}")
@@ -317,7 +317,7 @@ def garbled(rng: random.Random, payload: bytes) -> bytes:
 
 
 def through_the_wire(message: ms.Message, tally: Counter[str]) -> tuple[bytes, ms.Message | None]:
-    """What the other end reads of it; None where its codec refuses."""
+    """The message as the other end reads it; None where its codec refuses."""
     try:
         payload = codec.encode_message(message)
     except BadMessage:

@@ -30,7 +30,7 @@ ABOUT_NOBODY = (r.ContactsLearned, r.LinksRecorded, r.PeerSeen)
 OF_ALL = (ms.Met, ms.Holdings, ms.Surplus, ms.RoomGrant, ms.Renew, ms.Renewed)
 """Words about all that stands between two sites."""
 MOVES_AS_ROOM_COMES = (r.RunsStarted, r.RunsVoided)
-"""Of any work: what a party's word frees goes to whoever is next."""
+"""Records that may be about any work: room that a party's word frees goes to whoever is next."""
 IDLE = (fx.Warn, fx.Send, fx.Notify, fx.Reply, fx.LookUp, fx.Contact, fx.ForgetContact)
 """Effects that leave no trace in what runs and what is remembered."""
 MOST_HELD = 400

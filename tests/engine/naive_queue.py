@@ -37,7 +37,7 @@ class NaiveQueue:
         self.served: dict[str, float] = {}
         self.served_processors = 0.0
         self.moved_s: dict[tuple[str, int], float] = {}
-        """When a job of this user and size last started."""
+        """Time at which a job of this user and size last started."""
         self.gave = False
         """Service was given since the last re-prioritisation."""
 
@@ -79,7 +79,7 @@ class NaiveQueue:
         self.served_processors *= decay
 
     def settle(self) -> None:
-        """What the default mode does at every event after service was given."""
+        """Re-prioritise as the default mode does at every event after service was given."""
         if self.settings.priority_mode == "default" and self.gave:
             self.prioritise()
 

@@ -79,7 +79,7 @@ class Waiting:
         return out
 
     def at(self, name: str, now: float = 0.0) -> Standing:
-        """Where the entry stands, if in one place."""
+        """Standing of the entry, which is in one place."""
         [one] = self.standing(now)[name]
         return one
 

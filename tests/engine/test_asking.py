@@ -45,7 +45,7 @@ def test_a_group_that_names_more_files_than_a_message_holds_is_placed_where_they
 
 
 def test_a_driver_that_looks_moves_nothing() -> None:
-    """What is due then is done with the next event, whose effects somebody carries out."""
+    """Work that is due then is done with the next event, whose effects somebody carries out."""
     site = Grid(alpha=2)["alpha"]
     site.submit(spec(4, work_s=10.0), 4)
     core = site.engine.core

@@ -87,7 +87,7 @@ def test_jobs_that_have_no_place_yet_are_cancelled_when_they_are_held() -> None:
 
 @pytest.mark.parametrize("ends", ["before", "after"])
 def test_a_result_that_crosses_the_cancelling_of_others_counts_once(ends: str) -> None:
-    """What runs ends while the cancelling is on its way: its result travels against the order, or after it."""
+    """A running job ends while the cancelling is on its way: its result travels against the order, or after it."""
     grid = Grid(alpha=0, beta=1)
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(5, work_s=LONG), 5)

@@ -1,4 +1,4 @@
-"""What a site tells of its datasets (SPEC D12, J4): versions, removal, and names that are nearly right."""
+"""A site's word on its datasets (SPEC D12, J4): versions, removal, and names that are nearly right."""
 
 from __future__ import annotations
 

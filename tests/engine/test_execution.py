@@ -46,7 +46,7 @@ def test_the_lrm_gets_what_it_may_claim_ahead_and_no_more() -> None:
 
 
 def test_long_jobs_are_given_when_a_slot_is_free_and_no_quick_one_is_claimed_before_them() -> None:
-    """What waits may still move, and the order of the queue stands."""
+    """Waiting jobs may still move, and the order of the queue stands."""
     site = single(100, slots=2, work_s=60.0)
     site.submit(spec(10, work_s=1.0), 10, request=2)
     assert len(site.running) == 2

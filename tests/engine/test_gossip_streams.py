@@ -1,4 +1,4 @@
-"""How often a site speaks of itself, and to whom it holds streams (SPEC D9; PERFORMANCE P9)."""
+"""Gossip streams: how often a site speaks of itself, and to whom it holds streams (SPEC D9; PERFORMANCE P9)."""
 
 from __future__ import annotations
 

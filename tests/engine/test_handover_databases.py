@@ -53,7 +53,7 @@ def test_a_lost_database_found_out_by_a_commit_shows_too() -> None:
 
 
 def test_a_commit_for_another_database_makes_nothing_runnable() -> None:
-    """What was put back from a backup knows the offer, but is not the database that prepared it."""
+    """A database that was put back from a backup knows the offer, but is not the database that prepared it."""
     grid = offered()
     for _ in range(2):
         grid.deliver_one()
@@ -125,7 +125,7 @@ def test_an_older_copy_that_booted_more_often_than_its_peers_saw_is_noticed() ->
 
 
 def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed() -> None:
-    """What a site last said of its journal counts, not only what it said when it last booted."""
+    """A site's last word on its journal counts, not only its word when it last booted."""
     grid = Grid(alpha=1, beta=4)
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)

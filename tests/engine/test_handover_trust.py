@@ -1,4 +1,4 @@
-"""Who is believed in a hand-over, and what: forged words, offers and results that make no sense (PROMISES 5.5, 5.6)."""
+"""Trust in a hand-over: forged words, offers and results that make no sense (PROMISES 5.5, 5.6)."""
 
 from __future__ import annotations
 

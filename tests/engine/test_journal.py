@@ -1,4 +1,4 @@
-"""What is stored: versions, retention, restored backups, and the files every later release must read."""
+"""The stored journal: versions, retention, restored backups, and the files every later release must read."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ STORY = {
     "alpha-6": ("", 0, 0, 0, 0),
     "alpha-7": ("", 0, 0, 0, 0),
 }
-"""What the first release remembered: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 was placed anew under
-leases, alpha-6 lost a machine, alpha-7 was put back while it ran."""
+"""Groups as the first release remembered them: alpha-1 to -3 expired, alpha-4 is unreachable, alpha-5 was placed anew
+under leases, alpha-6 lost a machine, alpha-7 was put back while it ran."""
 
 
 def test_the_journal_of_the_first_release_is_read() -> None:

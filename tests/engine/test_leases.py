@@ -55,7 +55,7 @@ def sent(kind: type, grid: Grid) -> list[Post]:
 
 
 def lease_ends(grid: Grid, site: str = "beta") -> None:
-    """What the spawner does by itself when the lease is over."""
+    """End the runs as the spawner does by itself when the lease is over."""
     grid[site].end(outcome=Outcome.LEASE_OVER)
 
 

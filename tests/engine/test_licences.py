@@ -254,7 +254,8 @@ def _nothing_idle(core: Context) -> None:
 
 
 def _counted(core: Context) -> None:
-    """What is counted as runs are given and end is what machines hold, and that is what custodies run."""
+    """Check that the count kept as runs are given and end is what machines hold, and that this is what custodies
+    run."""
     runs, batches = core.totals.runs, dict[str, Counter[tuple[CustodyKey, float]]]()
     for lane in runs.lanes.values():
         mine = Counter[str]()

@@ -54,7 +54,7 @@ class Timed(Licensed):
 
 
 def first_bob(has: dict[str, int]) -> Site:
-    """Where Bob's jobs stand before all others."""
+    """A site where Bob's jobs stand before all others."""
     return Grid({"guard_jobs": 0, "licences": has, "quotas": {BOB.name: 1000.0}}, alpha=0)["alpha"]
 
 
@@ -129,7 +129,7 @@ def test_a_wide_job_gets_its_licence_and_its_processors_at_one_time(wide: GroupS
 
 
 def test_of_what_a_site_says_that_it_has_no_more_is_read_than_it_was_asked_for() -> None:
-    """What it says is kept for a while, and sorted for every licence."""
+    """A site's word is kept for a while, and sorted for every licence."""
     site, _ = licensed(a=4)
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), software=("licence matlab 1",))
     wanted, told = wanting(1, matlab=1), quotes.quote(site.engine.core, asked)

@@ -19,7 +19,7 @@ def site_of(**slots: int) -> tuple[Grid, Machines]:
 
 
 def live(machines: Machines, *bad: str, rounds: int = 400) -> int:
-    """How many the bad machines failed until nothing was left to run."""
+    """Jobs that the bad machines failed until nothing was left to run."""
     failed = 0
     for _ in range(rounds):
         for name in bad:

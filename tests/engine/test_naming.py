@@ -141,7 +141,7 @@ def test_an_older_copy_of_a_signers_journal_loses_no_name() -> None:
 
 
 def test_names_of_a_signer_that_is_banned_are_said_again_by_who_bans_it() -> None:
-    """Who joins later takes nothing from it."""
+    """A site that joins later takes nothing from it."""
     alpha, beta = Site("alpha"), Site("beta")
     alpha.name_it("gamma", signer=True)
     beta.hear(*alpha.kept())

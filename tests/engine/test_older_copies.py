@@ -1,4 +1,4 @@
-"""Who knows that a journal is an older copy: peers that forgot and were told again, and the site's own spawners."""
+"""Witnesses that a journal is an older copy: peers that forgot and were told again, and the site's own spawners."""
 
 from __future__ import annotations
 

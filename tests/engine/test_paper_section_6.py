@@ -14,7 +14,7 @@ CALM: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0, "c
 
 
 def owners(site: Site) -> list[str]:
-    """Of what was started, in that order."""
+    """Owners of the started jobs, in the order of their starts."""
     return [site.group(group_of(run.subgroup)).owner for run in site.started]
 
 

@@ -15,7 +15,7 @@ from tests.engine.queueing import Waiting, entry
 
 
 def split(waiting: Waiting, name: str, now: float = 0.0) -> tuple[int, int]:
-    """How many of the entry's jobs stand where they should, and demoted."""
+    """Numbers of the entry's jobs that stand where they should, and demoted."""
     jobs = {one.key.demoted: one.jobs for one in waiting.standing(now).get(name, [])}
     return jobs.get(False, 0), jobs.get(True, 0)
 
@@ -181,7 +181,7 @@ def test_a_setting_out_of_range_is_refused_with_the_range(values: dict[str, obje
 
 @pytest.mark.parametrize("field", ["quotas", "priority_mode", "job_threshold", "time_threshold_s"])
 def test_new_settings_re_prioritise_what_waits(field: str) -> None:
-    """What SIGHUP loads counts from that moment, for what is queued already."""
+    """Settings that SIGHUP loads count from that moment, for what is queued already."""
     calm: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0, "claim_ahead": 2}
     grid = Grid(calm, alpha=1)
     alpha = grid["alpha"]

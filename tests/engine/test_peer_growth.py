@@ -1,4 +1,4 @@
-"""What a peer costs does not grow with the number of peers (PERFORMANCE P9), and which links a summary tells."""
+"""The cost of a peer does not grow with the number of peers (PERFORMANCE P9); and the links that a summary tells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a user's program here speaks for its next group, and of nobody else's (SPEC U10, D7)."""
+"""The outcome of a user's program here speaks for its next group, and for nobody else's (SPEC U10, D7)."""
 
 from __future__ import annotations
 

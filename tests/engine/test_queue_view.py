@@ -1,4 +1,4 @@
-"""What people see of the queues: levels, numbers, what would raise a group, Little's law, other sites' queues."""
+"""People's view of the queues: levels, numbers, what would raise a group, Little's law, other sites' queues."""
 
 from __future__ import annotations
 

@@ -196,7 +196,8 @@ def test_what_aged_to_the_top_keeps_the_order_of_its_entry() -> None:
 
 
 def test_a_start_may_take_others_of_its_user_from_the_place_that_is_looked_at() -> None:
-    """Who waited longest stands at the top, demoted or not; with the first start the others' waiting begins anew."""
+    """The job that waited longest stands at the top, demoted or not; with the first start the others' waiting begins
+    anew."""
     waiting = Waiting(priority_mode="default", time_threshold_s=10.0, slots=64, job_threshold=1)
     waiting.arrive(entry("ann-1"), now=0.0)
     waiting.arrive(entry("ann-2", user="a", submitted_s=1.0), now=1.0)

@@ -1,4 +1,4 @@
-"""What a worker was given and has not begun goes where it is wanted: clusters give it back (SPEC U7; PROMISES
+"""A run that a worker was given and has not begun goes where it is wanted: clusters give it back (SPEC U7; PROMISES
 section 2, recall)."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONG = 100.0
 
 
 class Cluster(Machines):
-    """Of 2 slots, and as deep: it has begun the first `at_once` runs of those it holds."""
+    """A cluster of 2 slots, and as deep: it has begun the first `at_once` runs of those it holds."""
 
     def __init__(self, grid: Grid, name: str, recalls: bool = True) -> None:
         super().__init__(grid[name], slurm=2)

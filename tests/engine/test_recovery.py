@@ -1,4 +1,4 @@
-"""What stands in the model of lost databases, sentence by sentence (PROMISES section 2, "Database lost or restored";
+"""The model of lost databases, sentence by sentence (PROMISES section 2, "Database lost or restored";
 `tests/protocol/dbloss.py`). The name of a test's sentence there stands in its docstring."""
 
 from __future__ import annotations

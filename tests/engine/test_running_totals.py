@@ -53,7 +53,7 @@ def check_totals(core: Context) -> None:
 
 
 def check_parties(core: Context) -> None:
-    """What concerns another site is what a look at everything finds."""
+    """Check that the index of work by other site holds what a look at everything finds."""
     groups = [core.state.groups[name] for name in sorted(core.state.groups)]
     unplaced = {group.group for group in groups if group.unplaced}
     assert set(core.totals.unplaced()) == unplaced
@@ -83,7 +83,7 @@ def naive_on_slots(core: Context) -> dict[tuple[str, int], int]:
 
 
 def check_classes(core: Context) -> None:
-    """What stands in the queues adds up, too."""
+    """Check that the queues' totals add up, too."""
     entries = core.queues.entries.values()
     everything = core.queues.classes.ahead(core.queues.classes.sizes.base, -2.0)
     assert everything[0] == sum(entry.jobs for entry in entries)

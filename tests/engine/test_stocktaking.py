@@ -381,7 +381,7 @@ def test_an_offer_nobody_has_is_taken_back_when_its_site_has_told() -> None:
 
 
 def test_a_restored_journal_loads_again_as_it_was() -> None:
-    """What the new records make of the state is the same when they are read."""
+    """The new records make the same state when they are read again."""
     grid, copy = origin_copied(records.CommitAcked)
     grid["beta"].end(2)
     grid.pass_time(5.0)

@@ -156,7 +156,7 @@ def test_a_site_that_gives_no_quote_delays_a_decision_for_the_quote_wait_only() 
     "change", [{"speed": 0.0}, {"speed": -1.0}, {"slots": -3}, {"slots": 0}, {"work_ahead_s": -5.0}]
 )
 def test_a_quote_that_makes_no_sense_makes_its_site_no_candidate(change: dict[str, object]) -> None:
-    """What a peer says is never divided by unasked."""
+    """A peer's numbers are never divided by unasked."""
     grid = Grid(alpha=2, beta=4)
     alpha = grid["alpha"]
     assert isinstance(alpha.submit(spec(100), 100, settle=False), fx.GroupAccepted)

@@ -1,4 +1,4 @@
-"""What waits at a site that has no slots any more runs elsewhere, also the first in its line."""
+"""Jobs that wait at a site that has no slots any more run elsewhere, also the first in its line."""
 
 from __future__ import annotations
 

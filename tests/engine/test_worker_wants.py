@@ -1,4 +1,4 @@
-"""What one job asks of its machine decides where it goes, and when it would start."""
+"""The wants of one job on its machine decide where it goes, and when it would start."""
 
 from __future__ import annotations
 

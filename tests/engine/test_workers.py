@@ -52,7 +52,7 @@ class Machines:
         self.handle(ev.LrmLost(name))
 
     def fail(self, name: str, count: int) -> int:
-        """That many of what it holds fail at once; how many there were."""
+        """Fail that many of the runs it holds at once; returns how many there were."""
         some = [run for run, over in self.held[name].items() if not over][:count]
         self.held[name].update(dict.fromkeys(some, True))
         if some:
@@ -60,7 +60,7 @@ class Machines:
         return len(some)
 
     def end(self, name: str, count: int) -> None:
-        """That many of what it holds end; told if anybody listens."""
+        """End that many of the runs it holds; told if anybody listens."""
         some = [run for run, over in self.held[name].items() if not over][:count]
         for run in some:
             self.held[name][run] = True

@@ -41,7 +41,7 @@ class Said(NamedTuple):
     known: tuple[int, ...] = ()
     """Attempts, in READY."""
     stale: bool = False
-    """Of a session before the book's last greeting."""
+    """True for a message of a session before the book's last greeting."""
 
 
 class Job(NamedTuple):
@@ -93,13 +93,13 @@ class Rules:
     ends_name_attempts: bool = True
     """An end is one attempt's."""
     starts_name_sessions: bool = True
-    """What was ordered before the last greeting is not given."""
+    """An order from before the last greeting is not given."""
     folder_goes_at_once: bool = True
     """With all its gates."""
     recalled_at_greeting: bool = True
-    """What is wanted back is said again to a book that greets."""
+    """An order to give back is said again to a book that greets."""
     returned_may_go: bool = True
-    """What came back each time it was given has not begun, whatever its attempt's number."""
+    """A job that came back each time it was given has not begun, whatever its attempt's number."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class BatchRecall:
             yield "it is held", self.called_back(s._replace(wants="holds"))
 
     def called_back(self, s: State) -> State:
-        """What the order says of a job that is given, or that waits."""
+        """Apply the order to a job that is given, or that waits."""
         if s.job.state == "given":
             return told(s, "RECALL")
         if s.wants == "moves" and s.job.state == "pending" and s.job.clean:
@@ -180,7 +180,8 @@ class BatchRecall:
         yield f"the engine hears {said.what} of {said.attempt}", told(after, "FORGET", said.attempt)
 
     def hears_ready(self, s: State, said: Said) -> State:
-        """What it never had is pending again; what is over is forgotten there; what is wanted back is said again."""
+        """The engine hears READY: a run the book never had is pending again; one that is over is forgotten there; an
+        order to give back is said again."""
         job, after = s.job, s._replace(in_touch=not said.stale)
         for attempt in said.known:
             if job != Job("given", attempt, job.clean):
@@ -217,7 +218,7 @@ class BatchRecall:
             yield "the book closes gates", self.closes(s)
 
     def closes(self, s: State) -> State:
-        """Of all that is open."""
+        """Close the gates of all that is open."""
         after = s._replace(closing=True)
         for n, array in enumerate(s.arrays, 1):
             if array.ledger == "open" and not self.rules.node_makes_the_gate and array.copies and not array.running:

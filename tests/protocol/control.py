@@ -21,7 +21,7 @@ INDEX_SETS = ((0,), (1,), (0, 1))
 
 
 class Job(NamedTuple):
-    """What the origin keeps of an index."""
+    """The origin's record of an index."""
 
     epoch: int = 1
     outcome: Outcome = ""
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the destination keeps of an index. "cancelled" is also the tombstone of one that never started."""
+    """The destination's record of an index. "cancelled" is also the tombstone of one that never started."""
 
     epoch: int = 0
     phase: Phase = "unknown"
@@ -182,7 +182,7 @@ class ControlModel:
                 yield f"the user retries {i} as epoch {new.epoch}", with_job(s, i, new)
 
     def runs(self, s: State) -> Iterator[tuple[str, State]]:
-        """What waits and is not held may start, what runs may end; what is told to stop (TERM, grace, KILL) is
+        """A job that waits and is not held may start, one that runs may end; one told to stop (TERM, grace, KILL) is
         stopped, or was quicker."""
         for i, row in enumerate(s.rows):
             if row.phase == "waiting" and not row.held:
@@ -206,7 +206,7 @@ class ControlModel:
             yield "the origin crashes", after
 
     def receives(self, s: State, message: Message) -> Iterator[tuple[str, State]]:
-        """What a message does where it arrives; it stays on the wire, and may arrive again."""
+        """Steps of a message that arrives; it stays on the wire, and may arrive again."""
         if isinstance(message, Commit):
             yield from self.commits(s, message)
         elif isinstance(message, Control):
@@ -278,7 +278,7 @@ class ControlModel:
         return min(s, exchanged(s), key=index_order)
 
     def sends(self, s: State) -> Iterator[Message]:
-        """What either side may send now: everything is said until it is answered."""
+        """Messages that either side may send now: everything is said until it is answered."""
         for i, (job, row) in enumerate(zip(s.jobs, s.rows, strict=True)):
             if not job.outcome:
                 yield Commit(job.epoch, i)
@@ -292,7 +292,7 @@ class ControlModel:
             yield from s.controls
 
     def can_matter(self, s: State, message: Message) -> bool:
-        """Whether the message can still have an effect."""
+        """True if the message can still have an effect."""
         if isinstance(message, Control):
             if not (self.rules.names_epoch and self.rules.highest_seq_wins and self.rules.seq_durable):
                 return True

@@ -1,4 +1,4 @@
-"""What must hold of CONTROL, and what comes of leaving out each of its sentences."""
+"""Invariants of CONTROL, and the harm of leaving out each of its sentences."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Rules:
     verdict_stands: bool = True
     """A fallen seq is forgotten only with the db_uuid: who asks again is told again."""
     restored_holds: bool = True
-    """What is restored from a backup, and knows it, holds what it has, whatever it is told."""
+    """A database that is restored from a backup, and knows it, holds what it has, whatever it is told."""
     waits_for_origin: bool = True
     """After a boot whose journal may not be the newest it starts nothing of an origin that has not spoken;"""
     mark_apart: bool = True
@@ -66,7 +66,7 @@ class Rules:
     waits_for_report: bool = True
     """After a boot the origin moves no job before the destination has told it what it holds."""
     adopts: bool = True
-    """What the destination holds of a higher epoch than the origin knows is taken for COMMITTED."""
+    """Work the destination holds under a higher epoch than the origin knows is taken for COMMITTED."""
     reports_done: bool = True
     """It tells also what is over: the tombstones."""
     former_orders_refused: bool = True
@@ -207,7 +207,8 @@ class DbLoss:
         )
 
     def hears_report(self, s: State, said: Said) -> Iterator[tuple[str, State]]:
-        """What the destination holds is what counts: adopted, or held where its result was given and is gone."""
+        """The origin hears REPORT: the work the destination holds counts; it is adopted, or held where its result was
+        given and is gone."""
         o = s.o
         if o.asked or o.boot != said.boot:
             return
@@ -237,15 +238,15 @@ class DbLoss:
             yield f"epoch {epoch} ends", kept(s, epoch, row._replace(phase="finished"))
 
     def never_claimed(self, s: State, epoch: int) -> bool:
-        """Whether the spawner, asked, has no claim of it."""
+        """True if the spawner, asked, has no claim of it."""
         return epoch not in s.claims or not self.rules.tombstone_asks_spawner
 
     def obeys(self, s: State, said: Said) -> bool:
-        """Whether an order is of the origin's newest boot."""
+        """True if an order is of the origin's newest boot."""
         return said.boot >= s.d.met_boot or not self.rules.former_orders_refused
 
     def believes(self, s: State, said: Said) -> bool:
-        """Whether an answer is of the destination's newest boot."""
+        """True if an answer is of the destination's newest boot."""
         return said.boot >= s.o.met_boot or not self.rules.former_answers_refused
 
     def hears_prepare(self, s: State, said: Said) -> Iterator[tuple[str, State]]:
@@ -299,7 +300,7 @@ class DbLoss:
         return s._replace(network=frozenset(said for said in network if self.can_matter(s, said)))
 
     def sends(self, s: State) -> Iterator[Said]:
-        """What is said again until it is answered."""
+        """Messages that are said again until they are answered."""
         o, d = s.o, s.d
         if o.state == "offered" and o.asked:
             yield Said("PREPARE", o.boot, o.epoch, o.content)
@@ -321,7 +322,7 @@ class DbLoss:
                 yield Said(what[row.phase], d.boot, epoch, d.db_uuid, d.seq)
 
     def can_matter(self, s: State, said: Said) -> bool:
-        """Whether the message can still have an effect; a HELLO goes with its stream."""
+        """True if the message can still have an effect; a HELLO goes with its stream."""
         o, d, what = s.o, s.d, said.what
         falls = self.troubled and s.faults < self.faults
         if what in ("PREPARE", "COMMIT", "ACK"):

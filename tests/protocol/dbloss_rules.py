@@ -1,4 +1,4 @@
-"""What must hold when a database is lost or put back (`dbloss.py`)."""
+"""Invariants when a database is lost or put back (`dbloss.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is in the model of a lost database (`dbloss.py`) at one instant, and states made from states."""
+"""The state of the model of a lost database (`dbloss.py`) at one instant, and states made from states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Origin(NamedTuple):
     epoch: int = 0
     """The highest it knows of."""
     content: int = 0
-    """What was offered under that epoch: other work has another number."""
+    """The content offered under that epoch: other work has another number."""
     db_uuid: int = 0
     """The destination's database the job rests on."""
     heard_uuid: int = 0
@@ -25,13 +25,13 @@ class Origin(NamedTuple):
     """The most it heard of the destination's journal."""
     boot: int = 0
     asked: bool = True
-    """Whether the destination has told this boot what it holds."""
+    """True once the destination has told this boot what it holds."""
     met_boot: int = 0
     """The newest boot of the destination it met."""
 
 
 class Row(NamedTuple):
-    """What the destination keeps of an epoch; "done" and "aborted" are tombstones, "held" waits for an operator."""
+    """The destination's record of an epoch; "done" and "aborted" are tombstones, "held" waits for an operator."""
 
     phase: Phase = "unknown"
     content: int = 0
@@ -46,7 +46,7 @@ class Destination(NamedTuple):
     boot: int = 0
     boot_seq: int = 0
     asked: bool = True
-    """Whether the origin has spoken to this boot."""
+    """True once the origin has spoken to this boot."""
     met_boot: int = 0
     """The newest boot of the origin it met."""
 

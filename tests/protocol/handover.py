@@ -45,7 +45,7 @@ class Rules:
     names_epoch: bool = True
     """every message names it, and one of another epoch changes nothing at the origin."""
     inert: bool = True
-    """What is PREPARED does not run."""
+    """A PREPARED copy does not run."""
     prepared_kept_first: bool = True
     """It is durable before PREPARED is said."""
     commit_kept_first: bool = True
@@ -59,7 +59,7 @@ class Rules:
     given_kept_first: bool = True
     """STARTING is durable before the spawner is asked."""
     given_counts_as_started: bool = True
-    """What was given to the spawner is not revoked."""
+    """A run that was given to the spawner is not revoked."""
     claim_before_exec: bool = True
     """The spawner's claim is durable before exec."""
     void_asks_spawner: bool = True
@@ -67,7 +67,7 @@ class Rules:
     result_once: bool = True
     """The origin accepts one result of a job."""
     tombstone_when_over: bool = True
-    """What is acknowledged leaves a tombstone, which meets a late PREPARE and COMMIT."""
+    """An acknowledged transfer leaves a tombstone, which meets a late PREPARE and COMMIT."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class Handover:
         return min(s, exchanged(s), key=lambda x: sorted(x.network))
 
     def sends(self, s: State) -> Iterator[Said]:
-        """What is said again until it is answered."""
+        """Messages that are said again until they are answered."""
         for i, job in enumerate(s.jobs):
             if job.state == "offered":
                 together = tuple(j for j, other in enumerate(s.jobs) if other == job)
@@ -279,7 +279,7 @@ class Handover:
                     yield Said("RESULT", row.site, row.epoch, (i,), OVER.index(run.claim))
 
     def can_matter(self, s: State, said: Said) -> bool:
-        """Whether the message can still have an effect, now or later."""
+        """True if the message can still have an effect, now or later."""
         row, rules = s.row(said), self.rules
         phase = "unknown" if row is None else row.phase
         forgets = not (rules.tombstone_when_over and rules.tombstone_when_dropped)

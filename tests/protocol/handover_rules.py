@@ -1,4 +1,4 @@
-"""What must hold of a hand-over (`handover.py`)."""
+"""Invariants of a hand-over (`handover.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is in the hand-over's model (`handover.py`) at one instant, and states made from states."""
+"""The state of the hand-over's model (`handover.py`) at one instant, and states made from states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OVER = ("ended", "unknown")
 
 
 class Job(NamedTuple):
-    """What the origin keeps of an index; `site` and `epoch` name the transfer it is or was in."""
+    """The origin's record of an index; `site` and `epoch` name the transfer it is or was in."""
 
     state: Literal["local", "offered", "committed", "started here", "done", "held"] = "local"
     site: int = -1
@@ -20,7 +20,7 @@ class Job(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a destination keeps of an index; "claims" are its spawner's, one per attempt."""
+    """A destination's record of an index; "claims" are its spawner's, one per attempt."""
 
     phase: Literal["not ours", "waiting", "given", "revoked", "acknowledged"] = "not ours"
     attempt: int = 0
@@ -28,12 +28,12 @@ class Run(NamedTuple):
 
     @property
     def claim(self) -> Claim:
-        """Of the attempt that counts."""
+        """The claim of the attempt that counts."""
         return self.claims[self.attempt]
 
 
 class Row(NamedTuple):
-    """What a destination keeps of a transfer; "aborted" and "over" are the tombstones."""
+    """A destination's record of a transfer; "aborted" and "over" are the tombstones."""
 
     site: int
     epoch: int
@@ -65,7 +65,7 @@ class State(NamedTuple):
     """Ghost: how many results of it were accepted."""
 
     def row(self, said: Said) -> Row | None:
-        """What its destination keeps of the transfer, if anything."""
+        """The destination's record of the transfer, if it has one."""
         return next((row for row in self.rows if (row.site, row.epoch) == said[1:3]), None)
 
 

@@ -39,11 +39,11 @@ class State(NamedTuple):
     lease: int = LEASE
     """Ticks of D's clock before the spawner says TERM; below zero: since it did."""
     timer: bool = True
-    """Whether somebody there watches it."""
+    """True if somebody there watches the lease."""
     node: bool = True
-    """Whether D's node runs: else it is stopped."""
+    """True if D's node runs: else it is stopped."""
     machine: bool = True
-    """Whether D's machine runs: else it stands still."""
+    """True if D's machine runs: else it stands still."""
     o_gains: int = 1
     d_loses: int = 1
     network: frozenset[Renewal] = frozenset()
@@ -91,7 +91,7 @@ class Lease:
 
     @property
     def wait(self) -> int:
-        """How long O waits, in ticks of its clock."""
+        """Ticks of its clock that O waits."""
         return (WAIT if self.rules.waits_longer else LEASE) + (MARGIN if self.rules.waits_margin else 0)
 
     def transitions(self, s: State) -> Iterator[Step[State]]:

@@ -23,7 +23,7 @@ ANYWHERE = -1
 
 
 class Job(NamedTuple):
-    """What the origin keeps of an index."""
+    """The origin's record of an index."""
 
     site: int
     epoch: int = 1
@@ -31,13 +31,13 @@ class Job(NamedTuple):
     exported: bool = False
     """The mark."""
     to: int = ANYWHERE
-    """Where it is to go when it has come back."""
+    """Site it is to go to when it has come back."""
     asked: int = 0
     """Ghost: the epoch the MOVE spoke of that is being followed."""
 
 
 class Row(NamedTuple):
-    """What a site keeps of an index."""
+    """A site's record of an index."""
 
     epoch: int = 0
     phase: Phase = "unknown"
@@ -74,7 +74,7 @@ class Rules:
     recalls_first: bool = True
     """The origin offers elsewhere only what came back REVOKED, also from its own site."""
     splits: bool = True
-    """What had started when RECALL came stays."""
+    """Jobs that had started when RECALL came stay."""
     recalling_kept_first: bool = True
     """RECALLING is durable before RECALL is sent."""
     move_names_epoch: bool = True
@@ -82,7 +82,7 @@ class Rules:
     mark_travels: bool = True
     """The mark is in COMMIT and durable at the receiver, which asks for no export of what is marked."""
     mark_outlives_pull_back: bool = True
-    """What is pulled back keeps its mark."""
+    """Work that is pulled back keeps its mark."""
     origin_checks_mark: bool = False
     """Not needed beside the rest, and stands in for `mark_travels`: the origin obeys no export of what is marked."""
 
@@ -213,14 +213,15 @@ class Moves:
             )
 
     def hears_result(self, s: State, said: Said) -> Iterator[tuple[str, State]]:
-        """Of the current epoch, also while it is called back."""
+        """The origin takes a result of the current epoch, also while the job is called back."""
         (i,) = said.indices
         job = s.jobs[i]
         if job.state in ("committed", "recalling") and (job.site, job.epoch) == (said.site, said.epoch):
             yield f"the origin hears that {i} is done", with_job(s, i, job._replace(state="done", to=ANYWHERE, asked=0))
 
     def origin_places(self, s: State) -> Iterator[tuple[str, State]]:
-        """What came back goes where it was to go, as an export; or, as that site may refuse, anywhere, as it is."""
+        """The origin places work that came back where it was to go, as an export; or, as that site may refuse,
+        anywhere, as it is."""
         for indices in INDEX_SETS:
             job = s.jobs[indices[0]]
             if any(s.jobs[i] != job for i in indices) or job.state != "local":
@@ -248,7 +249,7 @@ class Moves:
         return min(s, exchanged(s), key=lambda x: (x.jobs, x.rows, x.starts, x.exports))
 
     def sends(self, s: State) -> Iterator[Said]:
-        """What is said again until it is answered, index by index."""
+        """Messages that are said again until they are answered, index by index."""
         for i, job in enumerate(s.jobs):
             if job.state == "committed":
                 yield Said("COMMIT", job.site, job.epoch, (i,), exported=job.exported)
@@ -261,7 +262,7 @@ class Moves:
                     yield Said("RUNNING" if row.phase == "started" else "RESULT", site, row.epoch, (i,))
 
     def can_matter(self, s: State, said: Said) -> bool:
-        """Whether the message can still have an effect, now or later."""
+        """True if the message can still have an effect, now or later."""
         if said.what == "COMMIT":
             return any(s.rows[i][said.site].epoch < said.epoch for i in said.indices)
         if said.what == "RECALL":

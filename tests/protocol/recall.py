@@ -20,14 +20,14 @@ INDEX_SETS: tuple[Indices, ...] = ((0,), (1,), (0, 1))
 
 
 class Job(NamedTuple):
-    """What the origin keeps of an index."""
+    """The origin's record of an index."""
 
     epoch: int = 1
     state: Literal["committed", "recalling", "local", "started here", "done"] = "committed"
 
 
 class Row(NamedTuple):
-    """What the destination keeps of an index; "revoked" is the tombstone."""
+    """The destination's record of an index; "revoked" is the tombstone."""
 
     epoch: int = 0
     phase: Literal["unknown", "runnable", "started", "finished", "revoked"] = "unknown"
@@ -187,7 +187,8 @@ class Recall:
         return min(s, exchanged(s), key=lambda x: (x.jobs, x.rows, x.starts, sorted(x.network)))
 
     def sends(self, s: State) -> Iterator[Said]:
-        """What is said again until it is answered, index by index; a tombstone and a start answer for themselves."""
+        """Messages that are said again until they are answered, index by index; a tombstone and a start answer for
+        themselves."""
         for i, (job, row) in enumerate(zip(s.jobs, s.rows, strict=True)):
             if self.rules.resent and job.state in ("committed", "recalling"):
                 yield Said("COMMIT" if job.state == "committed" else "RECALL", job.epoch, (i,))
@@ -197,7 +198,7 @@ class Recall:
                 yield Said("RUNNING" if row.phase == "started" else "RESULT", row.epoch, (i,))
 
     def can_matter(self, s: State, said: Said) -> bool:
-        """Whether the message can still have an effect, now or later."""
+        """True if the message can still have an effect, now or later."""
         if said.what in ("COMMIT", "RECALL"):
             here = [s.rows[i] for i in said.indices]
             late = not self.rules.recall_names_epoch and said.what == "RECALL"

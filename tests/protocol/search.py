@@ -30,7 +30,7 @@ class Step(NamedTuple, Generic[S_co]):
 
 
 class Model(Protocol[State]):
-    """What is searched."""
+    """A model to search."""
 
     def initial(self) -> State:
         """The state everything begins in, in normal form."""
@@ -42,9 +42,9 @@ class Model(Protocol[State]):
 
 
 Invariant = Callable[[State], str | None]
-"""What must hold in every state: None, or how this one breaks it."""
+"""A check that must hold in every state: None, or how this one breaks it."""
 Rule = Callable[[State, State], str | None]
-"""What must hold of every step (before, after): None, or how this one breaks it."""
+"""A check that must hold of every step (before, after): None, or how this one breaks it."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def stuck(
 
 
 def _reaches(model: Model[State], start: State, goal: Callable[[State], bool], known: dict[State, bool]) -> bool:
-    """Whether `goal` can be reached from `start`; writes what it learnt on the way into `known`."""
+    """True if `goal` can be reached from `start`; writes what it learnt on the way into `known`."""
     came: dict[State, State | None] = {start: None}
     waiting = deque([start])
     while waiting:

@@ -97,7 +97,7 @@ class Standby:
             yield from self.receives(s, message)
 
     def receives(self, s: State, message: Message) -> Iterator[tuple[str, State]]:
-        """What a message does where it arrives; it stays on the wire, and may arrive again."""
+        """Steps of a message that arrives; it stays on the wire, and may arrive again."""
         if isinstance(message, Append):
             return steps.follows(self.on, s, message)
         if isinstance(message, Fsynced):
@@ -121,8 +121,8 @@ class Standby:
         return s if not s.workers or in_worker_order(s) else renumbered(s)
 
     def sends(self, s: State, i: int) -> Iterator[Message]:
-        """What replica `i` may send now. The log may leave before the leader's own fsync; a leader may always ask
-        to go on alone; a follower says "fsynced" of what is on its disk and known to be the leader's."""
+        """Messages that replica `i` may send now. The log may leave before the leader's own fsync; a leader may always
+        ask to go on alone; a follower says "fsynced" of what is on its disk and known to be the leader's."""
         replica, rules = s.replicas[i], self.on.rules
         if replica.role == "leader":
             yield Append(replica.term, 1 - i, s.replicas[1 - i].db_uuid, replica.log)
@@ -137,7 +137,7 @@ class Standby:
             yield Fsynced(replica.term, 1 - i, replica.db_uuid, replica.verified)
 
     def can_matter(self, message: Message, s: State, wire: set[Message]) -> bool:
-        """Whether the message can still have an effect, now or later."""
+        """True if the message can still have an effect, now or later."""
         rules = self.on.rules
         if isinstance(message, Propose):
             return message.expected >= s.register.term or not (rules.compare_and_set and rules.witness_durable)
@@ -172,7 +172,8 @@ def renumbered(s: State) -> State:
 
 
 def in_worker_order(s: State) -> bool:
-    """Of a state and its renumbering exactly one is in order, unless they differ in logs on the wire only."""
+    """True if the workers are in order: exactly one of a state and its renumbering is, unless they differ in logs on
+    the wire only."""
     if s.workers[0] != s.workers[1]:
         return s.workers[0] < s.workers[1]
     for r in s.replicas:

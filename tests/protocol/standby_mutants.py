@@ -1,4 +1,4 @@
-"""What each sentence of the standby's protocol is there for: without it, this is the harm.
+"""The harm without each sentence of the standby's protocol: what the sentence is there for.
 
 A mutant is the protocol without one sentence, in the smallest world in which the search finds the harm.
 """

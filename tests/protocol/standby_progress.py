@@ -27,7 +27,8 @@ class Healing:
     world: World
 
     def stuck(self, on: Setting, reached: Iterable[State]) -> tuple[int, list[State]]:
-        """How many of `reached` the sentence speaks of, and those from which there is no progress."""
+        """Number of states in `reached` that the sentence speaks of, and those of them from which there is no
+        progress."""
         terms = on.bound.terms + FURTHER_TERMS
         healed = Standby(replace(on.with_terms(terms), world=self.world))
         subjects = [s for s in reached if self.begins(s)]

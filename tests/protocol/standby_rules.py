@@ -1,4 +1,4 @@
-"""What must hold of the standby, and what each sentence of the protocol is there for.
+"""Invariants of the standby, and the reason of each sentence of the protocol.
 
 `HARMS` are what a user or a job would suffer: they are what each mutant is caught by. `RULES` are what the protocol
 says of single steps; they hold in it, and tell a reader of a counterexample where it went wrong.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.protocol.standby_state import State, records
 
-# What must hold in every state
+# Invariants of every state
 
 
 def no_two_leaders_act_in_one_term(s: State) -> str | None:
@@ -38,7 +38,7 @@ def all_that_was_acknowledged_is_on_a_disk(s: State) -> str | None:
 
 
 def one_history_under_one_index_and_term(s: State) -> str | None:
-    """What makes a follower's truncation sound: equal index and term, equal logs up to there."""
+    """A follower's truncation is sound: equal index and term, equal logs up to there."""
     one, two = s.replicas
     for index, (a, b) in enumerate(zip(one.log, two.log, strict=False)):
         if a.term == b.term and one.log[: index + 1] != two.log[: index + 1]:

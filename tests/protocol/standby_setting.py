@@ -1,4 +1,5 @@
-"""How large a world the standby's model is searched in, what may happen in it, and which of its sentences hold.
+"""The setting in which the standby's model is searched: the size of its world, the events that may happen in it, and
+the sentences that hold.
 
 `Rules` is the list of what the code has to keep: each switch is one sentence of PROMISES section 2 "Standby", and
 turning it off is a mutant that the search must catch.
@@ -63,10 +64,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Bound:
-    """How much there is of everything."""
+    """Bounds on everything in the model."""
 
     groups: tuple[str, ...] = ("group a",)
-    """What clients submit."""
+    """Groups that clients submit."""
     workers: int = 0
     """0, or 2: then one job is to be started once, on either."""
     terms: int = 4
@@ -79,7 +80,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class World:
-    """What may happen besides the protocol itself."""
+    """Events that may happen besides the protocol itself."""
 
     faults: bool = True
     """Processes crash and disks are lost. False: all that still runs is healed, and a client submits one new record."""

@@ -33,8 +33,7 @@ class InSync(NamedTuple):
 
 
 class Register(NamedTuple):
-    """What the witness keeps, durably. Every change raises the term by one, so the term is also the version
-    compared."""
+    """The witness's durable record. Every change raises the term by one, so the term is also the version compared."""
 
     term: int
     leader: int
@@ -139,7 +138,7 @@ class State(NamedTuple):
     answered_late: bool
     """Ghost: a leader acknowledged something after another had begun a higher term."""
     losses_left: int
-    """How many disks may still be lost."""
+    """Disks that may still be lost."""
     stale_register: Register
     """For the mutant whose witness forgets: what its disk has."""
 
@@ -154,5 +153,5 @@ class State(NamedTuple):
 
 
 def records(log: Log) -> set[str]:
-    """What a log records, whoever led."""
+    """Records of a log, whoever led."""
     return {entry.what for entry in log}

@@ -1,9 +1,9 @@
-"""What may happen in the standby's model: one small function per step, each under the sentence of PROMISES it models.
+"""Steps of the standby's model: one small function per step, each under the sentence of PROMISES it models.
 
-A step function yields (name, state after) for every way it can happen now, and nothing if it cannot. Names begin
-with who acts. Sending is eager: what may be sent is on the wire at once, and not sending it is the same as losing
-it. Being down, paused or cut off is taking no step, so that only the loss of volatile state is a step. A decision
-is atomic with its check: acting late on a check made earlier looks from outside like a late message.
+A step function yields (name, state after) for every way it can happen now, and nothing if it cannot. Names begin with
+who acts. Sending is eager: what may be sent is on the wire at once, and not sending it is the same as losing it. Being
+down, paused or cut off is taking no step, so that only the loss of volatile state is a step. A decision is atomic with
+its check: acting late on a check made earlier looks from outside like a late message.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def waited_for_lease(on: Setting, s: State, i: int) -> Moves:
 
 
 def reads_register(on: Setting, s: State, i: int) -> Moves:
-    """Who sees itself as leader of the term it asked for leads; who sees another steps down."""
+    """A replica that sees itself as leader of the term it asked for leads; one that sees another steps down."""
     replica, register = s.replicas[i], s.register
     news = (replica.role == "leader" and register.term > replica.term) or (
         replica.role == "candidate" and register.term >= replica.term
@@ -371,16 +371,15 @@ def worker_crashes(on: Setting, s: State) -> Moves:
 
 
 def given_up(on: Setting, s: State, kept: int, in_sync: bool) -> frozenset[Acknowledged]:
-    """What clients may still rely on when only the copy of `kept` remains: with it in sync everything, else what
-    was said to be on two disks; of that, when a disk had been lost before, what the copy has (both lost: no
-    promise)."""
+    """Records that clients may still rely on when only the copy of `kept` remains: with it in sync all, else those said
+    to be on two disks; of these, when a disk had been lost before, those the copy has (both lost: no promise)."""
     promised = frozenset(told for told in s.acknowledged if in_sync or told.durability == 2)
     if s.losses_left == on.bound.disk_losses:
         return promised
     return frozenset(told for told in promised if told.what in records(s.replicas[kept].disk))
 
 
-# What the steps share
+# Shared by the steps
 
 
 def written(s: State, i: int, what: str) -> State:

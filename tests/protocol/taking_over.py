@@ -16,7 +16,7 @@ from tests.protocol.search import Step
 
 LEADERSHIPS = 3
 MOST_NUMBERS = 2
-"""Of one row, seals not counted."""
+"""Numbers of one row, seals not counted."""
 
 
 class Array(NamedTuple):
@@ -27,11 +27,11 @@ class Array(NamedTuple):
     gate: Literal["open", "begun", "ended", "closed"] = "open"
     tasks: bool = False
     there: bool = True
-    """Whether its folder is."""
+    """True while its folder is there."""
 
 
 class Book(NamedTuple):
-    """What the process of one leadership knows."""
+    """The knowledge of one leadership's process."""
 
     ready: bool = False
     read: bool = False
@@ -62,7 +62,7 @@ class Rules:
     """The sentences of the protocol. All hold; a mutant is the protocol without one."""
 
     seals: bool = True
-    """Who takes over takes the next number of each row,"""
+    """A leadership that takes over takes the next number of each row,"""
     seals_first: bool = True
     """and then looks what stands there;"""
     whole: bool = True
@@ -176,7 +176,7 @@ class TakingOver:
                 yield f"{who} makes {a.row}.{a.number} anew", _with(s, a, there=True, gate="open")
 
     def closes(self, s: State, who: int) -> Iterator[tuple[str, State]]:
-        """What it was refused, or takes back."""
+        """Close the gate of what it was refused, or takes back."""
         for a in s.arrays:
             if (a.row, a.number) in s.books[who].knows and a.there and a.gate == "open":
                 yield f"{who} closes the gate of {a.row}.{a.number}", _with(s, a, gate="closed")

@@ -44,7 +44,8 @@ def is_over(s: State) -> bool:
 
 
 def goes_on(s: State) -> bool:
-    """Where the batch system starts nothing more: it went elsewhere, or may have begun."""
+    """True if the job goes on though the batch system starts nothing more: it is done, went elsewhere, or may have
+    begun."""
     return s.job.state in ("done", "gone") or bool(s.starts) or s.voided
 
 

@@ -31,7 +31,7 @@ SHORT = 30
 """Lines below which the page shows sites and groups only; the other tables fill it when asked for."""
 _OF_THE_PAGE = frozenset(("show", "look_for", "active", "act", "whole_page"))
 MOST_WAIT_S = 5.0
-"""Between two tries of a node that does not answer."""
+"""Seconds between two tries of a node that does not answer."""
 
 
 class Top(App[None]):
@@ -75,7 +75,7 @@ class Top(App[None]):
         super().__init__()
         self.every_s = every_s
         self.fault: Exception | None = None
-        """Of ours, that ended the page."""
+        """The fault of ours that ended the page; None: it was left."""
         self._connect = connect
         self._info = info
         self._mine = mine

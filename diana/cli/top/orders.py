@@ -1,4 +1,4 @@
-"""What the page can have done to a group: the question before, the call, the line after."""
+"""Orders for a group that the page can give: the question before, the call, the line after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page shows, read from the node in few calls, each at a pace that its answer's size allows."""
+"""Reads what the page shows from the node in few calls, each at a pace that its answer's size allows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SHOWN = 200
 SEARCHED = 2_000
 """Groups that are looked through for a word."""
 ROWS_PER_S = 400
-"""An answer of more rows is asked for less often."""
+"""Rows asked for per second: an answer of more rows is asked for less often."""
 PEERS_EVERY_S = 5.0
 PATIENCE_S = 5.0
-"""What takes longer counts as no answer."""
+"""Seconds after which a missing answer counts as none."""
 
 
 class Look:
@@ -49,7 +49,7 @@ class Reader:
         self._due_s.pop("groups", None)
 
     async def read(self, now_s: float) -> set[str]:
-        """What was read anew."""
+        """Read the parts that are due; returns their names."""
         anew = set()
         async with asyncio.timeout(PATIENCE_S):
             for what, ask in self._parts().items():

@@ -1,4 +1,4 @@
-"""What opens over the page: a group's story, and the question before something is done to a group."""
+"""Screens that open over the page: a group's story, and the question before something is done to a group."""
 
 from __future__ import annotations
 

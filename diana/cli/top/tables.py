@@ -33,9 +33,9 @@ class Row(NamedTuple):
 class Shown(NamedTuple):
     rows: list[Row]
     left_out: int
-    """Beyond those that are shown."""
+    """Rows beyond those that are shown."""
     hidden: int = 0
-    """That do not hold the word looked for."""
+    """Rows that do not hold the word looked for."""
 
 
 def _shown(values: Iterable[T], row: Callable[[T], Row], word: str, left_out: int = 0) -> Shown:
@@ -104,7 +104,7 @@ def queue(found: wire.QueueView, word: str) -> Shown:
 
 
 def groups(found: wire.StatusResponse, word: str) -> Shown:
-    """Those that are not over first; the newest first among these and the others."""
+    """Groups that are not over first; the newest first among these and the others."""
     ranked = sorted(found.groups, key=lambda group: (group.final, -group.submitted_wall_s, group.group))
     return _shown(ranked, _group, word, found.left_out)
 

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 PLACES = 24
 """Groups followed at once, by two streams each: a node gives one user 192 connections."""
 IDLE_S = 0.5
-"""Without work the thread ends after so long; the next call starts another."""
+"""Seconds after which the thread ends without work; the next call starts another."""
 MOST_LINGER_S = 2.0
 TOGETHER_S = 0.01
-"""Callbacks that cancel calls of a group within so long have them taken back together."""
+"""Seconds within which calls of a group that callbacks cancel are taken back together."""
 
 
 class Driver:
-    """Any thread may call it."""
+    """Drives the groups of one executor. Any thread may call it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Driver:
         patience_s: float,
     ) -> None:
         self._withdrawals = Withdrawals(client, patience_s)
-        """In the user's threads, and in threads of the loop's: never in its own."""
+        """Called in the user's threads and in the loop's helper threads, never in the driver's own: it blocks."""
         self._node = node
         self._options, self._python, self._inputs = options, python, inputs
         self._linger_s = linger_s
@@ -61,7 +61,7 @@ class Driver:
         self._waiting = Waiting()
         self._ready: list[CallGroup] = []
         self._groups: set[CallGroup] = set()
-        """All that are not over."""
+        """Groups that are not over."""
         self._closed = False
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,8 +89,9 @@ class Driver:
             self._stir()
 
     def withdraw(self, future: GridFuture[Any]) -> bool:
-        """Whether the call will never run. Blocks while it is on its way to the node; in a callback in the driver's own
-        thread it does not, and is False: the future ends as cancelled when the node has said so."""
+        """Take a call back; True if it will never run. Blocks while the call is on its way to the node. In a callback
+        in the driver's own thread it does not block and returns False: the future ends as cancelled when the node has
+        said so."""
         with self._lock:
             if self._waiting.remove(future):
                 self._drained.notify_all()
@@ -110,7 +111,7 @@ class Driver:
         return True
 
     def abandon(self, group: CallGroup) -> None:
-        """Nobody reads its results any more: what has not started need not. Does not wait."""
+        """Give up a group whose results nobody reads any more: what has not started need not. Does not wait."""
         with self._lock:
             if self._loop is not None and group in self._groups:
                 self._loop.call_soon_threadsafe(lambda: self._spawn(self._take_back(group, None)))
@@ -132,7 +133,7 @@ class Driver:
                 self._took(group, self._taken(group, None, end_s), None)
 
     def join(self) -> bool:
-        """When nothing is open any more; False: it is its own thread that asks."""
+        """Wait until nothing is open any more; False: the driver's own thread asks, and cannot wait."""
         while (thread := self._thread) is not None:
             if thread is threading.current_thread():
                 return False
@@ -277,7 +278,7 @@ class Driver:
             await asyncio.to_thread(group.drop_files)
 
     async def _send(self, client: AsyncClient, group: CallGroup) -> None:
-        """The same key however often: one group."""
+        """Send the group, under the same key however often: it is one group."""
         title = group.title if group.title.isprintable() else "calls"
         job = job_of(title[:100], group.payload.jobs, self._python, self._inputs)
         made = await hold_out(

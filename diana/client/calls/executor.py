@@ -82,8 +82,8 @@ class GridExecutor(Executor):
     def map(
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[T]:
-        """One group, of a job per `chunksize` calls. Results in the order of the arguments; whoever stops reading
-        cancels what has not started."""
+        """Run the calls as one group, a job per `chunksize` of them. Results in the order of the arguments; whoever
+        stops reading cancels what has not started."""
         if chunksize < 1:
             raise ValueError(f"chunksize {chunksize}: want at least 1")
         end_s = None if timeout is None else time.monotonic() + timeout

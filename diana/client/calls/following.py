@@ -19,18 +19,18 @@ from diana.wire.client_messages import FetchChunk
 T = TypeVar("T")
 
 TURN_S = 2.0
-"""A group that tells nothing for so long makes room for one that waits for its turn."""
+"""Seconds after which a group that tells nothing makes room for one that waits for its turn."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 2.0
 MOST_LOGS = 20
-"""Of one group's failed jobs are read."""
+"""Logs read of one group's failed jobs at most."""
 LOG_BYTES = 4096
-"""Of each, the last ones."""
+"""Bytes read of each log, the last ones."""
 MOST_RANGES = 1000
-"""Named as there already when a stream is opened anew; what is beyond comes again."""
+"""Ranges named as there already when a stream is opened anew; outcomes beyond them come again."""
 
 
 async def hold_out(call: Callable[[], Awaitable[T]], patience_s: float) -> T:
-    """Again while the node is away or has too much to do, for so long."""
+    """Make the call again while the node is away or has too much to do, for `patience_s`."""
     loop = asyncio.get_running_loop()
     end_s, pause_s = loop.time() + patience_s, PAUSE_FIRST_S
     while True:
@@ -81,7 +81,7 @@ def _had(group: CallGroup) -> tuple[int, int]:
 
 
 async def _over_all_the_same(client: AsyncClient, group: CallGroup, error: DianaError) -> bool:
-    """Whether the group is final, and every future has ended: only its outcomes, or some, cannot be had."""
+    """True if the group is final, and every future has ended: only its outcomes, or some, cannot be had."""
     try:
         (status,) = await client.status([group.name])
         if not status.final:

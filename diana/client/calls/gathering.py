@@ -44,14 +44,14 @@ class GridFuture(Future[T]):
         return f"{self.place[0].name}.{self.place[1]}" if self.place is not None and self.place[0].name else ""
 
     def cancel(self) -> bool:
-        """Whether it will never run: a call that has started runs on, and this is False. Asks the node, which may have
-        to hear of the site that has the job; False also where nobody answers in time."""
+        """Take the call back; True if it will never run. A call that has started runs on, and this is False. Asks the
+        node, which may have to hear of the site that has the job; False also where nobody answers in time."""
         if self.done():
             return self.cancelled()
         return self._withdraw(self) and self.end_cancelled()
 
     def end_cancelled(self) -> bool:
-        """Nothing is asked any more. False: it has ended otherwise."""
+        """End the future as cancelled, without asking the node. False: it has ended otherwise."""
         if not super().cancel():
             return False
         with _telling:
@@ -78,9 +78,9 @@ class CallGroup:
         """A future's result is the list of a job's outcomes, not its only one."""
         self.key = os.urandom(12).hex()
         self.name = ""
-        """What the node calls it."""
+        """The node's name for the group; empty until it was sent."""
         self.sent = threading.Event()
-        """It has a name, or never will."""
+        """Set once the group has a name, or never will."""
         self.open: dict[int, GridFuture[Any]] = {}
         self.folder = Path(tempfile.mkdtemp(prefix="diana-calls-"))
         try:
@@ -89,22 +89,22 @@ class CallGroup:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
         self.chunks_read = 0
-        """Of its results."""
+        """Chunks of its results read so far."""
         self.have = FinishedSet()
         """Jobs whose outcomes came."""
         self.ran = FinishedSet()
         """Jobs whose ends were told, outcomes or none."""
         self.cancelled = 0
-        """Of its jobs, as far as their futures know."""
+        """Jobs cancelled, as far as their futures know."""
         self.turn = threading.Lock()
-        """Who takes some of its calls back."""
+        """Held by the thread that takes some of its calls back."""
         self.unwanted: set[int] = set()
         """Calls that callbacks cancelled in the driver's thread, until it asks for them together."""
         self.trouble = ""
         """Why some of its outcomes cannot be had."""
         self.logs_read = 0
         self.heard_s = 0.0
-        """When it last told anything, in the loop's time."""
+        """Time of the group's last news, by the loop's clock."""
 
     def add(self, future: GridFuture[Any], call: Call) -> None:
         index = self.payload.add(call)
@@ -112,20 +112,20 @@ class CallGroup:
         future.place = (self, index)
 
     def fail(self, error: BaseException) -> None:
-        """All that is still open."""
+        """Fail all futures that are still open."""
         self.sent.set()
         for _, future in self.take_open():
             future.fail(error)
 
     def end_cancelled(self, indices: IndexSet) -> None:
-        """Those of them that are open, and never ran."""
+        """End the futures among them that are open and never ran."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
                 self.cancelled += 1
                 future.end_cancelled()
 
     def fail_stuck(self, indices: IndexSet, why: str) -> None:
-        """Those of them that are open, for they may be held, and nobody could let them go."""
+        """Fail the futures among them that are open: their jobs may be held, and nobody could let them go."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
                 text = f"may be held and could not be let go ({why}); once the node answers: diana release {self.name}"
@@ -166,7 +166,7 @@ class Waiting:
         self._size_bytes += _size_bytes(call)
 
     def remove(self, future: GridFuture[Any]) -> bool:
-        """Whether it was among them. It may be `full` no more."""
+        """Take the call out; True if it was among them. They may be `full` no more."""
         found = self._calls.pop(future, None)
         if found is None:
             return False
@@ -174,7 +174,7 @@ class Waiting:
         return True
 
     def drain(self) -> list[GridFuture[Any]]:
-        """None of them is sent."""
+        """Take all futures out; none of them is sent."""
         futures = list(self._calls)
         self._calls, self._size_bytes = {}, 0
         return futures
@@ -194,10 +194,10 @@ class Waiting:
 
 
 def _size_bytes(call: Call) -> int:
-    """As if no two shared their function, which most do."""
+    """Bytes of a call, as if no two shared their function, which most do."""
     return len(call.calls) + len(call.function)
 
 
 def no_room(error: OSError) -> UsageError:
-    """What a user is told where a group's files could not be written."""
+    """The error for a user where a group's files could not be written."""
     return UsageError(f"{error.filename or tempfile.gettempdir()}: {error.strerror}; make room, or set TMPDIR")

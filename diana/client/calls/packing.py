@@ -21,7 +21,7 @@ from diana.client.calls import remote
 from diana.errors import DianaError, UsageError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-"""What cloudpickle's pickles are good for: other versions of Python have other bytecode."""
+"""Python version that cloudpickle's pickles are good for: other versions have other bytecode."""
 _PROTOCOL = 5
 
 _OURS = frozenset(("array", "from", "collect", "to", "merge", "dataset", "stdout", "stderr", "directory"))
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def function_name(function: object) -> str:
-    """Without the functions it was made in."""
+    """Name of the function, without the functions it was made in."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__).rpartition("<locals>.")[2]
 
 
@@ -172,7 +172,7 @@ def checked_options(options: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def checked_inputs(inputs: Iterable[str | os.PathLike[str] | Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """As in a job file; local files are those that lie there now, relative to the working directory."""
+    """Inputs as in a job file; local files are those that lie there now, relative to the working directory."""
     found = []
     for given in inputs:
         entry = dict(given) if isinstance(given, Mapping) else {"url": os.fspath(given)}
@@ -185,14 +185,14 @@ def checked_inputs(inputs: Iterable[str | os.PathLike[str] | Mapping[str, Any]])
 
 
 def result_index(name: str) -> int | None:
-    """Of which job an output is; None: none of ours."""
+    """The job's index that an output belongs to; None: it is none of ours."""
     folder, _, last = name.partition("/")
     start, _, number = last.partition("-")
     return int(number) if folder == remote.FOLDER and start == "result" and number.isdecimal() else None
 
 
 def outcomes(data: bytes, job: str) -> list[Outcome]:
-    """What a job's file says, in the order of its calls; after an exception nothing follows."""
+    """Outcomes in a job's file, in the order of its calls; after an exception nothing follows."""
     return [_outcome(*part, job) for part in _parts(data, job)]
 
 

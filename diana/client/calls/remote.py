@@ -1,8 +1,8 @@
-"""What runs in a job: calls one entry of the payload beside it and writes the outcomes down.
+"""The program that runs in a job: calls one entry of the payload beside it and writes the outcomes down.
 
 It travels with each group and is started by the site's own Python, which need not have diana or cloudpickle (that
-travels, too). Of the standard library alone, and in words that an older Python reads as well: it has to be able to say
-that it is the wrong one.
+travels, too). It uses the standard library alone, and words that an older Python reads as well: it has to be able to
+say that it is the wrong one.
 """
 
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 FOLDER = "_diana"
-"""In the job's directory, so that neither inputs nor modules of the user's are hidden."""
+"""Folder in the job's directory, so that neither inputs nor modules of the user's are hidden."""
 VALUE, FAULT, UNTOLD = b"V", b"E", b"U"
 """Kinds of outcomes: a pickled value; a pickled exception with its traceback; the text alone of what cannot be
 pickled."""

@@ -1,4 +1,4 @@
-"""Calls that are taken back from the node: held first, so that none starts meanwhile; then those that are held and had
+"""Takes calls back from the node: they are held first, so that none starts meanwhile; then those that are held and had
 not started are cancelled, and the others let go."""
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from diana.client.client import Client
 
 WITHDRAW_S = 5.0
-"""For the sites that have the jobs to say which they hold."""
+"""Seconds for the sites that have the jobs to say which they hold."""
 LOOK_EVERY_S = 0.02
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 2.0
 
 
 class Taken(NamedTuple):
-    """What became of a wish to take calls back."""
+    """The outcome of a wish to take calls back."""
 
     cancelled: IndexSet
-    """Will never run."""
+    """Jobs that will never run."""
     stuck: str = ""
     """Why the others may stay held for ever; empty: they are let go."""
 
@@ -47,11 +47,11 @@ class Withdrawals:
         self._lock = threading.Lock()
         self._next: dict[CallGroup, _Round] = {}
         self._known = False
-        """The node knows the call all this stands on."""
+        """True once the node is known to know the call all this stands on."""
 
     def one(self, group: CallGroup, index: int) -> bool:
-        """Whether the job will never run. Whoever asks for others of the group while the node is being asked goes with
-        all of them next, in three calls however many they are."""
+        """Take the job back; True if it will never run. While the node is being asked, all who ask for others of the
+        group wait and go together next, in three calls however many they are."""
         with self._lock:
             mine = self._next.get(group)
             leads = mine is None
@@ -78,7 +78,7 @@ class Withdrawals:
         return index in mine.taken.cancelled
 
     def of(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Taken:
-        """Those of `indices` (None: of all its jobs) that had not started are cancelled, the others run on. Ends at
+        """Cancel those of `indices` (None: all of the group's jobs) that had not started; the others run on. Ends at
         `end_s` of the monotonic clock, or WITHDRAW_S from now if that is later."""
         if not group.name:
             return Taken(IndexSet())
@@ -116,8 +116,8 @@ class Withdrawals:
             return out
 
     def _let_go(self, target: str, out: IndexSet, end_s: float) -> Taken:
-        """One that runs, and has to start again some day, may. What the node has not heard stays held until somebody
-        says so: it is told again and again."""
+        """Let the others go: one that runs, and has to start again some day, may. What the node has not heard stays
+        held until somebody says so: it is told again and again."""
         pause_s = PAUSE_FIRST_S
         while True:
             try:

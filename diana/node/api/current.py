@@ -1,4 +1,5 @@
-"""Which stored results count: a job that was retried has left its old ones behind, and they stay in the store."""
+"""Selects the stored results that count: a job that was retried has left its old ones behind, and they stay in the
+store."""
 
 from __future__ import annotations
 

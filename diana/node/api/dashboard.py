@@ -18,7 +18,7 @@ class Pages(Protocol):
 
 
 class Views:
-    """What the node shows in pictures; both stand from the node's start on."""
+    """The dashboard's pages and the site's activity; both stand from the node's start on."""
 
     def __init__(self, pages: Pages, activity: Activity) -> None:
         self.pages = pages

@@ -22,7 +22,7 @@ _FILES_PER_CHUNK = 1000
 _CHANGED_PER_MESSAGE = 500
 
 _adding: set[asyncio.Task[Dataset]] = set()
-"""So that they are not collected while nobody waits for them."""
+"""Tasks under way, kept so that they are not collected while nobody waits for them."""
 
 
 async def listed(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DatasetsResponse:
@@ -114,7 +114,7 @@ def _check_outside(desk: Desk, paths: Sequence[str]) -> None:
 
 
 def _ended(task: asyncio.Task[Dataset]) -> None:
-    """Of a call whose client has gone: its error was for that client only."""
+    """Take the error of a call whose client has gone: it was for that client only."""
     _adding.discard(task)
     if not task.cancelled():
         task.exception()

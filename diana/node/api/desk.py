@@ -1,4 +1,4 @@
-"""What every call of the client service works with, and how it asks the engine."""
+"""The desk that every call of the client service works at, and its way to ask the engine."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Desk:
         self.insight = insight
         self.places = Places()
         self.views: Views | None = None
-        """Its dashboard and what that draws; not of a machine that follows."""
+        """The dashboard and its activity; None on a machine that follows."""
         self.pair: Replication | None = None
-        """Where two machines keep the site's journal."""
+        """The site's replication, where two machines keep its journal; else None."""
         self.metrics: Metrics | None = None
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:

@@ -1,7 +1,8 @@
-"""Results asked for by how jobs ended, or from some index on: pages that cost what they hold, in a group of any size.
+"""Results asked for by the jobs' outcome, or from some index on: pages that cost what they hold, in a group of any
+size.
 
-The engine knows which jobs ended how; where a job's row lies in the store is learned once and kept for groups that are
-looked at, so that a page reads no more than the chunks it has rows in.
+The engine knows each job's outcome; where a job's row lies in the store is learned once and kept for the groups looked
+at, so that a page reads no more than the chunks it has rows in.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ if TYPE_CHECKING:
 
 ANY = "ended"
 PAGE_JOBS = 2000
-"""Of one question to the engine, where more are wanted."""
+"""Jobs of one question to the engine, where more are wanted."""
 MOST_KEPT_JOBS = 4_000_000
-"""Whose chunks are known at once, eight bytes each; the groups looked at last. Of a larger group it is only known from
-which job to which each chunk goes."""
+"""Jobs whose chunks are known at once, eight bytes each, in the groups looked at last. For a larger group only the span
+of jobs in each chunk is kept."""
 _WITHOUT_RESULT = {"done": Outcome.DONE, "failed": Outcome.FAILED, "held": Outcome.UNKNOWN}
 
 
 class Places:
-    """In which chunk of the store the newest row of each ended job lies. Safe from any thread; blocks on the disk."""
+    """Finds the chunk of the store that holds the newest row of each ended job. Safe from any thread; blocks on the
+    disk."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[GroupId, _Known | _Spans] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, store: Store, group: GroupId, jobs: int, wanted: IndexSet) -> list[int]:
-        """Numbers of the chunks that hold rows of `wanted`, rising; of a group too large to be kept in mind also some
+        """Numbers of the chunks that hold rows of `wanted`, rising; for a group too large to be kept in mind also some
         others between them."""
         with self._lock:
             known = self._groups.get(group)

@@ -92,12 +92,12 @@ def wanted_outputs(source: Iterator[tuple[FactsKey, Facts]], pattern: str) -> di
 
 
 def _merged(source: Iterator[tuple[FactsKey, Facts]], jobs: int) -> bool:
-    """Whether a merge command ran: as the job after the last. Blocks."""
+    """True if a merge command ran: its results are those of the job after the last. Blocks."""
     return any(facts.indices == [jobs] for _, facts in source)
 
 
 def _or_at_the_other(desk: Desk) -> str:
-    """Where else a file may be: gathered outputs stay on the machine that led when they came."""
+    """Name the other place a file may be: gathered outputs stay on the machine that led when they came."""
     if desk.pair is None:
         return ""
     return f", or in that folder on machine {desk.pair.pair.other}"
@@ -115,7 +115,7 @@ class _Other:
         self._ref = f"gathered:{group}"
 
     async def names(self, must: bool) -> list[str]:
-        """Of all files there; none when it is away, unless they `must` be had: then Unreachable."""
+        """Names of all files there; none when that machine is away, unless they `must` be had: then Unreachable."""
         if not must and not self._pair.other_up_now:
             return []
         self._reach("what the merge command made")

@@ -29,15 +29,16 @@ from diana.wire import client_messages as wire
 SMALL_BYTES = 256 << 10
 """A file up to this is one message; it is read together with others."""
 READ_BYTES = 1 << 20
-"""Of small files read in one go."""
+"""Bytes of small files read in one go."""
 MOST_RANGES = 4096
-"""A caller may name of what it has already."""
+"""Ranges that a caller may name of the jobs it has already."""
 
 Lacking = dict[FactsKey, list[OutputFile]]
 
 
 class Bad(NamedTuple):
-    """It lies there and is not to be had: no link or device is read, and nothing that somebody changed is passed on."""
+    """An output that lies there and cannot be served: no link or device is read, and no file that somebody changed is
+    passed on."""
 
     output: OutputFile
     why: str

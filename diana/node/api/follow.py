@@ -24,7 +24,7 @@ LOOK_EVERY_S = 0.02
 TELL_EVERY_S = 0.2
 """A status that is not the last one leaves this often at most."""
 FRESH_EVERY_S = 5.0
-"""Without a change, a status (its ages) leaves this often."""
+"""Seconds after which a status (its ages) leaves without a change."""
 PAGE_JOBS = 20_000
 """Results read from the store in one go."""
 MESSAGE_BYTES = 1 << 20

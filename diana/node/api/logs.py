@@ -31,10 +31,10 @@ _GONE = ": not at site "
 
 
 class Spot(NamedTuple):
-    """Where the log of a job's last attempt lies."""
+    """The place of the log of a job's last attempt."""
 
     rank: tuple[bool, int]
-    """Not retried since, attempt: the highest is the newest."""
+    """(not retried since, attempt): the highest is the newest."""
     outcome: int
     site: SiteId
     segment: str
@@ -80,7 +80,8 @@ def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.
 
 
 def _spots(desk: Desk, view: GroupView, window: range) -> dict[int, Spot]:
-    """One job's log in a group of a million costs the chunk it is told in. Blocks on the disk."""
+    """Find the logs' places. One job's log in a group of a million costs the chunk it is told in. Blocks on the
+    disk."""
     store, group = desk.door.store, view.group
     numbers = desk.places.of(store, group, view.jobs, IndexSet.span(window.start, window.stop))
     source = (chunk for number in numbers if (chunk := store.numbered_chunk(group, number)) is not None)
@@ -135,7 +136,7 @@ async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncG
 
 
 def _why(spot: Spot, error: Exception) -> str:
-    """Without the names that only nodes have for the log."""
+    """The reason as the user is told it, without the names that only nodes have for the log."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     said = str(error).removeprefix(f"log:{spot.segment}: ")
@@ -178,7 +179,7 @@ async def _at_the_other(desk: Desk, pair: Replication, spot: Spot) -> AsyncGener
 
 
 async def _remote(desk: Desk, spot: Spot) -> AsyncGenerator[bytes, None]:
-    """As the site sends it, in pieces that fit a frame and never more than was asked."""
+    """Read a log at another site, in pieces that fit a frame and never more than was asked."""
     left = spot.length
     async for data in desk.stager.read(spot.site, f"log:{spot.segment}", spot.offset, spot.length):
         data = data[:left]

@@ -1,4 +1,4 @@
-"""What a remote user signs for a submission, and what comes back signed (PROMISES 5.6).
+"""Permits: the bytes a remote user signs for a submission, and the signatures that come back (PROMISES 5.6).
 
 The node reads the job file, so it says what the canonical bytes of each group's spec are; the user's client hashes and
 signs them. The engine checks the signature before anything is durable, and every site that is to execute it again.
@@ -30,8 +30,8 @@ def to_sign(desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: 
 
 
 def checked(caller: Principal, vo: str, request: wire.SubmitRequest, groups: int) -> list[Authorisation | None]:
-    """One per group, None where this site is to vouch. UsageError for permits of another submission or too few; the
-    rest, signatures above all, is the engine's to check."""
+    """Check the permits: one per group, None where this site is to vouch. UsageError for permits of another submission
+    or too few; the rest, signatures above all, is the engine's to check."""
     if not request.permits:
         return [None] * groups
     if len(request.permits) != groups:

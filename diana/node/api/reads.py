@@ -19,11 +19,11 @@ from diana.node.doctor.names import both
 from diana.wire import client_messages as wire
 
 STOP_AFTER_S = 0.05
-"""Between the answer to Stop and the stop, so that the answer leaves."""
+"""Seconds between the answer to Stop and the stop, so that the answer leaves."""
 FEW_GROUPS = 16
-"""So many named ones are asked for one by one, more in one question."""
+"""Named groups up to so many are asked for one by one, more in one question."""
 MOST_GROUPS = 10_000
-"""That can be asked for by name in one call."""
+"""Groups that can be asked for by name in one call."""
 MOST_LISTED = 3_000
 MOST_WITH_SHARES = 64
 MOST_DECISIONS = 100
@@ -58,12 +58,12 @@ async def _listed(desk: Desk, caller: Principal, request: wire.StatusRequest) ->
 
 
 def without_shares(asked: list[views.GroupView]) -> list[views.GroupView]:
-    """What one message holds: beyond a few groups without their shares."""
+    """Take the shares from the groups where there are more than a few, so that one message holds them."""
     return asked if len(asked) <= MOST_WITH_SHARES else [msgspec.structs.replace(view, shares=()) for view in asked]
 
 
 async def _named(desk: Desk, caller: Principal, names: tuple[str, ...]) -> list[views.GroupView]:
-    """Those of `names`, in that order."""
+    """The groups of these names, in that order."""
     if len(names) > MOST_GROUPS:
         raise UsageError(f"status of {len(names):,} groups at once: ask for at most {MOST_GROUPS:,}")
     named = tuple(checked_group(name) for name in names)
@@ -91,7 +91,7 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
 
 
 async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -> wire.QueueView:
-    """Of this site, or of another that is asked for it. Unreachable when that does not answer."""
+    """Read the queue of this site, or of another that is asked for it. Unreachable when that does not answer."""
     try:
         site = site_id(request.site) if request.site else None
     except ValueError as error:

@@ -1,7 +1,7 @@
 """The door of the client service: every call comes in here, is checked against the caller's role, and is answered.
 
-`ACTIONS` names for each call what the caller must be allowed to do; a call without an entry is refused. Whose group
-it is, the engine checks.
+`ACTIONS` names for each call what the caller must be allowed to do; a call without an entry is refused. The engine
+checks that the group is the caller's.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ READS = frozenset(
         Action.PLAN,
     )
 )
-"""What the audit trail keeps only when it was refused."""
+"""Calls that the audit trail keeps only when they were refused."""
 
 Unary = Callable[[Desk, Principal, Any], Awaitable[msgspec.Struct]]
 Streamed = Callable[[Desk, Principal, Any], AsyncGenerator[msgspec.Struct, None]]
@@ -185,17 +185,18 @@ class Api:
         self._refuse = Pace(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
 
     def show(self, views: Views) -> None:
-        """From now on there is a dashboard, which is itself a caller of this."""
+        """Have the calls behind the dashboard answered from now on; the dashboard is itself a caller of this."""
         self._desk.views = views
 
     async def exposition(self, caller: Principal, accept: str) -> tuple[bytes, str]:
-        """What a Prometheus server reads, and its content type, which may be another than the call `Metrics` gives."""
+        """The metrics as a Prometheus server reads them, and their content type, which may be another than the call
+        `Metrics` gives."""
         check(caller, "Metrics")
         await self._let_in(caller)
         return await metrics.kept(self._desk).exposition(accept)
 
     async def unmetered(self, caller: Principal, method: str, request: Any) -> Any:
-        """For the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""
+        """Answer the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""
         check(caller, method)
         return told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
 
@@ -233,8 +234,8 @@ class Api:
         self._note(caller, method, request, where, None)
 
     async def _let_in(self, caller: Principal) -> None:
-        """Who calls on many connections at once has the calls spread; who is over the limit and asks again all the same
-        is made to wait."""
+        """Let a call begin: one user's calls on many connections are spread, and a user who is over the limit and asks
+        again is made to wait."""
         now_s = time.monotonic()
         try:
             self._rates.take(caller, now_s)
@@ -274,7 +275,7 @@ class Api:
 
 
 def _rows(answer: msgspec.Struct) -> int:
-    """Of its longest table."""
+    """Number of rows in the answer's longest table."""
     values = (getattr(answer, name) for name in answer.__struct_fields__)
     return max((len(value) for value in values if isinstance(value, tuple)), default=0)
 

@@ -72,7 +72,7 @@ async def _accepted(
     parsed: ParsedFile,
     signed: Sequence[Authorisation | None],
 ) -> tuple[GroupAccepted, ...]:
-    """In the order of the job file."""
+    """The groups accepted, in the order of the job file."""
     if len(parsed.groups) == 1 and parsed.waits == (Waits(),):
         alone = parsed.groups[0]
         one = await desk.request(
@@ -169,7 +169,7 @@ def _event(
 
 
 async def _parsed(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
-    """In a thread: a small file may stand for a large sweep whose inputs must be rendered."""
+    """Parse the job file in a thread: a small file may stand for a large sweep whose inputs must be rendered."""
     return await asyncio.to_thread(_parse_and_check, desk, request)
 
 
@@ -195,7 +195,7 @@ def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
 
 
 def check_command(desk: Desk, spec: GroupSpec) -> None:
-    """Only where the group may run here: elsewhere the command may well exist."""
+    """Check the command only where the group may run here: elsewhere it may well exist."""
     if (spec.sites and desk.about.site not in spec.sites) or desk.about.site in spec.not_sites:
         return
     path = dict(spec.environment).get("PATH") or os.environ.get("PATH", os.defpath)

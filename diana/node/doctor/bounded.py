@@ -11,7 +11,7 @@ from diana.node.aside import in_thread
 from diana.wire.client_messages import CheckResult
 
 LIMIT_S = 2.0
-"""For one check."""
+"""Seconds for one check."""
 
 Results = list[CheckResult]
 
@@ -32,11 +32,11 @@ class Check(NamedTuple):
     name: str
     run: Callable[[], Awaitable[Results]]
     hangs: str
-    """What it means, and the mend, when it does not end."""
+    """Words for a check that does not end: the meaning and the mend."""
 
 
 async def run_all(checks: Iterable[Check], limit_s: float = LIMIT_S) -> Results:
-    """All at once; their results in the order given. Never raises for what a check meets."""
+    """Run all checks at once; their results in the order given. Never raises for what a check meets."""
     return [row for rows in await asyncio.gather(*(_run(check, limit_s) for check in checks)) for row in rows]
 
 

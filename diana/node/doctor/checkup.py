@@ -18,14 +18,14 @@ from diana.node.follower import is_paired
 from diana.wire.client_messages import CheckResult, DoctorResponse
 
 NODE_S = 4.0
-"""For the running node's own checks."""
+"""Seconds for the running node's own checks."""
 
 _DISK = "the disk or file system hangs: look at dmesg, and at df there"
 
 
 def checkup(data: Path, ask: Callable[[], DoctorResponse], wall_s: Callable[[], float] = time.time) -> DoctorResponse:
-    """Of the site in `data`; takes about 6 s at most and changes nothing. `ask` has the running node look at what only
-    it knows, blocks, and may raise DianaError; it is asked only where a node runs."""
+    """Check up the site in `data`; takes about 6 s at most and changes nothing. `ask` has the running node look at what
+    only it knows, blocks, and may raise DianaError; it is called only where a node runs."""
     return DoctorResponse(checks=tuple(asyncio.run(_checkup(DataDir(data), ask, wall_s))))
 
 
@@ -88,7 +88,7 @@ async def _asked(
 
 
 async def _network(paths: DataDir, config: SiteConfig, wall_s: Callable[[], float]) -> Results:
-    """What can be seen without a node."""
+    """The network checks that need no running node."""
     from diana.node.doctor import network
     from diana.wire.tls import load_credentials
 

@@ -1,4 +1,4 @@
-"""Whether a cluster's batch system answers this account, and what it has for it."""
+"""Checks that a cluster's batch system answers this account, and tells what it has for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies in a data directory: settings, rights, room, the store, the audit trail."""
+"""Checks of a data directory: settings, rights, room, the store, the audit trail."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def rights(paths: DataDir) -> Results:
 
 
 def _secrets(paths: DataDir) -> Iterator[tuple[Path, str]]:
-    """What must be closed, and how."""
+    """Paths that must be closed to others, each with its mode."""
     if paths.keys.is_dir():
         yield paths.keys, "700"
         for path in sorted(paths.keys.glob("*.key")):
@@ -143,7 +143,8 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
 
 
 def trail(paths: DataDir) -> Results:
-    """Nobody tampered with it, as far as its chain of hashes and the newest line kept in the store say."""
+    """Check that nobody tampered with the audit trail, as far as its chain of hashes and the newest line kept in the
+    store say."""
     if not paths.audit.exists():
         return [ok("audit", "no trail yet")]
     size = paths.audit.stat().st_size

@@ -1,4 +1,4 @@
-"""Whether the GPUs a site file declares are there: jobs are told their names, and no one else looks."""
+"""Checks that the GPUs a site file declares are there: jobs are told their names, and no one else looks."""
 
 from __future__ import annotations
 

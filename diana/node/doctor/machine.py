@@ -1,4 +1,4 @@
-"""What runs on this machine: the node, its spawner, their limits, and who has its port."""
+"""Checks of this machine: the node, its spawner, their limits, and the owner of its port."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _LISTENING = "0A"
 
 
 class Holder(NamedTuple):
-    """Who holds a lock."""
+    """The process that holds a lock."""
 
     pid: int
     stopped: bool
-    """By a signal: it holds what it has and does nothing."""
+    """True if a signal stopped it: it keeps the lock and does nothing."""
 
 
 def holder(lock: Path) -> Holder | None:
@@ -102,7 +102,7 @@ def limits(config: SiteConfig, held: Holder | None) -> Results:
 
 
 def _open_files(held: Holder | None) -> tuple[int, int]:
-    """Of the node that runs, else of this process."""
+    """Soft and hard limit of open files, of the node that runs, else of this process."""
     if held is not None:
         with suppress(OSError):
             text = Path(f"/proc/{held.pid}/limits").read_text()
@@ -125,7 +125,7 @@ def runs_as(paths: DataDir, held: Holder | None) -> Results:
 
 
 def listening(config: SiteConfig, held: Holder | None) -> Results:
-    """Whether the port is the node's, or could be. A running node has bound it: it would not run otherwise."""
+    """Check that the port is the node's, or could be. A running node has bound it: it would not run otherwise."""
     if config.role == "member":
         return [ok("port", "a member listens nowhere: it dials its site")]
     host, port = host_port(config.listen)
@@ -152,7 +152,7 @@ def listening(config: SiteConfig, held: Holder | None) -> Results:
 
 
 def _who_listens(port: int) -> str:
-    """As far as this account may see."""
+    """The process that listens there, as far as this account may see."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError):

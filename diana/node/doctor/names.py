@@ -1,4 +1,4 @@
-"""What is wrong between sites: two nodes that show one name, and sites that turn this one away."""
+"""Checks between sites: two nodes that show one name, and sites that turn this one away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from diana.node.doctor.bounded import Results, fail
 
 TWO_NODES = "two nodes"
-"""Begins what is said of a name that two nodes show, here and by the engine."""
+"""Beginning of every note on a name that two nodes show, here and by the engine."""
 _ELSEWHERE = "an address not told"
 
 
@@ -34,7 +34,8 @@ def clashes(own: str, twins: Mapping[str, Twin]) -> Results:
 
 
 def rumoured(twins: Mapping[str, Twin], heard: Sequence[tuple[str, str]]) -> Results:
-    """Of which this node met one or none: (site, what its engine says)."""
+    """Report the names with two nodes that this node heard of and did not meet itself. `heard`: (site, what its engine
+    says)."""
     mend = "stop one of them; to come back, it joins under another name: diana invite, then diana join TOKEN NAME there"
     begin = f"{TWO_NODES}: "
     found = [(site, said.removeprefix(begin).rpartition("; ")[0]) for site, said in heard if site not in twins]
@@ -54,7 +55,7 @@ def told_apart(own: str, site: str, twin: Twin) -> str:
 
 
 def refused(own: str, refusals: Mapping[str, str]) -> Results:
-    """Whoever is refused learns of it here alone: it hears nothing of the VO any more."""
+    """Report the sites that refuse this one. It learns of that here alone: it hears nothing of the VO any more."""
     rows: Results = []
     for why, sites in by_reason(refusals).items():
         mend = f"look at what is wrong between the two: diana doctor at {sites[0]}"

@@ -1,4 +1,4 @@
-"""How others are reached and what their clocks say: each address by name, connection, certificate and one call."""
+"""Checks of the network: each peer's address by name, connection, certificate and one call, and the peers' clocks."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ SET_CLOCK = "set this machine's clock: timedatectl set-ntp true, or chronyc make
 
 
 class Target(NamedTuple):
-    """Where a site should answer."""
+    """An address at which a site should answer."""
 
     address: str
     """host:port."""
     site: str = ""
-    """Empty: whoever of the VO is there."""
+    """Name of the site expected there; empty: any of the VO."""
 
 
 class Seen(NamedTuple):
-    """What came of one look."""
+    """The outcome of one look."""
 
     row: CheckResult
     site: str = ""
     ahead_s: float | None = None
-    """By how much its clock is ahead of ours at least, give or take half a round trip; None: it has not said."""
+    """Seconds its clock is ahead of ours at least, give or take half a round trip; None: it has not said."""
     silent: bool = False
-    """Nothing came back at all, not even a refusal."""
+    """True if nothing came back, not even a refusal."""
 
 
 async def look_at(target: Target, own: Credentials, wall_s: Callable[[], float]) -> Seen:
-    """Asks one address. Takes at most about 2 s and raises nothing."""
+    """Ask one address. Takes at most about 2 s and raises nothing."""
     name = f"peer {target.site or target.address}"
     try:
         async with asyncio.timeout(ANSWER_S):
@@ -112,7 +112,7 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
 
 
 async def ask(name: str, site: str, where: str, channel: grpc.aio.Channel, wall_s: Callable[[], float]) -> Seen:
-    """One verified call. Raises gRPC's error."""
+    """Make one verified call. Raises gRPC's error."""
     clock = asyncio.get_running_loop().time
     stub: Any = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
     await stub.Ping(data_pb2.PingRequest())
@@ -150,7 +150,7 @@ def _joined(address: Sequence[Any]) -> str:
 
 
 def clock(seen: Sequence[Seen]) -> Results:
-    """Of several that answer the one in the middle is believed: it takes half of the VO to be wrong to blame us."""
+    """Compare this clock with the peers'. Their median is believed: half of the VO must be wrong to blame us."""
     ahead = {one.site: one.ahead_s for one in seen if one.site and one.ahead_s is not None}
     if not ahead:
         return [ok("clock", "nobody answers to compare it with")]
@@ -183,7 +183,7 @@ def _apart(by_s: float) -> str:
 
 
 def multicast(enabled: bool, interfaces: Sequence[str], port: int = MDNS_PORT) -> Results:
-    """Whether a socket can have what zeroconf needs, on each interface."""
+    """Check on each interface that a socket can have what zeroconf needs."""
     if not enabled:
         return [ok("multicast", "zeroconf is off in site.toml: peers are known by address and by gossip")]
     mend = "name peers in site.toml; or allow multicast there, or set zeroconf = false"
@@ -235,7 +235,7 @@ def targets_of(peers: Sequence[str], site: str = "") -> list[Target]:
 
 
 def alone(seen: Sequence[Seen]) -> Results:
-    """One dead site is its own business; that nothing comes back from anywhere is ours."""
+    """Report a network where nothing comes back from any site: one dead site is its own business, this is ours."""
     if len(seen) < 2 or not all(one.silent for one in seen):
         return []
     found = f"nothing comes back from any of {len(seen)} sites"

@@ -1,4 +1,4 @@
-"""What only the running node can say: how it is reached, whom it sees, how its machines and its standby are."""
+"""Checks that only the running node can make: its reach, its peers, its machines and its standby."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def _peers(
 
 
 def _excused(one: network.Seen, tunnelled: Sequence[PeerRow]) -> bool:
-    """Its address does not answer, and that is known: it is reached by a tunnel."""
+    """True if the address is known not to answer: its site is reached by a tunnel."""
     return not one.site and any(one.row.name == f"peer {row.site}" and row.link for row in tunnelled)
 
 
@@ -109,7 +109,7 @@ async def _through(row: PeerRow, channel_for: ChannelFor, wall_s: Callable[[], f
 
 
 def reached(config: SiteConfig, known: PeersResponse) -> Results:
-    """What the neighbours found when they dialled back."""
+    """Report how the neighbours reached this site when they dialled back."""
     told = config.advertise or config.listen
     by = ", ".join(known.relayed_by)
     came_in = [row.site for row in known.peers if row.link == "in"]
@@ -143,7 +143,7 @@ def _lan(config: SiteConfig, announced: str, problem: str) -> Results:
 
 
 def machines(rows: Sequence[MachineRow]) -> Results:
-    """Those that are away, or all in one line."""
+    """Report the machines that are away, or all in one line."""
     away = [row for row in rows if row.state == "away" and row.away_s >= AWAY_S]
     found: Results = [
         warn(

@@ -1,4 +1,4 @@
-"""Whether what the site offers its jobs (`[software]`) is there for this account."""
+"""Checks that the software the site offers its jobs (`[software]`) is there for this account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from diana.model.spec import GroupSpec
 from diana.node.doctor.bounded import Check, Results, blocking, fail, ok, warn
 
 LIMIT_S = 1.5
-"""For one command."""
+"""Seconds for one command."""
 
 
 def checks(software: Software, where: str) -> list[Check]:
@@ -50,7 +50,7 @@ def _container(program: str, where: str) -> Results:
 
 
 def _trial(what: str, spec: GroupSpec, software: Software, mend: str) -> Results:
-    """As a job of it would begin."""
+    """Try the software as a job of it would begin."""
     with tempfile.TemporaryDirectory(prefix="diana-doctor-") as folder:
         before = software.before(spec, SubgroupId("doctor-1/0"), DataDir(Path(folder)))
         known = {key: os.environ[key] for key in ("PATH", "HOME", "USER", "LANG") if key in os.environ}

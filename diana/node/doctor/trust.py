@@ -1,4 +1,4 @@
-"""Whether this machine's certificate holds, names it, and will be renewed in time."""
+"""Checks that this machine's certificate holds, names it, and will be renewed in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from diana.node.enrol.signing import is_signer
 from diana.wire.tls import load_credentials
 
 LATE = 0.25
-"""Renewal begins with half of a certificate's life over; with this share left it has failed for long."""
+"""Share of a certificate's life: renewal begins with half of it left; with only this left it has failed for long."""
 _DAY_S = 86_400.0
 
 

@@ -1,1 +1,1 @@
-"""How machines, sites and users come into the VO, and how certificates are renewed (SPEC U1)."""
+"""Enrolment: machines, sites and users come into the VO, and certificates are renewed (SPEC U1)."""

@@ -1,4 +1,4 @@
-"""Where a node is reached by others, so that an invitation can say it."""
+"""Addresses at which others reach a node, so that an invitation can say them."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from diana.wire.pb import enrol_pb2
 from diana.wire.tls import KEEPALIVE_OPTIONS, identity_in, server_name
 
 LOOK_S = 5.0
-"""How long an address may take to show its certificate."""
+"""Seconds an address may take to show its certificate."""
 JOIN_S = 60.0
 TRIES = 3
-"""The same key may ask again, should an answer get lost."""
+"""Tries with the same key, should an answer get lost."""
 _METHOD = "/diana.v1.Enrol/Join"
 _NOT_DIANA = "{}: what answers there is not diana; ask for an invitation with the right address"
 

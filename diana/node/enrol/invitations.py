@@ -45,7 +45,7 @@ class Invitations:
         return any(i.kind == kind and i.used_name == name and i.named(now_s) for i in self._known.values())
 
     def names_given(self, kind: str) -> list[str]:
-        """To those who joined lately."""
+        """Names given to those who joined lately."""
         return sorted({i.used_name for i in self._known.values() if self.name_taken(kind, i.used_name)} - {""})
 
     async def add(self, invitation: Invitation) -> None:
@@ -56,7 +56,7 @@ class Invitations:
             await self._write(invitation)
 
     def unused(self) -> list[Invitation]:
-        """Those somebody can still join with, the soonest to run out first."""
+        """Invitations that somebody can still join with, the soonest to run out first."""
         now_s = self._wall_s()
         found = [one for one in self._known.values() if not one.used_by and not one.expired(now_s)]
         return sorted(found, key=lambda one: (one.expires_wall_s, one.id))
@@ -92,7 +92,7 @@ class Invitations:
             await self._write(msgspec.structs.replace(found, used_by="", used_name="", used_address=""))
 
     def addresses(self, kind: str) -> list[str]:
-        """Where those who joined lately are to be reached."""
+        """Addresses of those of this kind who joined lately."""
         return sorted({i.used_address for i in self._known.values() if i.kind == kind and i.used_address})
 
     async def _write(self, changed: Invitation) -> None:

@@ -1,4 +1,4 @@
-"""What `diana join` does: one talk with the inviter, then the directory of a site or machine, or a user's credential.
+"""The work of `diana join`: one talk with the inviter, then the directory of a site or machine, or a user's credential.
 
 As `diana init`: everything is checked first, and an attempt that failed leaves nothing behind.
 """
@@ -33,13 +33,13 @@ _PORTS_TRIED = 100
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made."""
+    """The outcome of a join."""
 
     kind: str
     vo: str
     site: str
     name: str
-    """Of the machine or user."""
+    """Name of the machine or user."""
     inviter: str
     folder: Path
     """The data directory, or a user's credential."""
@@ -47,7 +47,7 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
     """None for a user."""
     signer: bool
     again: bool = False
-    """Only the certificate of a directory that was there is new."""
+    """True if the directory was there already and only its certificate is new."""
 
 
 def join(
@@ -218,7 +218,7 @@ def _free_port(host: str) -> int:
 
 
 def _address_of(config: SiteConfig) -> str:
-    """Where others reach it; empty: it only dials out, or that is not known yet."""
+    """host:port where others reach it; empty: it only dials out, or the address is not known yet."""
     if config.role == "member" or not host_port(config.listen)[1]:
         return ""
     return next(iter(reached_at(config.listen, host_port(config.listen)[1], config.advertise)), "")
@@ -231,7 +231,8 @@ def _machine_here() -> str:
 
 
 def _completed(config: SiteConfig, inviter: asking.Inviter, answer: enrol_pb2.JoinResponse) -> SiteConfig:
-    """With what the inviter told. The same checks as at start, so that what is written can be read."""
+    """The configuration completed with the inviter's answer. It passes the same checks as at start, so that what is
+    written can be read."""
     # The way that worked comes first: the inviter may not know all names it is reached by.
     others = [a for a in dict.fromkeys((inviter.address, *answer.addresses)) if a != config.listen and _good(a)]
     if config.role == "site":

@@ -1,5 +1,5 @@
-"""Which names can still be given: of sites by the VO's ledger and by whom the engine knows, of all by what was given
-out lately."""
+"""Names that can still be given: a site's is checked against the VO's ledger and the sites the engine knows, any name
+against those given out lately."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Names:
             )
 
     async def signers(self) -> int:
-        """How many sites are signers, by the word of signers: what anybody else tells does not count."""
+        """Number of signers, by the word of signers: what anybody else tells does not count."""
         return len((await self._ask(SiteId(self._site), give=False)).signers)
 
     async def give(self, name: str, again: bool, signer: bool) -> None:

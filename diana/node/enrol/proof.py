@@ -1,4 +1,5 @@
-"""Judges whether who asks for a certificate holds the key of the one that runs out, also when another passes it on."""
+"""Judges whether the one who asks for a certificate holds the key of the one that runs out, also when another passes
+the request on."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from diana.wire.renewal import proven
 
 
 def speaks_for(wanted: Identity, request: bytes, shown: tuple[bytes, bytes], distrust: Callable[[bytes], str]) -> bool:
-    """Whether `shown` (chain, signature) is a trusted certificate of `wanted` whose key signed the request."""
+    """True if `shown` (chain, signature) is a trusted certificate of `wanted` whose key signed the request."""
     chain, signature = shown
     if distrust(chain):
         return False

@@ -1,7 +1,8 @@
 """Keeps this machine's certificate in date: a new one for the same key when half of its time is over.
 
-The key stays, so that a renewal replaces one file, at once and whole; who wants a new key joins again. A site that was
-off for so long that its certificate ran out signs for itself if it is a signer, else an operator invites it again.
+The key stays, so that a renewal replaces one file, at once and whole; a machine that wants a new key joins again. A
+site that was off for so long that its certificate ran out signs for itself if it is a signer, else an operator invites
+it again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from diana.node.enrol.signing import Signing, is_signer
 
 LEAST_PAUSE_S, MOST_PAUSE_S = 1.0, 600.0
 _LOOKS_PER_LIFE = 50
-"""How often a certificate's dates are looked at, and a failed renewal is tried again, in its life."""
+"""Looks at a certificate's dates, and tries of a failed renewal, in the certificate's life."""
 
 _log = logging.getLogger("diana.renewal")
 
@@ -33,7 +34,7 @@ Note = Callable[[str, str, str, str, str], None]
 
 
 class Renewal:
-    """Of `KIND.pem` in a folder of keys. `renewed` is called after each, to have the new certificate used."""
+    """Renews `KIND.pem` in a folder of keys. Each time `renewed` is called, to have the new certificate used."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Renewal:
         self._told = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Look and renew until cancelled."""
         while True:
             try:
                 if self.due():
@@ -114,8 +115,8 @@ def request_for(keys: Path, kind: str, leaf: x509.Certificate, identity: Identit
 
 
 def renew_before_start(keys: Path, kind: str, signing: Signing, wall_s: float) -> None:
-    """What a machine can mend alone that was off for long. UsageError for one whose certificate ran out and that is
-    no signer."""
+    """Mend alone what a machine can that was off for long: a signer's own certificate. UsageError for a machine whose
+    certificate ran out and that is no signer."""
     path = keys / f"{kind}.pem"
     if not path.is_file():
         return

@@ -1,7 +1,7 @@
-"""Which sites can sign for the VO, as far as this one has been told: a small durable list that only grows.
+"""The sites that can sign for the VO, as far as this one has been told: a small durable list that only grows.
 
-It is whom to ask for a renewal, and how the first sites of a VO know whether one more signer is wanted. A name in it
-gives no right: what a site signs holds because its own certificate says so.
+It tells whom to ask for a renewal, and the first sites of a VO whether one more signer is wanted. A name in it gives no
+right: what a site signs holds because its own certificate says so.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gets a certificate signed: by this site where it is a signer, else by one that is.
 
-Whom to sign for is decided before (`policy/enrolment.py`, invitations); this decides who does it, and for how long.
+The right to it is decided before (`policy/enrolment.py`, invitations); this decides who signs, and for how long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from diana.node.enrol.signers import SignerBook
 from diana.wire.pb import enrol_pb2
 
 ASK_S = 10.0
-"""How long one signer may take."""
+"""Seconds one signer may take."""
 LEARN_S = 2.0
 MOST_ASKED = 8
 _METHOD = "/diana.v1.Enrol/Sign"
@@ -87,7 +87,7 @@ class Signing:
             return b""
 
     async def learn_signers(self) -> None:
-        """What the sites linked now know of signers. Who does not answer is left out."""
+        """Learn the signers that the sites linked now know. A site that does not answer is left out."""
         channels = [c for site in sorted(self._peers())[:MOST_ASKED] if (c := self._channel_for(SiteId(site)))]
         answers = await asyncio.gather(*(_signers_at(channel) for channel in channels), return_exceptions=True)
         for answer in answers:

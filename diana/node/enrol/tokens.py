@@ -1,7 +1,8 @@
 """The text an invitation travels as: short enough to paste, and all a newcomer needs to know whom to trust.
 
 It holds a secret seed, from which both sides derive one key, and the beginning of the SHA-256 of the VO's root
-certificate. Who has the token may join once; who changed a bit of it or answers in the inviter's place is found out.
+certificate. The owner of the token may join once; one who changed a bit of it or answers in the inviter's place is
+found out.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 KINDS = ("site", "member", "standby", "user")
 FINGERPRINT_BYTES = 16
-"""Of SHA-256: finding another root with the same ones takes 2^128 tries."""
+"""Bytes of the root's SHA-256: finding another root with the same ones takes 2^128 tries."""
 MOST_ADDRESSES = 4
 
 _VERSION = 1
 _CHECK_BYTES = 3
-"""Of SHA-256 over the rest: a slip in pasting is told from an invitation that is not known."""
+"""Bytes of the SHA-256 over the rest: they tell a slip in pasting from an invitation that is not known."""
 _LEAST_BYTES = 2 + SEED_BYTES + FINGERPRINT_BYTES + _CHECK_BYTES
 _MOST_CHARACTERS = 1024
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]+\Z")

@@ -1,4 +1,4 @@
-"""What a node tells a Prometheus server: read where it stands when somebody asks, kept nowhere (docs/metrics.md)."""
+"""The Prometheus metrics of a node: read where they stand when somebody asks, kept nowhere (docs/metrics.md)."""
 
 from diana.node.metrics.exposing import CONTENT_TYPE, Metrics
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PATIENCE_S = 5.5
-"""With each reader, all of which look at once. A little more than the engine's has with the engine."""
+"""Seconds for each reader, all of which look at once: a little more than the engine's reader has with the engine."""
 FRESH_S = 1.0
-"""Whoever asks again sooner gets the same text: servers, sidecars and people may all be looking."""
+"""Seconds for which a scrape's text is given again: servers, sidecars and people may all be looking."""
 
 
 class Metrics:
@@ -30,7 +30,7 @@ class Metrics:
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
         self.calls: Calls = Calls()
-        """Of the client API, kept by whoever answers them."""
+        """Counts of the client API's calls, kept by whoever answers them."""
         self._turn = asyncio.Lock()
         self._made: dict[bool, tuple[float, bytes, str]] = {}
 
@@ -53,7 +53,7 @@ class Metrics:
 
 
 async def _asked(read: Reader) -> Samples:
-    """What it put down before its time was over."""
+    """The samples that a reader put down before its time was over."""
     samples = Samples()
     with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_S):

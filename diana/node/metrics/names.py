@@ -9,15 +9,15 @@ Kind = Literal["gauge", "counter", "histogram"]
 
 class Metric(NamedTuple):
     name: str
-    """As it is queried; a histogram's without `_bucket`, `_sum` and `_count`."""
+    """The name as it is queried; a histogram's without `_bucket`, `_sum` and `_count`."""
     kind: Kind
     text: str
     labels: tuple[str, ...] = ()
-    """Bounded each: words of the program, or at most a hundred sites."""
+    """Names of the labels. The values of each are bounded: words of the program, or at most a hundred sites."""
 
     @property
     def unit(self) -> str:
-        """Of Prometheus's base units, as its name ends; empty: a number of things."""
+        """Prometheus's base unit, as the name ends; empty: a number of things."""
         last = self.name.removesuffix("_total").rpartition("_")[2]
         return last if last in ("seconds", "bytes", "ratio") and "_per_" not in self.name else ""
 
@@ -164,6 +164,6 @@ TABLES: dict[str, tuple[Metric, ...]] = {
     "Machines that only run jobs": MEMBER,
     "Processes": PROCESSES,
 }
-"""By their headings in docs/metrics.md."""
+"""Metrics by their headings in docs/metrics.md."""
 
 METRICS: dict[str, Metric] = {metric.name: metric for table in TABLES.values() for metric in table}

@@ -1,4 +1,4 @@
-"""What the engine counts, as metrics."""
+"""The engine's counts, as metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diana.node.door import EngineDoor
 
 ANSWER_S = 5.0
-"""A node that is behind, or whose standby is silent, is watched all the same."""
+"""Seconds the engine may take: a node that is behind, or whose standby is silent, is watched all the same."""
 _ASKER = Principal(Role.OPERATOR, "metrics")
 
 _COUNTERS: dict[str, tuple[str, ...]] = {
@@ -67,7 +67,7 @@ def engine(site: SiteId, door: EngineDoor) -> Reader:
 
 
 async def _ask(door: EngineDoor) -> Figures | None:
-    """It looks at some groups and sites for each question, so that nobody waits for this one."""
+    """Ask the engine. It looks at some groups and sites for each question, so that nobody waits for this one."""
     while True:
         body = await door.request(lambda number: Ask(request=number, principal=_ASKER, what="figures"))
         if not isinstance(body, Ok):

@@ -1,4 +1,4 @@
-"""What a node sees of its disk, its certificate and its processes, without asking anybody."""
+"""Metrics of a node's disk, its certificate and its processes, read without asking anybody."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from diana.node.metrics.samples import Reader, Samples
 class Lrm(Protocol):
     @property
     def connected(self) -> bool:
-        """To its spawner."""
+        """True while it is connected to its spawner."""
         ...
 
 
@@ -66,7 +66,7 @@ def _size(path: Path) -> int:
 
 
 def _process(prefix: str, pid: str) -> Samples:
-    """Nothing where there is no such process."""
+    """Add the process's figures; none where there is no such process."""
     from prometheus_client.process_collector import ProcessCollector
 
     samples = Samples()

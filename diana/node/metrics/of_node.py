@@ -1,4 +1,4 @@
-"""Puts together what each kind of node tells: a site's own, one that follows, a machine that only runs jobs."""
+"""Puts together the metrics of each kind of node: a site's own, one that follows, a machine that only runs jobs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from diana.node.runner import Runner
 
 CACHE_EVERY_S = 60.0
-"""The cache's size is a sum over all that lies there."""
+"""Seconds between two sums: the cache's size is a sum over all that lies there."""
 CACHE_WAIT_S = 1.0
-"""For the sum; if it takes longer it goes on, and the last is told until it is twice as old as it should be."""
+"""Seconds for the sum; if it takes longer it goes on, and the last one is told until it is twice as old as it should
+be."""
 
 
 def of_site(
@@ -37,7 +38,7 @@ def of_site(
     lrm: Lrm,
     replication: Replication | None,
 ) -> Metrics:
-    """Of a node that leads its site."""
+    """Metrics of a node that leads its site."""
     return Metrics(
         (
             machine(config, paths, lrm),
@@ -51,7 +52,7 @@ def of_site(
 
 
 def of_standby(config: SiteConfig, paths: DataDir, replication: Replication | None) -> Metrics:
-    """Of a machine that follows. Without a `replication` it has not met the other yet."""
+    """Metrics of a machine that follows. Without a `replication` it has not met the other machine yet."""
     return Metrics((machine(config, paths), _follows(replication)))
 
 

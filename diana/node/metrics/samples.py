@@ -1,4 +1,4 @@
-"""What one scrape found, by metric; and the times a node takes down between two."""
+"""The samples of one scrape, by metric, and the durations a node takes down between two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMMIT_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 
 class Timings:
-    """How often something took how long. Costs a search among a dozen numbers each time."""
+    """A histogram of durations. Noting one costs a search among a dozen bounds."""
 
     def __init__(self, buckets_s: tuple[float, ...] = COMMIT_BUCKETS_S) -> None:
         self._buckets_s = buckets_s
@@ -45,7 +45,7 @@ class Samples:
         self.values.setdefault(name, []).append((labels, float(value)))
 
     def take(self, other: Samples) -> None:
-        """What the other has, in addition."""
+        """Add the other's samples to these."""
         for name, values in other.values.items():
             self.values.setdefault(name, []).extend(values)
         self.timings |= other.timings

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 EVERY_S = 2.0
 """Spans wait at most so long for others to go with them."""
 END_S = 1.0
-"""For what still waits when the node stops."""
+"""Seconds for what still waits when the node stops."""
 BREAK_S = 0.5
-"""For breaking off what did not end by then; twice at most."""
+"""Seconds for breaking off what did not end by then; twice at most."""
 CALL_S = 5.0
 MOST_WAITING = 2048
 """Spans that are not sent yet."""
@@ -38,7 +38,7 @@ _log = logging.getLogger("diana.traces")
 
 
 def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: Runner, clock: SiteClock) -> None:
-    """From now on, where site.toml names a collector. UsageError where the library is not installed."""
+    """Send traces from now on, where site.toml names a collector. UsageError where the library is not installed."""
     if not config.traces.endpoint:
         return
     from diana.node.traces.watching import Watching
@@ -115,7 +115,8 @@ class Collector:
         self._maker.start()
 
     def tell(self, spans: list[Span]) -> None:
-        """Never waits: they are made and sent beside the event loop. What finds no room is lost, and counted."""
+        """Tell these; never waits, as spans are made and sent beside the event loop. What finds no room is lost, and
+        counted."""
         with self._lock:
             room = MOST_WAITING - self._waiting
             taken, lost = spans[:room], spans[room:]
@@ -130,7 +131,7 @@ class Collector:
             self._told.put(taken)
 
     def _gone(self, spans: int) -> None:
-        """They wait no more."""
+        """Count them as waiting no more."""
         with self._lock:
             self._waiting -= spans
             lost = self._lost if self._waiting <= MOST_WAITING // 2 else 0

@@ -1,4 +1,5 @@
-"""What is told of a group by the site it was submitted at, and of a part by the site that ran it. All in site time."""
+"""The spans of a trace: a group's, told by the site it was submitted at, and a part's, told by the site that ran it.
+All in site time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 
 MOST_PARTS = 500
 MOST_EVENTS = 50
-"""Of one group."""
+"""Most events of one group."""
 MOST_NOTE = 300
 
 Value = str | int | float | bool
@@ -35,7 +36,7 @@ class Span(NamedTuple):
     attributes: dict[str, Value]
     events: tuple[Event, ...] = ()
     fault: str = ""
-    """What went wrong; empty: nothing did."""
+    """The fault; empty: none."""
 
 
 class Ran(NamedTuple):
@@ -45,18 +46,18 @@ class Ran(NamedTuple):
     epoch: int
     taken_s: float
     first_s: float
-    """Of its jobs' starts; negative: none did."""
+    """First start among its jobs; negative: none started."""
     last_s: float
-    """Of their ends."""
+    """Last end among its jobs."""
     over_s: float
     jobs: int
-    """That ended."""
+    """Jobs that ended."""
     failed: int
     bytes_staged: int
 
 
 def trace_id(vo: str, group: GroupId) -> int:
-    """The same at every site of the VO."""
+    """Id of the group's trace, the same at every site of the VO."""
     return _id(16, vo, group)
 
 
@@ -65,12 +66,13 @@ def span_id(vo: str, *names: object) -> int:
 
 
 def _id(size: int, *names: object) -> int:
-    """Never 0, which stands for none."""
+    """A number made of the names; never 0, which stands for none."""
     return int.from_bytes(sha256("\0".join(("diana-trace-1", *map(str, names))).encode()).digest()[:size], "big") or 1
 
 
 def of_group(vo: str, group: Group) -> list[Span]:
-    """The group, which is final, and its parts. Retried and final again it is another span of the same trace."""
+    """Spans of a group, which is final, and of its parts. A group that was retried and is final again is another span
+    of the same trace."""
     trace, again = trace_id(vo, group.group), len(group.retried) > 0
     first = span_id(vo, group.group)
     root = span_id(vo, group.group, group.closed_s) if again else first
@@ -148,7 +150,8 @@ def _of_part(vo: str, group: Group, part: Subgroup, root: int) -> list[Span]:
 
 
 def of_run(vo: str, site: SiteId, ran: Ran) -> list[Span]:
-    """By the site that ran it: the wait for inputs and a slot, then from the first start to the last end."""
+    """A part's spans by the site that ran it: the wait for inputs and a slot, then from the first start to the last
+    end."""
     trace, parent = trace_id(vo, group_of(ran.part)), span_id(vo, ran.part, ran.epoch)
     about: dict[str, Value] = {"diana.group": group_of(ran.part), "diana.part": ran.part, "diana.at": site}
     begun_s = ran.first_s if ran.first_s >= 0 else ran.over_s

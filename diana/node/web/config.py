@@ -17,7 +17,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     """PEM file of its key."""
     session_hours: float = 12.0
-    """After which a browser has to be let in anew."""
+    """Hours after which a browser has to be let in anew."""
 
     def __post_init__(self) -> None:
         if not LEAST_HOURS <= self.session_hours <= MOST_HOURS:

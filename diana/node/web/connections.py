@@ -1,4 +1,4 @@
-"""Anybody who reaches the port may connect: so many at once, and who says nothing is let go."""
+"""Limits on connections, as anybody who reaches the port may connect: so many at once, and a silent one is let go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 MOST = 512
 FIRST_S = 15.0
-"""From a connection to the end of its first request's head."""
+"""Seconds from a connection to the end of its first request's head."""
 
 
 class Door:
@@ -17,7 +17,7 @@ class Door:
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self.open: dict[Any, _Connection] = {}
-        """By what answers it."""
+        """Open connections by the protocol that answers each."""
 
     def opened(self) -> asyncio.Protocol:
         if len(self.open) >= MOST:
@@ -33,7 +33,7 @@ class Door:
 
 
 class _Connection(asyncio.Protocol):
-    """What comes goes on to the protocol that answers; this one sees to it that something does, and is counted."""
+    """Passes what comes on to the protocol that answers. Sees to it that a request comes in time, and is counted."""
 
     def __init__(self, inner: Any, door: Door) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Which links a map shows: one line for the two directions of a pair, the site's own first."""
+"""Selects the links a map shows: one line for the two directions of a pair, the site's own first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_LINES = 600
 
 
 class Line(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Between two sites, by name; the worse of what is known of either direction. Negative: not known."""
+    """A line between two sites, by name; the worse of what is known of either direction. Negative: not known."""
 
     a: str
     b: str
@@ -18,9 +18,9 @@ class Line(msgspec.Struct, rename="camel", omit_defaults=True):
     bytes_per_s: float = -1.0
     loss: float = -1.0
     backlog_bytes: int = 0
-    """Ordered over it and not there yet, both ways."""
+    """Bytes ordered over it and not there yet, both ways."""
     to: str = ""
-    """Which of the two most of that goes to."""
+    """The one of the two that most of that goes to; empty: nothing is ordered."""
 
 
 class Drawn(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -30,7 +30,7 @@ class Drawn(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def drawn(links: LinkMap) -> Drawn:
-    """At most MOST_LINES: those of the site itself, then those data move over, then the shortest."""
+    """Select at most MOST_LINES: those of the site itself, then those data move over, then the shortest."""
     pairs: dict[tuple[str, str], list[LinkView]] = {}
     for link in links.links:
         pairs.setdefault((min(link.source, link.target), max(link.source, link.target)), []).append(link)

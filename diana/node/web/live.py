@@ -1,5 +1,4 @@
-"""What the pages show while they are open: sections of a site's view, built once for all who see the same, and sent as
-what changed.
+"""The live feed of the pages: sections of a site's view, built once for all who see the same, and sent as what changed.
 
 A feed belongs to one user, as users see different groups. It is built at most once a second, and all feeds together
 take at most a twentieth of a core: with more groups they are built less often, and nobody looking costs nothing.
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 SHARE = 0.05
 SLOW_S = 5.0
-"""Between two looks at what moves slowly: links, peers."""
+"""Seconds between two looks at what moves slowly: links, peers."""
 ALIVE_S = 10.0
-"""At least so often a page hears that the node is there."""
+"""Seconds within which a page hears at least that the node is there."""
 MOST_GROUPS = 3000
 MOST_VIEWERS, MOST_OF_ONE, KEPT_FOR_OPERATORS = 64, 24, 16
 WAITING = 64
-"""Events a viewer may be behind; one that is further is sent everything anew."""
+"""Events a viewer may be behind; one further behind is sent everything anew."""
 
 Event = tuple[str, bytes]
 
@@ -42,7 +41,8 @@ _AGES = ("age_s", "summary_age_s", "away_s")
 
 
 class Budget:
-    """Of all feeds together: their looks follow one another, each after a pause that keeps them within SHARE."""
+    """The budget of all feeds together: their looks follow one another, each after a pause that keeps them within
+    SHARE."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -61,7 +61,7 @@ class Budget:
 
 
 class Feed:
-    """One user's. `api` is asked as that user, as long as `by_now` says that they are the same."""
+    """The feed of one user. `api` is asked as that user, as long as `by_now` says that they are the same."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class Feed:
         return len(self._viewers)
 
     async def follow(self) -> AsyncGenerator[Event]:
-        """All sections as they stand, then what changes, and now and then the time; ends when the viewer is too slow or
-        the feed is at its end. Who still wants to look comes again."""
+        """Yield all sections as they stand, then the changes, and now and then the time; ends when the viewer is too
+        slow or the feed is at its end. A viewer who still wants to look comes again."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(WAITING)
         if self._task is None or self._task.done():
             self._sections, self._groups, self._slow_s, self._first = {}, {}, float("-inf"), True
@@ -121,7 +121,7 @@ class Feed:
         yield self._now()
 
     async def _run(self) -> None:
-        """Until nobody has looked for a turn, or who looked is trusted no more."""
+        """Build the feed until nobody has looked for a turn, or the user is trusted no more."""
         try:
             while self._viewers and self._by_now(self._caller) == self._caller:
                 async with self._budget.look():
@@ -133,7 +133,7 @@ class Feed:
             self.close()
 
     async def _news(self) -> list[Event]:
-        """What changed since the last look. A section that cannot be had now stays as it was, and why is told last."""
+        """The events since the last look. A section that cannot be had now stays as it was; the reasons come last."""
         now = time.monotonic()
         news: list[Event] = []
         troubles: list[str] = []
@@ -162,11 +162,11 @@ class Feed:
         return news
 
     def _now(self) -> Event:
-        """The node's clock: pages count ages by it."""
+        """The time by the node's clock, by which pages count ages."""
         return "now", _encode({"wallS": self._wall_s()})
 
     async def _changed(self) -> list[Event]:
-        """Of the groups those rows that are not as they were, and which went."""
+        """The groups' rows that changed, and the groups that went."""
         found = await self._call("Status", wire.StatusRequest(limit=MOST_GROUPS))
         groups = {row.group: _encode(_ageless(row)) for row in found.groups}
         changed = [row for group, row in groups.items() if self._groups.get(group) != row]
@@ -218,7 +218,7 @@ _SLOW = frozenset(("links", "peers"))
 
 
 class Feeds:
-    """By user."""
+    """The feeds by user."""
 
     def __init__(self, api: Api, wall_s: Callable[[], float], by_now: Callable[[Principal], Principal | None]) -> None:
         self._api = api

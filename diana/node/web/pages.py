@@ -1,6 +1,6 @@
-"""What answers a browser: the pages' files, the calls of the client service as JSON, and the live feed.
+"""The answers to a browser: the pages' files, the calls of the client service as JSON, and the live feed.
 
-Whoever asks shows a token (`sessions.py`) and then is a caller of the client service like any other: the same roles,
+A browser shows a token (`sessions.py`) and then is a caller of the client service like any other: the same roles,
 limits and audit trail hold. The calls' JSON is that of the local socket, the proto3 JSON mapping.
 """
 
@@ -35,13 +35,13 @@ STATIC = Path(__file__).parent / "static"
 MOST_BODY = 64 << 10
 IDLE_S = 75.0
 UNREAD_S = 60.0
-"""What a browser does not read for so long ends its connection."""
+"""Seconds after which an answer that the browser does not read ends its connection."""
 _LOOK = "Status Explain Queue Sites Peers Links Datasets ShowDataset Ledger Info Doctor Results Logs Activity"
 _ACT = "Cancel Hold Release Retry Move Operate"
 CALLS = frozenset(f"{_LOOK} {_ACT}".split())
-"""Of the client service; no file goes in or out through a page."""
+"""Calls of the client service that a page may make; no file goes in or out through one."""
 OPERATIONS = frozenset(("drain", "undrain"))
-"""Of Operate: what is not easily undone is left to the command line."""
+"""Operations of Operate that a page may order; one that is not easily undone is left to the command line."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -56,7 +56,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
-    """On a socket that listens. `cleanup` of what comes back ends it."""
+    """Serve on a socket that listens. `cleanup` of the runner returned ends it."""
     pages = Pages(server)
     app = web.Application(client_max_size=MOST_BODY, middlewares=[pages.guarded])
     app.router.add_get("/", pages.file)
@@ -202,7 +202,7 @@ class Pages:
         return response
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
-        """For what collects them; a page's token will do as well."""
+        """The metrics, for what collects them; a page's token will do as well."""
         session = self._session(request)
         body, kind = await self._api.exposition(session.caller, request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": kind})

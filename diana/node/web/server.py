@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 MOST_SCRAPER_S = 400 * 86400.0
 BACKLOG = 64
 AGAIN_S = 5.0
-"""After which what did not come up is tried again, at the next knock."""
+"""Seconds after which a server that did not come up is tried again, at the next knock."""
 RENEWED_S = 60.0
-"""How often the certificate's files are looked at."""
+"""Seconds between two looks at the certificate's files."""
 
 
 class WebServer:
@@ -119,7 +119,7 @@ class WebServer:
         self._socket = None
 
     async def renew(self) -> None:
-        """Until cancelled: certificates are renewed while the node runs."""
+        """Look at the certificate until cancelled: certificates are renewed while the node runs."""
         while not self._loopback:
             await asyncio.sleep(RENEWED_S)
             try:
@@ -128,7 +128,8 @@ class WebServer:
                 _log.error("the dashboard goes on with the certificate it had: %s", error)
 
     def tls(self) -> ssl.SSLContext:
-        """As the files stand now, from the next handshake on. `errors.UsageError` where they are of no use."""
+        """Load the certificate as the files stand now, for the next handshake on. `errors.UsageError` where they are of
+        no use."""
         keys = self._paths.keys
         certificate, key = self.config.certificate or keys / "site.pem", self.config.key or keys / "site.key"
         try:
@@ -185,7 +186,7 @@ def _listening(host: str, port: int, last_port: int) -> socket.socket:
 
 
 def _turn_away(listener: socket.socket) -> None:
-    """Those who wait to be served by what does not come up."""
+    """Turn away those who wait to be served by a server that does not come up."""
     with suppress(OSError):
         for _ in range(BACKLOG):
             listener.accept()[0].close()

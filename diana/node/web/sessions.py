@@ -1,7 +1,8 @@
-"""Who looks: a ticket that is good once, got over the client service, is changed for a token a page keeps.
+"""The sessions of those who look: a ticket that is good once, got over the client service, is changed for a token that
+a page keeps.
 
-A page sends its token with each request. Nothing is sent by the browser of its own accord, as cookies are, so no
-other page and no other port can act with it.
+A page sends its token with each request. Nothing is sent by the browser of its own accord, as cookies are, so no other
+page and no other port can act with it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from diana.model.principal import Principal, Role
 TICKET_S = 120.0
 MOST_TICKETS = 1000
 PAGES, SCRAPER = "pages", "metrics"
-"""What a token is good for: all pages, or the metrics alone."""
+"""Scopes of a token: all pages, or the metrics alone."""
 
 
 class _Token(msgspec.Struct, array_like=True):
@@ -28,7 +29,8 @@ class _Token(msgspec.Struct, array_like=True):
     scope: str
     until_wall_s: float
     port: int = 0
-    """Where it was given. Elsewhere it is void: what took the node's port meanwhile may have heard it."""
+    """Port of the node that gave it. Elsewhere it is void: another program that took the node's port meanwhile may have
+    heard it."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -88,7 +90,7 @@ class Sessions:
 
 
 def _key(path: Path) -> bytes:
-    """What the file holds; made, durable and for the node's account alone, where there is none or no good one."""
+    """The key in the file; made, durable and for the node's account alone, where there is none or no good one."""
     try:
         key = path.read_bytes().strip()
         Fernet(key)

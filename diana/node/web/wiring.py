@@ -64,7 +64,7 @@ async def open_dashboard(
 
 
 def _host(config: SiteConfig, loopback: bool) -> str:
-    """By which a browser reaches this machine."""
+    """The host by which a browser reaches this machine."""
     if config.web.listen == OFF:
         return ""
     host = config.web.listen.rpartition(":")[0]
