@@ -18,7 +18,7 @@ def empty(site: SiteId) -> Facts:
 
 
 def pick(facts: Facts, rows: Sequence[int]) -> Facts:
-    """The given rows, in the given order."""
+    """Return the given rows, in the given order."""
     columns = {name: [getattr(facts, name)[at] for at in rows] for name in _COLUMNS}
     wanted = set(columns["indices"])
     return Facts(
@@ -48,7 +48,7 @@ def in_order(facts: Facts) -> Facts:
 
 
 def staging_failed(site: SiteId, indices: list[int], error: str, now: float) -> Facts:
-    """Jobs that never ran because an input could not be brought."""
+    """Return the facts of jobs that never ran because an input could not be brought."""
     count = len(indices)
     errors = [JobError(index, error) for index in indices]
     return never_ran(site, indices, [0] * count, [int(Outcome.STAGING_FAILED)] * count, 0, errors, now)
@@ -63,7 +63,7 @@ def never_ran(
     errors: list[JobError],
     now: float,
 ) -> Facts:
-    """Jobs no process was made for, so that there is nothing to tell but why."""
+    """Return the facts of jobs for which no process was made: there is nothing to tell but why."""
     count = len(indices)
     return Facts(
         site=site,
