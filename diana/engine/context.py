@@ -113,7 +113,8 @@ class Context:
         self.newest = True
         """True if the journal surely lacks nothing that it once held."""
         self.fallen = ""
-        """Who knows that the journal is an older copy: nothing starts any more. Empty: nobody has said so."""
+        """Word of a peer or spawner that the journal is an older copy: nothing starts any more. Empty: there is
+        none."""
         self.doubted = False
         """True if the store could not show that its journal is the newest, until all known peers have spoken: before
         that the next start doubts it too."""

@@ -23,7 +23,7 @@ class Wait(NamedTuple):
     wait_s: float
     low_s: float
     high_s: float
-    """Nine of ten past predictions of starts were off by factors within `low_s` to this; before there are any, a
+    """`low_s` to `high_s` spans nine of ten past predictions of starts by their factors; before there are any, a
     guess."""
     jobs_ahead: int
     priority: float
