@@ -17,7 +17,7 @@ class Calendar:
         self.ahead_s = 0.0
         """Seconds by which the wall clock is ahead of site time."""
         self.closed = ""
-        """Why the site takes no work now; empty: it does."""
+        """Reason why the site takes no work now; empty: it takes work."""
         self.closed_machines: dict[str, str] = {}
         self.closes_s = inf
         """Site time at which the site closes next; inf: no window is planned."""

@@ -30,7 +30,7 @@ def pick(facts: Facts, rows: Sequence[int]) -> Facts:
 
 
 def join(some: Sequence[Facts]) -> Facts:
-    """All rows of facts of one site."""
+    """Return all rows of facts of one site as one."""
     if len(some) == 1:
         return some[0]
     columns = {name: [value for facts in some for value in getattr(facts, name)] for name in _COLUMNS}
@@ -43,7 +43,7 @@ def join(some: Sequence[Facts]) -> Facts:
 
 
 def in_order(facts: Facts) -> Facts:
-    """The same rows by rising index."""
+    """Return the same rows by rising index."""
     return pick(facts, sorted(range(len(facts.indices)), key=facts.indices.__getitem__))
 
 

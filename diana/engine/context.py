@@ -109,7 +109,7 @@ class Context:
         digest of then."""
         self.calendar = Calendar()
         self.low_room = ""
-        """Why the disk has no room for new work, which is refused while results still land; empty: there is room."""
+        """Line saying which disk is short: no new work is taken, running jobs may still end. Empty: there is room."""
         self.newest = True
         """True if the journal surely lacks nothing that it once held."""
         self.fallen = ""
@@ -159,7 +159,7 @@ class Context:
         self.avoid: dict[GroupId, dict[SiteId, float]] = {}
         """Sites that refused part of a group, and until when they are no candidates for it."""
         self.waiting_notes: dict[GroupId, str] = {}
-        """Why a group's jobs cannot be placed just now."""
+        """Per group, why its jobs cannot be placed just now."""
         self.to_place: set[GroupId] = set()
         self.to_check: set[GroupId] = set()
         """Groups that are priced (`to_place`) or looked over for completion (`to_check`) when the event at hand is
@@ -216,7 +216,7 @@ class Context:
         self.counters[what] = self.counters.get(what, 0) + by
 
     def drained(self) -> str:
-        """Why the site takes no new work just now, by its operator's word; empty: it does."""
+        """Return why the site takes no new work just now, by its operator's word; empty: it takes work."""
         return self.state.drained or self.calendar.closed
 
     # --- time ------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def _fill(core: Context, turn: _Round) -> None:
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
         elif short and not quick:
-            # What is next takes the next free slot: nothing behind it is claimed ahead of that.
+            # The next job takes the next free slot: nothing behind it is claimed ahead of that.
             turn.in_order = False
             if not workers.free_slots():
                 workers.next_waits = True

@@ -239,13 +239,14 @@ class DropOutputs(msgspec.Struct, frozen=True):
 
 
 class DropSubgroup(msgspec.Struct, frozen=True):
-    """All is over here: unpin its inputs, delete its directories. Logs and facts stay until `DropGroup`."""
+    """Drop a subgroup that is over here: unpin its inputs, delete its directories. Logs and facts stay until
+    `DropGroup`."""
 
     subgroup: SubgroupId
 
 
 class DropGroup(msgspec.Struct, frozen=True):
-    """Expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
+    """Drop a group that expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
 
     group: GroupId
 
@@ -262,7 +263,7 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class Warn(msgspec.Struct, frozen=True):
-    """For the node's log: a peer's nonsense, an invariant that looks wrong."""
+    """Write to the node's log: a peer's nonsense, an invariant that looks wrong."""
 
     text: str
 

@@ -100,11 +100,11 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     group: GroupId
     indices: IndexSet | None
-    """None: all of the group."""
+    """Jobs meant; None: all of the group."""
     dependents: bool = False
-    """Also every group that waits for it, directly or not."""
+    """True: cancel also every group that waits for it, directly or not."""
     held: bool = False
-    """Only jobs that are held and can no longer start."""
+    """True: cancel only jobs that are held and can no longer start."""
     release: bool = False
     """With `held`: also lift the orders to hold the other jobs, whether they wait, run or are over."""
 
@@ -139,11 +139,11 @@ class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     indices: IndexSet | None
     held: bool = False
-    """Also those held because nobody knows their outcome."""
+    """True: retry also jobs held because nobody knows their outcome."""
     cancelled: bool = False
-    """Also those cancelled."""
+    """True: retry also cancelled jobs."""
     unreachable: bool = False
-    """Also those at sites out of reach, with the whole of a group only."""
+    """True: retry also jobs at sites out of reach; with the whole of a group only."""
 
 
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,11 +230,11 @@ class NameSite(msgspec.Struct, frozen=True, kw_only=True):
     request: int
     name: SiteId
     give: bool
-    """Keep it in the VO's ledger, before the answer; False: only look."""
+    """True: keep it in the VO's ledger, before the answer; False: only look."""
     again: bool = False
-    """An operator gives it to the site that had it."""
+    """True: an operator gives it to the site that had it before."""
     signer: bool = False
-    """It becomes a signer."""
+    """True: it becomes a signer."""
     wall_s: float
 
 
@@ -277,7 +277,7 @@ class RegisterAsked(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     expect_term: int = 0
     register: Register | None = None
-    """None: only read."""
+    """The new register; None: only read."""
 
 
 class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
@@ -324,7 +324,7 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     all_gpus: int = 0
     """GPUs of all its machines together, where it stands for several."""
     trouble: str = ""
-    """Why it has no slots: one line; empty: nothing is wrong."""
+    """Line saying why it has no slots; empty: nothing is wrong."""
     identity: str = ""
     """Identity of the machine's data directory; empty: this site keeps no count of them."""
     software: tuple[str, ...] | None = None

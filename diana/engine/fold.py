@@ -431,5 +431,5 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
 
 
 def group_ids(state: SiteState) -> list[GroupId]:
-    """All groups, oldest first."""
+    """Return all groups, oldest first."""
     return sorted(state.groups, key=lambda g: int(g.rpartition("-")[2]))

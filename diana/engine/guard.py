@@ -78,7 +78,7 @@ class Guard:
         """Breaker of each site over groups, each counted once, by its first ends there."""
         self.shunned: dict[GroupId, dict[SiteId, Shunned]] = {}
         self.lifted: set[GroupId] = set()
-        """Own groups that nobody else takes: here their failures are their own."""
+        """Own groups that nobody else takes: the guard does not hold them back here, their failures are their own."""
         self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
         """(group, site) whose waiting jobs are called back when the event at hand is through -> why."""
         self.unfit: dict[GroupId, dict[SiteId, tuple[float, float]]] = {}

@@ -266,7 +266,7 @@ def resend(core: Context, part: SubgroupId) -> None:
 
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:
-    """At start, or when a peer is back: say again what is open (with that peer)."""
+    """Say again what is open (with that peer): at start, or when a peer is back."""
     for _, subgroup in core.parties.handed_to(site):
         if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
             core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)

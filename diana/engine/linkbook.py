@@ -115,7 +115,7 @@ class Link:
 
 
 class LinkBook:
-    """All links of this site by the other end. `histories` is the state's own table, only read here."""
+    """The links of this site by the other end. `histories` is the state's own table, only read here."""
 
     def __init__(self, histories: dict[SiteId, LinkHistory], now: Callable[[], float]) -> None:
         self._histories = histories
