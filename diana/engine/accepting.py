@@ -1,4 +1,4 @@
-"""What a submission must be to become a group, and the moment it does: durable, then answered."""
+"""The acceptance of a submission as a group: the checks it must pass; made durable first, then answered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diana.model.words import counted
 from diana.policy import limits
 
 MANY_PEERS = 64
-"""Of more, the table is asked and not each."""
+"""With more known peers than this, the roster's table is asked instead of each peer's summary."""
 
 
 def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
@@ -92,7 +92,7 @@ def other_body(key: str, known: str) -> Refusal:
 
 
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
-    """Some allowed site that is heard of has the processors: no need to ask before the answer."""
+    """True if some allowed site known here surely has the processors: no quotes are needed before the answer."""
     processors = spec.resources.processors
     asks_more = spec.resources.gpus or spec.resources.memory_bytes or software.needed(spec)
     if asks_more:
@@ -107,7 +107,7 @@ def surely_placeable(core: Context, spec: GroupSpec) -> bool:
 
 
 def accept(core: Context, draft: Draft) -> Group:
-    """The group becomes durable and its submitters are answered."""
+    """Make the group durable and answer its submitters."""
     event = draft.submit
     assert event is not None
     group = store_group(core, event, key=event.key)
@@ -118,7 +118,7 @@ def accept(core: Context, draft: Draft) -> Group:
 
 
 def _permit(core: Context, event: SubmitGroup, group: GroupId, body: bytes) -> Authorisation:
-    """The user's own signature where there is one, else this site's."""
+    """Return the user's own signature where there is one, else this site's."""
     if event.permit is None:
         return core.keyring.authorise(event.principal.name, group, body)
     permit: Authorisation = msgspec.structs.replace(event.permit, group=group)
@@ -126,8 +126,8 @@ def _permit(core: Context, event: SubmitGroup, group: GroupId, body: bytes) -> A
 
 
 def _permit_refused(core: Context, event: SubmitGroup) -> str:
-    """Why what a user signed does not cover this submission; empty: it does. Which submission it is of was compared
-    when the call came in."""
+    """Return why the user's signature does not cover this submission; empty: it does. The call that brought it has
+    compared already which submission was signed."""
     permit = event.permit
     if permit is None:
         return ""
@@ -142,7 +142,7 @@ def _permit_refused(core: Context, event: SubmitGroup) -> str:
 def store_group(
     core: Context, event: SubmitGroup, *, key: str, after: tuple[GroupId, ...] = (), chain: tuple[GroupId, ...] = ()
 ) -> Group:
-    """The next group of this site, durable with what stands beside it in the transaction."""
+    """Store the next group of this site, durable with the other records of the transaction."""
     group = group_id(core.site, core.state.next_group)
     body = encode_spec(event.spec)
     core.persist(

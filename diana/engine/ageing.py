@@ -1,4 +1,4 @@
-"""Who has waited how long, in whole time thresholds (SPEC D5; paper section VII, figure 3)."""
+"""The time each entry has waited, in whole time thresholds (SPEC D5; paper section VII, figure 3)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from diana.policy import priority
 
 
 class Ageing:
-    """Keeps `Entry.steps`.
+    """Keeps `Entry.steps`, the age steps of every queued entry.
 
     In the paper's mode waiting counts from the submission. In the default mode it counts from the last start of a job
-    of the same user and size, if that was later: what moves does not starve, and a backlog of hours would otherwise
-    lift everybody to the top, where only submission decides and quotas no longer do.
+    of the same user and size, if that was later: jobs whose like still start do not starve, and a backlog of hours
+    would otherwise lift everybody to the top, where only submission decides and quotas no longer do.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
-        """Site time when last looked at."""
+        """Site time of the last look."""
         self._entries: dict[CustodyKey, Entry] = {}
         self._due: list[tuple[float, CustodyKey]] = []
         self._moved_s: dict[tuple[str, int], float] = {}
@@ -31,7 +31,7 @@ class Ageing:
         self._from_start = False
 
     def configure(self, settings: Settings) -> None:
-        """Before entries enter, or enter again."""
+        """Take the settings; to be called before entries enter, or enter again."""
         self._threshold_s = settings.time_threshold_s
         self._from_start = settings.priority_mode != "paper"
         self._due.clear()
@@ -47,7 +47,7 @@ class Ageing:
         self._forget(entry)
 
     def lifted(self, now: float) -> Sequence[Entry]:
-        """Entries whose steps rose since. Asked at every event, when mostly nothing is due."""
+        """Return the entries whose steps rose since the last call. It is called at every event; mostly none is."""
         self.now = now
         return list(self._risen(now)) if self._due and self._due[0][0] <= now else ()
 
@@ -62,7 +62,7 @@ class Ageing:
                     yield entry
 
     def moved(self, entry: Entry) -> list[Entry]:
-        """One of its jobs started: the entries of its user and size whose waiting begins anew."""
+        """Note that one of its jobs started; return the entries of its user and size whose waiting begins anew."""
         if not self._from_start:
             return []
         size = (entry.user, entry.processors)

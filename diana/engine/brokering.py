@@ -1,7 +1,7 @@
-"""Whom a placement asks that goes by another policy than the planner's (`policy.baselines`), and what it draws from.
+"""The peers that a placement asks for quotes where its policy is not the planner's (`policy.baselines`), and its draws.
 
-In a large grid the planner's short list would decide for it, so each policy makes its own, by the summaries: the sites
-whose turn it is, those that look best by its rule, those that hold the data.
+In a large grid the planner's short list would decide for the policy, so each policy makes its own from the summaries:
+the sites whose turn it is, those that look best by its rule, those that hold the data.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from diana.policy import baselines, lots
 from diana.policy.sites import SiteTable, in_order
 
 LEAST_ASKED = 16
-"""Sites; as many more as there are jobs to deal out one by one."""
+"""Sites asked; where jobs are dealt out one by one, as many as there are jobs, if that is more."""
 SPARE = 4
-"""So many times more are looked at than are wanted: some may have fallen silent."""
+"""Factor by which more sites are looked at than are wanted: some may have fallen silent."""
 
 
 def lot(core: Context, draft: Draft) -> str:
-    """Names what chance decides of this placement. Another of the same group draws anew."""
+    """Return the name from which chance draws for this placement. Another placement of the group draws anew."""
     group = core.state.groups.get(draft.group) if draft.group else None
     return f"{_name(core, draft)}/{group.next_number if group else 0}"
 
 
 def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId]:
-    """Peers to ask for quotes, by id; those that are dealt jobs in turn are told to the draft. `holding`: they have
-    data of the group."""
+    """Return the peers to ask for quotes, by id. Sites that are dealt jobs in turn are noted in `draft.turns`.
+    `holding`: sites that have data of the group."""
     policy, settings = core.state.settings.placement, core.state.settings
     table = core.roster.table()
 
@@ -61,8 +61,8 @@ def _best(table: SiteTable, policy: baselines.Baseline, draft: Draft, wanted: Ca
 
 
 def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
-    """Sites that look as if they could take jobs, this one among them, in the order of their turns: round robin goes on
-    where the group of the number before began, one site further, in the ring of all sites by id."""
+    """Return the sites that look as if they could take jobs, this one among them, in the order of their turns. Round
+    robin begins one site further, in the ring of all sites by id, than the group of the number before began."""
     at = np.empty(len(table), dtype=np.int64)
     at[table.ranks()] = np.arange(len(table))
     home = bisect_left(range(len(table)), core.site, key=lambda place: table.sites[at[place]])
@@ -90,7 +90,7 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
 
 
 def _drawn(name: str, sites: int, most: int) -> Iterator[int]:
-    """All places, in an order any of which is as likely."""
+    """Yield all places in random order; every order is as likely."""
     seen: set[int] = set()
     for number in range(SPARE * most):
         place = lots.draw(name, number) % sites
@@ -101,5 +101,5 @@ def _drawn(name: str, sites: int, most: int) -> Iterator[int]:
 
 
 def _name(core: Context, draft: Draft) -> str:
-    """Of the group, or of the one a submission makes next."""
+    """Return the name of the group, or of the group that a submission makes next."""
     return draft.group or group_id(core.site, core.state.next_group)

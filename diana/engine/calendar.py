@@ -9,24 +9,25 @@ from diana.model.maintenance import Window
 
 
 class Calendar:
-    """What is volatile of them; `settle` counts anew and is called whenever `next_s` has come."""
+    """The volatile part of the windows; `settle` computes it anew and is called whenever `next_s` has come."""
 
     def __init__(self) -> None:
         self.configured: tuple[Window, ...] = ()
-        """By `site.toml`; those that operators announce are in the state."""
+        """Windows by `site.toml`; those that operators announce are in the state."""
         self.ahead_s = 0.0
-        """Wall clock less site time."""
+        """Seconds by which the wall clock is ahead of site time."""
         self.closed = ""
-        """Why the site takes no work now; empty: it does."""
+        """Reason why the site takes no work now; empty: it takes work."""
         self.closed_machines: dict[str, str] = {}
         self.closes_s = inf
-        """When it does next."""
+        """Site time at which the site closes next; inf: no window is planned."""
         self.closings: tuple[tuple[float, float], ...] = ()
-        """Of the site, (from, to), joined where they meet; those that are not over."""
+        """Spans (from, to) of site time in which the whole site is closed, joined where they meet; past ones are left
+        out."""
         self.notice = ""
-        """The next window, or the one that is, for people; empty: none is planned."""
+        """The present window, or else the next one, for people; empty: none is planned."""
         self.next_s = inf
-        """When anything of all this changes by itself."""
+        """Site time at which any of this next changes by itself."""
         self._machines: dict[str, float] = {}
 
     def settle(self, announced: Iterable[Window], now: float) -> None:
@@ -37,7 +38,7 @@ class Calendar:
         site = [row for row in every if not row[2].machines]
         self.closings = _joined([(from_s, to_s) for from_s, to_s, _ in site])
         here = [row for row in site if row[0] <= now]
-        # Of several at once the one that lasts longest.
+        # The window that lasts longest, where there are several.
         self.closed = max(here, key=lambda row: row[1])[2].on() if here else ""
         self.closes_s = min((from_s for from_s, _ in self.closings if from_s > now), default=inf)
         self.closed_machines, self._machines = {}, {}
@@ -50,11 +51,11 @@ class Calendar:
         self.notice = every[0][2].coming() if every else ""
 
     def closes_of(self, machine: str) -> float:
-        """When that machine does next, alone or with all."""
+        """Return the site time at which that machine closes next, alone or with the whole site."""
         return min(self.closes_s, self._machines.get(machine, inf))
 
     def ahead(self) -> bool:
-        """Whether anything closes at a time that is known."""
+        """True if anything closes at a known time to come."""
         return self.closes_s < inf or bool(self._machines)
 
 

@@ -1,4 +1,4 @@
-"""What each site would be to a group, as the cost models want it: from its quote, its links and what is learned."""
+"""The candidates of a placement: each site as the cost models want it, from its quote, its links and past runs."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ MOST_NAMED = 64
 """Known sites that were not asked are named as candidates up to this many sites in all; beyond, only counted."""
 
 MOST_TEXT = 200
-"""Of what a peer says, in characters."""
+"""Characters kept of a text that a peer sent."""
 
 NO_WAY = Link()
-"""Nothing comes over it."""
+"""A link over which nothing comes."""
 
 NOT_ALLOWED = "not among the sites the group allows"
 NOT_MEANT = "not the site these jobs are to be moved to"
 
 
 class Field(NamedTuple):
-    """Everybody who might take a group."""
+    """All sites that might take a group."""
 
     candidates: list[Candidate]
     """Home first, then by site id, so that home wins ties."""
     run_from: dict[SiteId, str]
-    """Where a site's run time comes from: here (learned there), elsewhere (learned at other sites), declared, guess."""
+    """Source of each site's run time: here (learned there), elsewhere (learned at other sites), declared, guess."""
     near: dict[SiteId, str]
-    """Of sites that refuse for one reason only that is up to the group: what would have to be otherwise."""
+    """Change to the group that would let the site take it, if one change would do; else empty."""
     not_asked: int
-    """Known sites left out, for others promised more."""
+    """Number of known sites that were left out, since others promised more."""
 
 
 class Runs(NamedTuple):
@@ -70,7 +70,8 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
 
 
 def _near(quote: Quote, candidate: Candidate) -> str:
-    """Also of a site that takes part of the group: where the others take too little, that is what it fails by."""
+    """Return the change that would let the site take the group; also for a site that takes only part of it, since the
+    group may fail by that where the others take too little."""
     if quote.rejected:
         return quote.near_miss[:MOST_TEXT]
     return f"jobs <= {candidate.max_jobs}" if candidate.max_jobs and not candidate.rejected else ""
@@ -80,8 +81,8 @@ def _near(quote: Quote, candidate: Candidate) -> str:
 
 
 def _elsewhere(core: Context, draft: Draft, heard: Iterable[Quote]) -> tuple[float, int]:
-    """(seconds per job at reference speed, jobs seen) by those who saw any: the median of the sites that answered, else
-    what this site remembers of results it accepted; (0, 0) when nobody did."""
+    """Return (seconds per job at reference speed, jobs seen): the median of the sites that answered and saw any, else
+    what this site remembers of results it accepted; (0, 0) if nobody saw any."""
     seen = [(q.run_mean_s * q.speed, q.runs_seen) for q in heard if q.runs_seen > 0 and not unusable(q, draft.spec)]
     if seen:
         return median(work_s for work_s, _ in seen), sum(n for _, n in seen)
@@ -168,7 +169,7 @@ def _candidate(
 
 
 def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
-    """As the cost models want it; what was not measured is the default, or nothing."""
+    """Return the link as the cost models want it; an unmeasured rate is the default, other unmeasured values are 0."""
     return Link(
         bytes_per_s=told.bytes_per_s if 0 < told.bytes_per_s < inf else default_bytes_per_s,
         rtt_s=told.rtt_s if 0 <= told.rtt_s < inf else 0.0,
@@ -179,7 +180,7 @@ def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
 
 
 def unusable(quote: Quote, spec: GroupSpec) -> str:
-    """A quote is a peer's word: nothing is divided by what it says before this was asked."""
+    """Return why the quote cannot be used; empty: it can. It is a peer's word: ask before dividing by any of it."""
     if quote.slots < spec.resources.processors:
         return f"has {quote.slots} of the {spec.resources.processors} processors a job needs"
     sane = 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf

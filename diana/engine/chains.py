@@ -1,7 +1,7 @@
 """A submission of several groups that wait for each other: all become durable in one transaction, or none.
 
-What can be known now is asked now: each member whose data are not made by another of them, or that not every site can
-take, is priced once without being placed, so that a wrong name is refused while its author looks on.
+Members are checked before the answer: each one that reads data no other member makes, or that is not surely placeable,
+is priced once without being placed, so that a wrong name is refused while its author looks on.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MOST_MEMBERS = 1000
 
 
 class Chain:
-    """A submission until all its members were looked at."""
+    """A submission whose members are still being looked at."""
 
     def __init__(self, event: SubmitChain) -> None:
         self.event = event
         self.requests = [event.request]
         self.asking: set[int] = set()
-        """Drafts under way."""
+        """Numbers of the drafts under way."""
         self.over = False
 
 
@@ -71,7 +71,7 @@ def _refused(core: Context, event: SubmitChain) -> Refusal | None:
     clash = _shares_folder(event.members)
     if clash:
         return _about(event, clash[0], Refusal(code="usage", text=clash[1]))
-    # Limits count what comes together, together.
+    # Limits apply to all the jobs of the submission together.
     jobs = sum(member.jobs for member in event.members)
     return refusal(core, msgspec.structs.replace(_alone(event, event.members[0]), jobs=jobs))
 
@@ -90,7 +90,7 @@ def _after_refused(core: Context, event: SubmitChain, member: Member) -> Refusal
 
 
 def _shares_folder(members: tuple[Member, ...]) -> tuple[Member, str] | None:
-    """The first whose outputs would meet those of another in a folder of the user's, and why."""
+    """Return the first member whose outputs would meet those of another in a folder of the user's, and why."""
     first: dict[tuple[str, str], Member] = {}
     for member in members:
         for place in sorted(outputs.places(member.spec)):
@@ -104,7 +104,7 @@ def _shares_folder(members: tuple[Member, ...]) -> tuple[Member, str] | None:
 
 
 def _about(event: SubmitChain, member: Member, why_not: Refusal) -> Refusal:
-    """Which of several groups is meant."""
+    """Name the group meant in the refusal, if the submission has several."""
     if len(event.members) == 1:
         return why_not
     return msgspec.structs.replace(why_not, text=f"group {member.spec.name}: {why_not.text}")
@@ -170,7 +170,7 @@ def _accept(core: Context, chain: Chain) -> None:
     event = chain.event
     if event.key and _known_key(core, event):
         return
-    # What they come after may have ended, or gone, while quotes were waited for.
+    # The groups they come after may have ended, or gone, while quotes were waited for.
     for member in event.members:
         why_not = _after_refused(core, event, member)
         if why_not:

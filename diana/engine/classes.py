@@ -26,15 +26,15 @@ class ClassKey(NamedTuple):
     user: str
     processors: int
     offset: float
-    """Lasting, from migration or VO policy."""
+    """Lasting addition to the priority, from migration or VO policy."""
     steps: int
     """Age steps of `time_threshold_s`."""
     demoted: bool
-    """Beyond a job threshold: one level down."""
+    """True for jobs beyond a job threshold: they stand one level down."""
     bound: bool
-    """In the local queue."""
+    """True for jobs in the local queue."""
     needs: Needs = PLAIN
-    """Of the machines; priorities do not depend on it."""
+    """Needs that not every machine meets; priorities do not depend on them."""
 
     def kind(self) -> Kind:
         return self.processors, self.needs
@@ -49,7 +49,7 @@ class Closed:
     def __init__(self) -> None:
         self.kinds: set[Kind] = set()
         self.wide = inf
-        """Of jobs without needs: with so many processors or more."""
+        """Processors from which on jobs without needs are closed; inf: none are."""
         self.changes = 0
 
     def add(self, *kinds: Kind) -> None:
@@ -66,7 +66,7 @@ class Closed:
 
 
 class Sizes:
-    """What Pr depends on: one row per (user, processors) that was ever queued, and the users' own figures."""
+    """The figures Pr depends on: one row per (user, processors) that was ever queued, and the users' own figures."""
 
     def __init__(self) -> None:
         self.total_processors = 0
@@ -74,7 +74,7 @@ class Sizes:
         self.base = np.zeros(_FIRST)
         """Pr of each row when everything was last re-prioritised."""
         self.last_totals = (0, 0.0)
-        """T and Q then."""
+        """(T, Q) when everything was last re-prioritised."""
         self._rows: dict[tuple[str, int], int] = {}
         self._processors = np.ones(_FIRST)
         self._user = np.zeros(_FIRST, dtype=np.int64)
@@ -93,11 +93,11 @@ class Sizes:
         self._quota[number], self._served[number] = quota, served
 
     def set_queued(self, name: str, jobs: int) -> None:
-        """n of the user."""
+        """Set n of the user: its queued jobs."""
         self._queued[self._numbers[name]] = jobs
 
     def total_quota(self) -> float:
-        """Q: of the distinct users that have queued jobs."""
+        """Return Q: the sum of the quotas of the distinct users that have queued jobs."""
         return float(self._quota[self._queued > 0].sum())
 
     def row(self, user: str, processors: int) -> int:
@@ -110,11 +110,11 @@ class Sizes:
         return row
 
     def processors(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of a job of each of these rows."""
+        """Return the processors of one job of each of these rows."""
         return self._processors[rows]
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
-        """Pr of every row, from n, t, q, T and Q as they are now."""
+        """Compute Pr of every row, from n, t, q, T and Q as they are now."""
         count = len(self._rows)
         if not count or self.total_processors <= 0:
             return
@@ -174,15 +174,15 @@ class ClassTable:
         self.effective = np.zeros(_FIRST)
         self._rows: dict[ClassKey, int] = {}
         self._kinds: dict[Kind, tuple[int, int]] = {}
-        """Of rows with needs beyond the plain: (number, rows)."""
+        """Kinds of the rows with needs beyond the plain: kind -> (its number, how many rows)."""
         self._kind = np.zeros(_FIRST, dtype=np.int64)
-        """Of each row; 0: it wants what any machine has."""
+        """Number of each row's kind; 0: its jobs want what any machine has."""
         self._spare_kinds: list[int] = []
         self._gpus = np.zeros(_FIRST)
-        """Of each row: GPUs for each processor."""
+        """GPUs per processor of each row's jobs."""
         self._last_kind = 0
         self.kind_changes = 0
-        """Moves when a kind comes or goes."""
+        """Version counter: rises when a kind of job comes or goes."""
         self._free: list[int] = []
         self._members: list[int] = []
         self._ready: list[list[tuple[Order, Entry]]] = []
@@ -192,13 +192,13 @@ class ClassTable:
         self._startable = np.zeros(_FIRST, dtype=bool)
         self._bound = np.zeros(_FIRST, dtype=bool)
         self._head_s = np.zeros(_FIRST)
-        """Submission of the first startable entry."""
+        """Submission time of each row's first startable entry."""
         self._jobs = np.zeros(_FIRST)
         self._work_s = np.zeros(_FIRST)
-        """Per row: queued jobs, and the processor-seconds expected of them."""
+        """Queued jobs of each row (`_jobs`), and the processor-seconds expected of them (`_work_s`)."""
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
-        """Effective priority of every class, from numbers as they are now."""
+        """Compute the effective priority of every class, from numbers as they are now."""
         self.sizes.prioritise(settings, served_jobs, served_processors)
         count = len(self._members)
         self.effective[:count] = priority.effective(self.sizes.base[self._size[:count]], self._added[:count])
@@ -253,7 +253,7 @@ class ClassTable:
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
 
     def gpus_ahead_s(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> float:
-        """As `ahead`, in seconds of GPUs: of classes that want any."""
+        """As `ahead`, in GPU-seconds of the classes that want GPUs."""
         if not self._kinds:
             return 0.0
         count, before = len(self._members), self._before(base, least, without)
@@ -305,12 +305,12 @@ class ClassTable:
         self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
-        # Of a known size: what it was when all were last re-prioritised. Of a new one: an arrival, which does that.
+        # A known size has its Pr of the last re-prioritisation. A new one comes with an arrival, which re-prioritises.
         self.effective[row : row + 1] = priority.effective(self.sizes.base[size : size + 1], self._added[row : row + 1])
         return row
 
     def _count(self, key: ClassKey, by: int) -> int:
-        """A row of the key comes or goes; the number of its kind."""
+        """Count a row of the key in or out; return the number of its kind."""
         if key.needs == PLAIN:
             return 0
         kind = key.kind()
@@ -329,11 +329,11 @@ class ClassTable:
         return number
 
     def special(self) -> tuple[Kind, ...]:
-        """Of all that is queued: the kinds with needs beyond the plain."""
+        """Return the kinds with needs beyond the plain, of all that is queued."""
         return tuple(self._kinds)
 
     def _marked(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
-        """By the numbers of kinds: whether it is one of these."""
+        """Return an array by kind number that is True for these kinds."""
         marks = np.zeros(self._last_kind + 1, dtype=bool)
         marks[[self._kinds[kind][0] for kind in kinds if kind in self._kinds]] = True
         return marks
@@ -362,8 +362,8 @@ class ClassTable:
     # --- order ---------------------------------------------------------------------------------------
 
     def order(self, closed: Closed | None = None) -> Iterator[tuple[Entry, bool]]:
-        """(entry, demoted) with startable jobs, best first. Entries may start, and so leave, and kinds of jobs may be
-        closed under the iteration: of those no more come."""
+        """Yield (entry, demoted) with startable jobs, best first. During the iteration entries may start, and so leave,
+        and kinds of jobs may be closed: no more of those come."""
         count, closed = len(self._members), closed or Closed()
         if not count:
             return
@@ -388,9 +388,9 @@ class ClassTable:
         return shut
 
     def _merge(self, rows: NDArray[np.int64], closed: Closed) -> Iterator[tuple[Entry, bool]]:
-        """Entries of rows of one priority in their order. A row is looked into when its head may be next.
+        """Yield the entries of rows of one priority in their order. A row is looked into when its head may be next.
 
-        What is started may take others of its user to other rows: a head is looked at again before it is chosen.
+        A start may move other entries of its user to other rows: so a head is looked at again before it is chosen.
         """
         heads = self._head_s[rows]
         unseen = _rising(heads)
@@ -421,7 +421,7 @@ class ClassTable:
             heappush(found, (head[0], self.keys[row].demoted, row, head[1]))
 
     def _next(self, row: int, seen: Order | None) -> tuple[Order, Entry] | None:
-        """The first of the row's line behind `seen`, whatever left the line or came into it meanwhile."""
+        """Return the first entry of the row's line behind `seen`, whatever left or joined the line meanwhile."""
         line, at = self._ready[row], 0
         if seen is not None:
             # Shorter than what it is compared with, so that it stands right before its own entry.

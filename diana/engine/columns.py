@@ -18,7 +18,7 @@ def empty(site: SiteId) -> Facts:
 
 
 def pick(facts: Facts, rows: Sequence[int]) -> Facts:
-    """The given rows, in the given order."""
+    """Return the given rows, in the given order."""
     columns = {name: [getattr(facts, name)[at] for at in rows] for name in _COLUMNS}
     wanted = set(columns["indices"])
     return Facts(
@@ -30,7 +30,7 @@ def pick(facts: Facts, rows: Sequence[int]) -> Facts:
 
 
 def join(some: Sequence[Facts]) -> Facts:
-    """All rows of facts of one site."""
+    """Return all rows of facts of one site as one."""
     if len(some) == 1:
         return some[0]
     columns = {name: [value for facts in some for value in getattr(facts, name)] for name in _COLUMNS}
@@ -43,12 +43,12 @@ def join(some: Sequence[Facts]) -> Facts:
 
 
 def in_order(facts: Facts) -> Facts:
-    """The same rows by rising index."""
+    """Return the same rows by rising index."""
     return pick(facts, sorted(range(len(facts.indices)), key=facts.indices.__getitem__))
 
 
 def staging_failed(site: SiteId, indices: list[int], error: str, now: float) -> Facts:
-    """Jobs that never ran because an input could not be brought."""
+    """Return the facts of jobs that never ran because an input could not be brought."""
     count = len(indices)
     errors = [JobError(index, error) for index in indices]
     return never_ran(site, indices, [0] * count, [int(Outcome.STAGING_FAILED)] * count, 0, errors, now)
@@ -63,7 +63,7 @@ def never_ran(
     errors: list[JobError],
     now: float,
 ) -> Facts:
-    """Jobs no process was made for, so that there is nothing to tell but why."""
+    """Return the facts of jobs for which no process was made: there is nothing to tell but why."""
     count = len(indices)
     return Facts(
         site=site,

@@ -1,5 +1,5 @@
-"""How often a peer's nonsense is told in the log: it is always counted, but whoever talks nonsense all day must not
-fill the disk of those who listen, nor hide what others do."""
+"""The limit on logging a peer's nonsense: it is always counted, but whoever talks nonsense all day must not fill the
+disk of those who listen, nor hide what others do."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from diana.model.ids import SiteId
 AT_ONCE = 20
 """Lines about one site without a pause."""
 ANOTHER_S = 10.0
-"""After this long one more may be told."""
+"""Seconds after which one more line may be told."""
 MOST_SITES = 4096
-"""Remembered; beyond that all begin anew."""
+"""Sites remembered; beyond this number all begin anew."""
 
 
 class Complaints:
     def __init__(self) -> None:
         self._room: dict[SiteId, tuple[float, float]] = {}
-        """Lines that may be told of a site, and when that was so."""
+        """Per site (lines that may still be told, site time at which that was so)."""
         self._silent: dict[SiteId, int] = {}
 
     def line(self, site: SiteId, text: str, now: float) -> str:
-        """What is told of `text`, which is about a word of `site`; empty: nothing, for now."""
+        """Return the line to log for `text`, a complaint about `site`; empty: nothing, for now."""
         if len(self._room) >= MOST_SITES and site not in self._room:
             self._room.clear()
             self._silent.clear()

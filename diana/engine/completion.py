@@ -1,4 +1,4 @@
-"""When nothing else is open, a group is merged once and closed."""
+"""The end of a group: when nothing else is open it is merged once and closed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
 
 
 def _merge(core: Context, group: Group) -> None:
-    """The merge is job number `jobs`, run at home in the folder of the gathered outputs."""
+    """Start the merge: job number `jobs`, run at home in the folder of the gathered outputs."""
     spec = GroupSpec(
         name=f"{group.spec.name or group.group} merge",
         argv=group.spec.outputs.merge,

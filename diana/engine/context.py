@@ -1,4 +1,4 @@
-"""The hands every part of the engine works with: state, view, timers, and the effects of the event at hand."""
+"""The working set that all parts of the engine share: state, view, timers, and the effects of the event at hand."""
 
 from __future__ import annotations
 
@@ -76,94 +76,99 @@ class Context:
         self.predictions = Predictions()
         self.guard = Guard()
         self.queries: dict[int, Query] = {}
-        """What clients asked that other sites must answer first."""
+        """Questions of clients that other sites must answer first, by number."""
         self.requeue: set[CustodyKey] = set()
         """Custodies whose waiting jobs changed; counted anew when the event at hand is through."""
         self.started_s: dict[CustodyKey, dict[int, float]] = {}
-        """When each run was given to the LRM, as far as this run of the node knows."""
+        """Site time at which each job was given to the LRM, as far as this run of the node knows."""
         self.run_s: dict[CustodyKey, float] = {}
         """Mean run time of a custody's jobs here, learned."""
         self.expected: dict[str, float] = {}
         """Per template and user: the learned run time that waiting work is counted with."""
         self.totals = Totals(state, lambda custody: learning.expected_s(self, custody), now)
         self.held: tuple[tuple[float, int, int], Given] | None = None
-        """What the LRM holds, as `load.held` counted it last, and when nothing had changed since."""
+        """The jobs the LRM holds, as `load.held` last counted them; the first part stamps the state they are valid
+        for."""
         self.parties = Parties(site, state)
         self.gauges: Gauges | None = None
-        """From the first time that somebody asks for figures."""
+        """Counts for those who watch the site; None while nobody asks for figures."""
         self.effects: list[Effect] = []
         self.workers = Workers(self.totals.runs, state, now)
         self.term = 0
-        """Of the site's leadership, which all orders carry."""
+        """The term of the site's leadership; every order to a worker carries it. 0: a site without a standby."""
         self.merges: set[CustodyKey] = set()
-        """Waiting merge commands, which run on this very machine."""
+        """Custodies of waiting merge commands, which run on this very machine."""
         self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
         """Beginnings of the URLs that jobs may read here."""
         self.own_settings = state.settings
-        """As the site's operator set them, before the VO's policy."""
+        """Settings as the site's operator made them, before the VO's policy."""
         self.policy_changed = False
         self.banned: frozenset[SiteId] = frozenset()
         self.ledger_told: dict[SiteId, tuple[float, float, tuple[str, str]]] = {}
-        """When a site was last told of the ledger here, how long until again, and of which two digests."""
+        """Per peer: when it was last told of the ledger here, seconds until it is told again, and (its, this site's)
+        digest of then."""
         self.calendar = Calendar()
         self.low_room = ""
-        """Why no new work is taken just now; what runs still lands."""
+        """Line saying which disk is short: no new work is taken, running jobs may still end. Empty: there is room."""
         self.newest = True
-        """The journal surely lacks nothing that it once held."""
+        """True if the journal surely lacks nothing that it once held."""
         self.fallen = ""
-        """Who knows that it does; nothing starts any more."""
+        """Word of a peer or spawner that the journal is an older copy: nothing starts any more. Empty: there is
+        none."""
         self.doubted = False
-        """The store says so at the next start too, until everybody has spoken."""
+        """True if the store could not show that its journal is the newest, until all known peers have spoken: before
+        that the next start doubts it too."""
         self.unsure = False
-        """Nobody knows whether the journal is the newest this site had."""
+        """True while nobody knows whether the journal is the newest this site had, and peers are waited for."""
         self.spoken: set[SiteId] = set()
-        """Peers that have judged this boot's journal and found it whole."""
+        """Peers that found this boot's journal whole, or whose word an operator no longer waits for."""
         self.fell: dict[SiteId, str] = {}
-        """Peers whose journal is shorter than it was, and in which boot."""
+        """Peers that came back with a shorter journal -> the nonce of that boot."""
         self.heard_seq: dict[SiteId, tuple[str, int]] = {}
-        """How long a peer's journal was when it last spoke: db_uuid and records."""
+        """Per peer (db_uuid, records): the length its journal is known to have had when it last spoke."""
         self.holdings: dict[SiteId, dict[int, Holdings]] = {}
-        """Pages of what a peer holds, until all are here."""
+        """Per peer, the pages of its report of what it holds, by number, until all are here."""
         self.inventoried: set[str] = set()
         """Machines that have told this boot what they claimed."""
         self.ended: dict[CustodyKey, Ended] = {}
         self.progress: dict[SubgroupId, Progress] = {}
-        """What destinations say they are doing."""
+        """The latest progress that the destination of each subgroup told."""
         self.lookups: dict[int, Callable[[LookedUp], None]] = {}
         """Ticket -> what to do when the stager has looked."""
         self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
-        """Ticket -> which outputs come from where."""
+        """Ticket -> (outputs being gathered, the site they come from)."""
         self.outputs_at: dict[FactsKey, tuple[str, IndexSet]] = {}
-        """Outputs this site has collected and cannot gather: the machine they lie on, which is away, and whose they
-        are."""
+        """Outputs this site has collected and cannot gather -> (the absent machine they lie on, the jobs they are
+        of)."""
         self.registrations: dict[int, GroupId] = {}
-        """Ticket -> whose outputs are being registered as a dataset."""
+        """Ticket -> the group whose outputs are being registered as a dataset."""
         self.dependents: dict[GroupId, list[GroupId]] = {}
         """Group -> those that are to come after it."""
         self.blocked: set[GroupId] = set()
         """Groups that wait for one that did not end well (`dependencies.py`)."""
         self.first_closed_s = -inf
-        """No group here was closed before."""
+        """Site time before which no group here was closed."""
         self.chains: list[Chain] = []
         """Submissions of several groups that are looked at and not accepted yet."""
         self.drafts: dict[int, Draft] = {}
         self.drafted: set[GroupId] = set()
-        """Groups that were accepted and of which a draft is in the making."""
+        """Accepted groups of which a draft is in the making."""
         self.staging = StageBook()
         self.staged_bytes: dict[CustodyKey, int] = {}
-        """Brought here and not told yet."""
+        """Bytes staged in for each custody and not reported yet."""
         self.avoid: dict[GroupId, dict[SiteId, float]] = {}
         """Sites that refused part of a group, and until when they are no candidates for it."""
         self.waiting_notes: dict[GroupId, str] = {}
-        """Why a group's jobs cannot be placed just now."""
+        """Per group, why its jobs cannot be placed just now."""
         self.to_place: set[GroupId] = set()
         self.to_check: set[GroupId] = set()
-        """Groups the engine prices, or looks over for completion, when the event at hand is through."""
+        """Groups that are priced (`to_place`) or looked over for completion (`to_check`) when the event at hand is
+        through."""
         self.moved: set[CustodyKey] = set()
         """Custodies of others whose progress changed since it was told."""
         self.tries: dict[TimerKey, int] = {}
         self.speaker = SiteId("")
-        """Whose word is being handled; empty: nobody's."""
+        """The peer whose message is being handled; empty: none is."""
         self.complaints = Complaints()
         self.counters: dict[str, int] = {}
         self.next_ticket = 1
@@ -201,7 +206,7 @@ class Context:
         self.effects.append(LookUp(ticket=ticket, refs=refs))
 
     def warn(self, text: str) -> None:
-        """A peer's nonsense is ordinary input: counted, and told unless too much of it is; never an error."""
+        """Count a peer's nonsense, and log it unless there is too much of it. It is ordinary input, never an error."""
         self.count("nonsense")
         line = self.complaints.line(self.speaker, text, self.now)
         if line:
@@ -211,7 +216,7 @@ class Context:
         self.counters[what] = self.counters.get(what, 0) + by
 
     def drained(self) -> str:
-        """Why the site takes no new work just now, by its operator's word; empty: it does."""
+        """Return why the site takes no new work just now, by its operator's word; empty: it takes work."""
         return self.state.drained or self.calendar.closed
 
     # --- time ------------------------------------------------------------------------------------
@@ -227,7 +232,7 @@ class Context:
         self.after(key, min(settings.resend_most_s, settings.resend_first_s * 2.0 ** min(tries, 30)))
 
     def settle(self, key: TimerKey) -> None:
-        """What `key` waited for has come."""
+        """Stop waiting by `key`, whose answer has come, and forget how often it was tried."""
         self.timers.cancel(key)
         self.tries.pop(key, None)
 

@@ -1,7 +1,7 @@
 """Cancel, hold and release, from the client's word to the last site that has a job.
 
-What a user wants of a placement is one standing order, the jobs to cancel and the jobs to hold, told whole each time:
-repeated, late or reordered it says the same, and the highest `control_seq` counts (PROMISES section 2, control).
+Each placement has one standing order, the jobs to cancel and the jobs to hold, told whole each time: repeated, late or
+reordered it says the same, and the highest `control_seq` counts (PROMISES section 2, control).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Asked = CancelJobs | HoldJobs | MoveJobs | ReleaseJobs | RetryJobs
 
 
 def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexSet] | None:
-    """The group and the jobs meant; None: the caller was refused."""
+    """Return the group and the jobs meant; None: the caller was refused."""
     group = core.state.groups.get(event.group)
     why = authorise(event.principal, action, group.owner if group else None)
     if group is None or (why and authorise(event.principal, Action.READ_GROUP, group.owner)):
-        # Whose group it is, and whether it exists, is nobody else's business.
+        # Nobody else is told whose group it is, or whether it exists.
         refuse(core, event, f"no group {event.group} of yours at {core.site}")
         return None
     if why:
@@ -45,13 +45,13 @@ def refuse(core: Context, event: Asked, text: str) -> None:
 
 
 def listed(indices: IndexSet) -> str:
-    """For one line: the first ranges."""
+    """Return the indices for one line of text: the first ranges, and how many more there are."""
     ranges = IndexSet(indices.bounds[:16])
     return str(indices) if ranges == indices else f"{ranges} and {len(indices) - len(ranges)} more"
 
 
 def ended(group: Group) -> str:
-    """How its jobs ended, for refusals."""
+    """Return how many jobs of the group ended and how, for refusals."""
     counts = (("done", group.done), ("failed", group.failed), ("cancelled", group.cancelled), ("held", group.held))
     return ", ".join(f"{len(kind)} {name}" for name, kind in counts if len(kind)) or "none has ended"
 
@@ -60,7 +60,7 @@ def ended(group: Group) -> str:
 
 
 def cancel(core: Context, event: CancelJobs) -> None:
-    """Answered once the order is durable; jobs show CANCELLING until their site acknowledged."""
+    """Cancel jobs. The answer comes once the order is durable; jobs show CANCELLING until their site acknowledged."""
     asked = asked_of(core, event, Action.CANCEL)
     if asked is None:
         return
@@ -85,10 +85,10 @@ def cancel(core: Context, event: CancelJobs) -> None:
 
 
 def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[IndexSet, int]:
-    """Of `wanted` those under an order to hold that have not started, exactly at home, elsewhere by what the site said
-    last; and how many there are of which it said nothing yet since it has the order. That it acknowledged the order
-    says only that it has it: what was told before may come after, or never. Unsure is also what may yet come back from
-    a worker that gives back what it has not begun."""
+    """Return (jobs of `wanted` that are surely held, how many are unsure). Held are those under an order to hold that
+    have not started: exactly known at home, elsewhere by the site's last progress. Unsure are those of a site that has
+    told no progress since it has the order, since earlier progress may arrive after its acknowledgement, and those that
+    a worker here may yet give back unbegun."""
     out, unsure = [group.holding & group.unplaced & wanted], 0
     for part, subgroup in group.subgroups.items():
         ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
@@ -106,14 +106,14 @@ def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[Index
 
 
 def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | None) -> int:
-    """About how many jobs that concerns."""
+    """Cancel jobs; return about how many. `asked` None: all of the group, its merge included."""
     before = group.finished()
     count = len(wanted & group.unplaced)
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
         indices = subgroup.indices & (wanted | _merge_index(group, asked)) - subgroup.cancelling
         if indices and subgroup.open_jobs():
-            # About how many jobs that concerns: results on their way may still win.
+            # Not more exactly: results on their way may still win.
             count += min(len(indices), subgroup.open_jobs())
             if subgroup.step is Step.OFFERED and not subgroup.unreachable:
                 _withdraw(core, group, subgroup, "cancelled")
@@ -127,7 +127,7 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
 
 
 def _merge_index(group: Group, indices: IndexSet | None) -> IndexSet:
-    """Cancelling all of a group also ends its merge."""
+    """Return the index of the merge where all of a group is cancelled, which ends the merge too; else none."""
     return IndexSet.span(group.jobs, group.jobs + 1) if indices is None else IndexSet()
 
 
@@ -137,7 +137,7 @@ def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
 
 
 def recall(core: Context, group: Group, subgroup: Subgroup, indices: IndexSet, reason: str) -> None:
-    """Those of them that have not started come back, to be placed anew (PROMISES section 2, recall)."""
+    """Call back those of the jobs that have not started, to be placed anew (PROMISES section 2, recall)."""
     if subgroup.unreachable:
         return
     if subgroup.step is Step.OFFERED:
@@ -156,7 +156,7 @@ def _order(
     hold: IndexSet | None = None,
     recall: IndexSet | None = None,
 ) -> None:
-    """A new standing order for a committed placement; None: as it stands."""
+    """Issue a new standing order for a committed placement. None: that part stays as it stands."""
     cancel = subgroup.cancelling if cancel is None else cancel
     hold = subgroup.holding if hold is None else hold
     recall = subgroup.recalled if recall is None else recall
@@ -167,7 +167,7 @@ def _order(
             control_seq=subgroup.control_seq + 1,
             cancel=cancel,
             hold=hold - cancel,
-            # Also what is cancelled since: it may be on its way back already.
+            # Also jobs cancelled since: they may be on their way back already.
             recall=recall,
         )
     )
@@ -186,8 +186,8 @@ def _order(
 
 
 def hold(core: Context, event: HoldJobs) -> None:
-    """Jobs that have not started do not start until released; those that have run on, and the answer says how many
-    (exactly at home, elsewhere by what the site said last). One that has to start again is held then."""
+    """Hold jobs: those that have not started do not start until released. Started ones run on, and the answer says how
+    many (exactly at home, elsewhere by what the site said last); one that has to start again is held then."""
     asked = asked_of(core, event, Action.HOLD)
     if asked is None:
         return
@@ -216,12 +216,12 @@ def hold(core: Context, event: HoldJobs) -> None:
 
 
 def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
-    """Exactly at home, elsewhere by what the site said last."""
+    """Return how many of the jobs have started: exactly at home, elsewhere by what the site said last."""
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
         return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
     told = core.progress.get(subgroup.part)
-    # What was given ahead there is given back, as far as it has not begun when the order comes.
+    # Jobs given ahead there are given back, as far as they have not begun when the order comes.
     return min(told.running, len(indices)) if told else 0
 
 
@@ -229,7 +229,7 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
 
 
 def release(core: Context, event: ReleaseJobs) -> None:
-    """All that is named must be held; else nothing changes and the refusal says what is."""
+    """Release jobs. All that are named must be held; else nothing changes, and the refusal says which are."""
     asked = asked_of(core, event, Action.RELEASE)
     if asked is None:
         return
@@ -262,7 +262,8 @@ def _unhold(core: Context, group: Group, wanted: IndexSet) -> None:
 
 
 def _may_lift(core: Context, event: ReleaseJobs, group: Group) -> bool:
-    """After a restore: the whole group, once everybody has told what runs elsewhere."""
+    """True if a group held since a restore may go on: as a whole, once every peer has told what runs there; else
+    refuse."""
     if not stocktaking.missing(core) and event.indices is None:
         return True
     whole = "" if event.indices is None else "it is released as a whole; "
@@ -271,7 +272,7 @@ def _may_lift(core: Context, event: ReleaseJobs, group: Group) -> bool:
 
 
 def _held(core: Context, group: Group) -> IndexSet:
-    """Under an order to hold, without result, and not known to run."""
+    """Return the jobs under an order to hold, without result and not known to run."""
     out = [group.holding]
     for subgroup in group.subgroups.values():
         if subgroup.holding:

@@ -77,7 +77,7 @@ class Engine:
 
     @classmethod
     def restore(cls, journal: Journal, *, site: SiteId, keyring: Keyring, now: float) -> Engine:
-        """From a store's content, new or old. StoreNewer: a later release wrote it."""
+        """Make the engine from a store's content, new or old. StoreNewer: a later release wrote it."""
         state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
             fold.apply(state, lines.decode(stored), site)
@@ -99,7 +99,7 @@ class Engine:
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
         `newest`: the store surely lacks nothing that it once held; else jobs wait until their origins spoke.
-        `urls`: beginnings of those that jobs may read here; `software`: what they may ask for. `machine`: the one this
+        `urls`: beginnings of the URLs jobs may read here; `software`: what they may ask for. `machine`: the one this
         node runs on, whose slots the settings tell. `term`: of the site's leadership, 0 without a standby. `address`:
         where peers reach it; empty: it can only dial out."""
         core = self.core
@@ -148,15 +148,15 @@ class Engine:
         return self.core.counters
 
     def deadline(self) -> float | None:
-        """Site time of the next `Tick` that is needed at the latest; None: no need."""
+        """Return the site time by which the next `Tick` is needed; None: none is."""
         return self.core.timers.earliest()
 
     def snapshot(self) -> bytes:
-        """The whole state after everything handled so far."""
+        """Return the whole state after everything handled so far."""
         return encode_state(self.core.state)
 
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
-        """The only mutator. The effects' order is binding (`effects.py`)."""
+        """Handle one event: the only mutator. The effects' order is binding (`effects.py`)."""
         core = self.core
         core.now = max(core.now, now)
         match event:
@@ -242,7 +242,7 @@ class Engine:
         return self._done()
 
     def look(self, event: ev.Ask, now: float) -> list[fx.Effect]:
-        """A read on whose occasion nothing else is done: for a driver that wants to know, not to drive."""
+        """Answer a read and do nothing else: for a driver that wants to know, not to drive."""
         core = self.core
         core.now = max(core.now, now)
         reads.ask(core, event)
@@ -250,7 +250,7 @@ class Engine:
         return out
 
     def _done(self) -> list[fx.Effect]:
-        """What every event ends with: groups to price, groups that may be complete, room to fill."""
+        """End an event: price groups, close those that are complete, fill free room; return the effects."""
         core = self.core
         if core.policy_changed:
             self._settings(core.own_settings)
@@ -385,7 +385,7 @@ class Engine:
                 raise AssertionError(f"no such timer: {key}")
 
     def _settings(self, settings: Settings) -> None:
-        """`settings`: the operator's own."""
+        """Apply the operator's own settings, under the VO's policy."""
         self.core.own_settings, self.core.policy_changed = settings, False
         settings = ledger.effective(self.core, settings)
         if settings != self.core.state.settings:

@@ -1,4 +1,4 @@
-"""The destination's side of a hand-over (PROMISES section 2, steps 2, 4, 7 and 9). What is prepared is inert."""
+"""The destination's side of a hand-over (PROMISES section 2, steps 2, 4, 7 and 9). A prepared offer is inert."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from diana.model.urls import beginnings
 from diana.policy.authorise import Action, authorise
 
 REMIND_S = 30.0
-"""An offer prepared here and neither committed nor aborted for this long is asked about, again and again."""
+"""Seconds after which an offer prepared here and neither committed nor aborted is asked about, again and again."""
 
 _NOTHING = IndexSet()
 
@@ -59,7 +59,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
         return
     recovery.heard(core, sender, message.origin_db_uuid, message.origin_seq)
     if core.fallen or (isinstance(message, Abort | Control) and not recovery.may_bury(core)):
-        # Said again until it is answered.
+        # Without an answer it is said again.
         return
     key = (message.subgroup, message.epoch)
     tombstone = core.state.tombstones.get(key)
@@ -98,7 +98,7 @@ def _text(key: CustodyKey) -> tuple[str, str]:
 
 
 def _already_over(core: Context, sender: SiteId, message: Order, tombstone: Tombstone) -> None:
-    """A tombstone answers for ever what the transfer would have answered."""
+    """Answer by the tombstone, for ever, as the transfer would have answered."""
     part, epoch = message.subgroup, message.epoch
     if isinstance(message, Prepare | Commit) and tombstone.done:
         core.send(sender, Committed(subgroup=part, epoch=epoch))
@@ -129,7 +129,7 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             owner=message.authorisation.owner,
             spec=message.spec,
             indices=message.indices,
-            # Nobody gains priority by claiming to have submitted long before we heard of it, or in the future.
+            # A submission in the future cannot be, whatever its origin claims.
             submitted_s=min(message.submitted_s, core.now),
             files=message.files,
             sources=message.sources,
@@ -145,12 +145,12 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
     if message.room:
         core.count("jobs_imported", len(message.indices))
     _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
-    # The first of its origin since this boot may have to wait for its word, which nobody asked for until now.
+    # The first work of its origin since this boot may wait for the origin's word, which nobody asked for until now.
     recovery.again(core, sender)
 
 
 def _unacceptable(core: Context, message: Prepare) -> str:
-    """Why this offer is not taken: authorisation, shape, feasibility, caps. Empty: it is."""
+    """Return why this offer is not taken: authorisation, shape, feasibility, caps. Empty: it is."""
     permit = message.authorisation
     if permit.group != group_of(message.subgroup):
         return f"the authorisation is for {permit.group}"
@@ -185,7 +185,8 @@ def _unacceptable(core: Context, message: Prepare) -> str:
 
 
 def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
-    """Of work that is to stand a level higher here: whether room is kept for it, which it takes with this."""
+    """Return why work that is to stand a level higher here finds no kept room; empty: it takes its room, or needs
+    none."""
     if not message.room:
         return ""
     processors = len(message.indices) * decode_spec(message.spec).resources.processors
@@ -258,7 +259,7 @@ def obey(
     *,
     origin_db: str = "",
 ) -> None:
-    """The standing order changed. What is cancelled stays so; what started is not held, and does not go back."""
+    """Obey a changed standing order. Cancelled jobs stay cancelled; started ones are not held and do not go back."""
     fresh = (cancel & custody.indices) - custody.cancelled
     core.persist(
         ControlTaken(
@@ -313,7 +314,7 @@ def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> N
 
 
 def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
-    """The origin has the facts; only whether the outputs arrived is open. An empty batch asks for that."""
+    """Ask the origin, which has the facts, whether the outputs arrived: an empty batch asks that."""
     core.back_off(("result", *_text(custody.key), str(batch)))
     core.send(
         custody.origin,
@@ -328,7 +329,7 @@ def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
 
 
 def say_again(core: Context, site: SiteId | None = None) -> None:
-    """At start, or when an origin is back: everything it has not acknowledged."""
+    """Say again everything an origin has not acknowledged: at start, or when it is back."""
     for key in core.parties.taken_from(site):
         custody = core.state.custodies[key]
         if not custody.runnable:
@@ -341,8 +342,8 @@ def say_again(core: Context, site: SiteId | None = None) -> None:
 
 
 def tell_progress(core: Context) -> None:
-    """Advisory; counted by site time, so that the newest wins."""
-    # Others' arrivals move where they stand, too.
+    """Tell origins the progress of their work. Advisory; numbered by boot and count, so that the newest wins."""
+    # Arrivals of other work move their priorities, too.
     core.moved.update(core.queues.moved_priorities(core.site))
     core.moved.update(guard.stopped_keys(core))
     for key in sorted(core.moved):
@@ -353,7 +354,7 @@ def tell_progress(core: Context) -> None:
 
 
 def _tell(core: Context, custody: Custody) -> None:
-    """Its progress, if it is another site's and not over."""
+    """Tell the custody's progress, if it is another site's and not over."""
     if custody.origin == core.site or not custody.runnable or custody.key not in core.state.custodies:
         return
     held = custody.pending if recovery.stays(core, custody) else custody.pending & custody.held
@@ -362,7 +363,7 @@ def _tell(core: Context, custody: Custody) -> None:
     level, priority = core.queues.best(custody.key)
     counted_by = custody.control_seq
     if custody.held and custody.held & execution.waiting_there(core, custody):
-        # What is held may yet come back from a worker: so far this says nothing of the order at hand.
+        # Held jobs may yet come back from a worker: so this does not speak for the latest order.
         counted_by = max(0, counted_by - 1)
     core.summary_counter += 1
     core.send(

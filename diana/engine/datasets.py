@@ -1,4 +1,4 @@
-"""What this site tells of its datasets: name, newest content, size. Their files stand in the catalogue alone."""
+"""The datasets this site tells of: name, newest content, size. Their files stand in the catalogue alone."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def remove(core: Context, event: RemoveDataset) -> None:
 
 
 def missed(core: Context, newest: Iterable[Dataset]) -> list[AddDataset | RemoveDataset]:
-    """Events that bring what this site tells into step with its catalogue, at start: that is written first, and a crash
-    may have fallen between. `newest`: what stands there. Nobody waits for the answers (request 0)."""
+    """Return events that bring the datasets told of into step with the catalogue, at start: the catalogue is written
+    first, and a crash may have come between. `newest`: the datasets in it. Nobody waits for the answers (request 0)."""
     told = core.state.datasets
     there = {dataset.name: dataset for dataset in newest}
-    # What a group made is told by the group, which is about to register it again: then it is known whose it is.
+    # A group that is about to register its outputs again tells of them itself: then it is known whose they are.
     coming = {g.spec.outputs.dataset for g in core.state.groups.values() if not g.state} - told.keys()
     out: list[AddDataset | RemoveDataset] = []
     for name in sorted(told.keys() | there.keys()):
@@ -63,11 +63,11 @@ def missed(core: Context, newest: Iterable[Dataset]) -> list[AddDataset | Remove
 
 
 def nearest(core: Context, name: str) -> list[str]:
-    """Names of datasets known here or told by peers that are spelled much like this one."""
+    """Return the names of datasets known here or told by peers that are spelled much like this one."""
     told = (p.summary.datasets for p in core.view.peers.values() if p.summary is not None)
     return near(name, {*core.state.datasets, *(other for names in told for other in names)})
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """At most three, the likest first."""
+    """Return at most three of the names spelled like this one, the likest first."""
     return get_close_matches(name, sorted(known), 3, 0.6)

@@ -16,7 +16,7 @@ from diana.model.ids import GroupId
 
 
 def rebuild(core: Context) -> None:
-    """At start: what the state implies."""
+    """Derive it all from the state, at start."""
     core.dependents.clear()
     core.blocked.clear()
     for name in sorted(core.state.groups):
@@ -29,13 +29,13 @@ def rebuild(core: Context) -> None:
 
 
 def register(core: Context, group: Group) -> None:
-    """A group that was just accepted, or is known from before."""
+    """Enter a group that was just accepted, or is known from before."""
     for before in group.after:
         core.dependents.setdefault(before, []).append(group.group)
 
 
 def forget(core: Context, group: Group) -> None:
-    """A group that expired."""
+    """Drop a group that expired."""
     core.dependents.pop(group.group, None)
     core.blocked.discard(group.group)
     for before in group.after:
@@ -44,12 +44,12 @@ def forget(core: Context, group: Group) -> None:
 
 
 def waits(core: Context, group: Group) -> bool:
-    """Some group it is to come after is not done. Once it was placed all were, for good, known still or not."""
+    """True if some group it is to come after is not done; False for good once it was placed, whatever expired since."""
     return not group.decisions and any(not _is_done(core, before) for before in group.after)
 
 
 def changed(core: Context, group: Group) -> None:
-    """The group was closed or is open again: those behind it may go on, are blocked, or wait once more."""
+    """Follow a group that was closed or is open again: those behind it may go on, are blocked, or wait once more."""
     core.blocked.discard(group.group)
     if not group.state and _at_fault(core, group) is not None:
         core.blocked.add(group.group)
@@ -59,7 +59,7 @@ def changed(core: Context, group: Group) -> None:
 
 
 def downstream(core: Context, group: GroupId) -> Iterator[GroupId]:
-    """Every group that waits for `group`, directly or not, nearest first, each once."""
+    """Yield every group that waits for `group`, directly or not, nearest first, each once."""
     seen, row = {group}, deque([group])
     while row:
         for name in core.dependents.get(row.popleft(), ()):
@@ -70,7 +70,7 @@ def downstream(core: Context, group: GroupId) -> Iterator[GroupId]:
 
 
 def note(core: Context, group: Group) -> str:
-    """What it waits for, one line; empty when it does not."""
+    """Return what the group waits for, in one line; empty: it does not wait."""
     if group.state or not waits(core, group):
         return ""
     if group.group in core.blocked:
@@ -81,14 +81,14 @@ def note(core: Context, group: Group) -> str:
 
 
 def called(core: Context, name: GroupId) -> str:
-    """`alpha-1 (stage-1)`."""
+    """Return the group's id with its name, as `alpha-1 (stage-1)`."""
     group = core.state.groups.get(name)
     return f"{name} ({group.spec.name})" if group is not None and group.spec.name else name
 
 
 def at_fault(core: Context, name: GroupId) -> tuple[str, str, str]:
-    """Of a group that is blocked, or over and not done: where the fault began, how that ended, and the command that
-    tries it again, empty when there is nothing left to try."""
+    """Return (the group where the fault began, how it ended, the command that tries it again; empty: there is nothing
+    left to try). `name`: a group that is blocked, or over and not done."""
     while name in core.blocked:
         before = _at_fault(core, core.state.groups[name])
         assert before is not None, "a blocked group has a group at fault before it"
@@ -102,8 +102,8 @@ def at_fault(core: Context, name: GroupId) -> tuple[str, str, str]:
 
 
 def expirable(core: Context, keep_s: float) -> list[GroupId]:
-    """Groups closed for longer than `keep_s`. Groups of one submission go together, so that its key keeps its meaning,
-    and none goes that an open group is to come after."""
+    """Return the groups closed for longer than `keep_s`. Groups of one submission go together, so that its key keeps
+    its meaning; a group stays as long as an open group is to come after it."""
     groups = core.state.groups
     if core.now - core.first_closed_s <= keep_s:
         return []
@@ -129,7 +129,8 @@ def _is_done(core: Context, name: GroupId) -> bool:
 
 
 def _at_fault(core: Context, group: Group) -> GroupId | None:
-    """The first group it is to come after that is blocked, gone, or over and not done; None also once it was placed."""
+    """Return the first group it comes after that is blocked, gone, or over and not done; None also once it was
+    placed."""
     for before in group.after if not group.decisions else ():
         known = core.state.groups.get(before)
         if known is None or before in core.blocked or known.state not in ("", "done"):
@@ -153,7 +154,7 @@ def _spread(core: Context, start: GroupId) -> None:
 
 
 def _blocked_note(core: Context, group: Group) -> str:
-    """Names the group the fault began with, and the mend."""
+    """Return a line that names the group where the fault began, and the mend."""
     fault = _at_fault(core, group)
     assert fault is not None, "a blocked group has a group at fault before it"
     who, how, mend = at_fault(core, fault)

@@ -1,4 +1,4 @@
-"""Which waiting jobs the machines are given, and when (SPEC D3, D4, D8; paper sections VI and X)."""
+"""The choice of the waiting jobs that the machines are given, and when (SPEC D3, D4, D8; paper sections VI and X)."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from diana.policy.migration import RAISE
 LOOK_PAST = 500
 """Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
 REST_S = 1.0
-"""After a round that gave nothing there is none for so long at most, while nothing happens to the queue or to machines:
-what the guard lets go changes with time alone."""
+"""Seconds without another round, at most, after one that gave nothing, while nothing happens to the queue or to
+machines: the jobs that the guard lets start change with time alone."""
 MOST_MISSED = 64
-"""Entries of a kind with needs looked at in a round though some machine has room for the kind, and not for them: by the
-memory they ask in all detail, or by what is kept for others. Behind these others of the kind wait."""
+"""Entries of a kind with needs that one round looks at in vain, though some machine has room for the kind: the exact
+memory they ask, or room kept for others, stands in the way. The others of the kind wait behind them."""
 
 
 def recount(core: Context) -> None:
-    """Custodies whose waiting jobs changed stand in the queues with their new numbers; what came re-prioritises all
-    now, with the numbers as they are, and not only when there is room."""
+    """Put custodies whose waiting jobs changed into the queues with their new numbers. Arrivals re-prioritise
+    everything now, with the numbers as they are, and not only when there is room."""
     if not core.requeue:
         core.queues.settle(core.now)
         return
@@ -87,7 +87,7 @@ def recount(core: Context) -> None:
 
 
 def _is_bound(core: Context, custody: Custody) -> bool:
-    """In the local queue: submitted for this site only, or with its inputs here already. Else it may still move."""
+    """True if it belongs in the local queue: submitted for this site only, or with its inputs here. Others may move."""
     spec = custody.spec
     return spec.sites == (core.site,) or bool(custody.files and not core.staging.blocked(custody.key))
 
@@ -98,8 +98,8 @@ def dispatch(core: Context) -> None:
     Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
     machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
-    For a job that needs GPUs or software others wait on machines that offer these alone; the best of the others that
-    does not fit has a place of its own, on a machine that does not. What no machine here can run takes no place.
+    A job that needs GPUs or software makes others wait only on machines that offer these; the best of the other jobs
+    that does not fit has a reservation of its own, on another machine. A job no machine here can run gets none.
     """
     recount(core)
     if core.calendar.closed:
@@ -115,13 +115,13 @@ def dispatch(core: Context) -> None:
 
 
 def _stamp(core: Context) -> tuple[int, ...]:
-    """What a round goes by, besides settings, new work and who is there: what is held, the order of the queue, and now
-    and then the time."""
+    """Return the stamp of a round: the runs that machines hold, the order of the queue, the machines' offers, and the
+    time in steps of `REST_S`. Changes of settings, work or machines call for a new round by themselves."""
     return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes, int(core.now / REST_S)
 
 
 _Caps = Callable[[Mapping[str, int]], Mapping[str, int]]
-"""Lowers what a machine may be given."""
+"""A function that lowers caps: machine -> the most jobs it may be given."""
 
 
 class _Round:
@@ -130,20 +130,20 @@ class _Round:
     def __init__(self) -> None:
         self.kept: dict[str, _Kept] = {}
         self.placed: set[int] = set()
-        """Crews whose best job that fits nowhere was seen."""
+        """Numbers of the crews whose best job that fits nowhere was seen."""
         self.settled: set[Needs] = set()
-        """Needs of which that is known."""
+        """Needs whose crew is known to be in `placed`."""
         self.claimed: set[str] = set()
         self.closed = Closed()
         self.missed: Counter[Kind] = Counter()
-        """Entries of which not all could start, of kinds that some machine has room for."""
+        """Per kind with needs, the entries of which not all jobs could start."""
         self.promised = licences.Promised()
         self.looks = LOOK_PAST
         self.in_order = True
         self.started = 0
 
     def is_in_vain(self) -> bool:
-        """Another round now would give nothing either."""
+        """True if another round now would give nothing either."""
         return not (self.started or any(one.free() > 0 for one in self.kept.values()))
 
 
@@ -196,7 +196,7 @@ def _fill(core: Context, turn: _Round) -> None:
         if short and needs != PLAIN:
             _part(core, turn, custody, entry, want, quick)
         elif short and not quick:
-            # What is next takes the next free slot: nothing behind it is claimed ahead of that.
+            # The next job takes the next free slot: nothing behind it is claimed ahead of that.
             turn.in_order = False
             if not workers.free_slots():
                 workers.next_waits = True
@@ -207,8 +207,8 @@ def _fill(core: Context, turn: _Round) -> None:
 
 
 def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
-    """Whether a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: no
-    machine has so many processors free, but those kept, which let it not pass."""
+    """True if a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: only
+    kept machines have so many processors free, and their reservations do not let it pass."""
     if entry.needs != PLAIN or core.merges or not core.workers.free_slots():
         return False
     if entry.processors > 1 and PLAIN not in turn.settled:
@@ -230,8 +230,8 @@ def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
 def _await_room(
     core: Context, turn: _Round, custody: Custody, want: Want, pools: list[Pool], place: _Kept | None, closing: _Caps
 ) -> None:
-    """None of its jobs could start though there are licences for some: they wait for nothing but room where a machine
-    is kept for them, narrow ones wherever they may be given to at all."""
+    """Promise licences to a custody none of whose jobs could start though there are licences for some. They wait for
+    room alone: wide jobs on the machine kept for them, narrow ones on any machine that may be given them."""
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     some = {name for pool in pools for name in pool.machines if caps.get(name, 1) > 0}
     if want.processors > 1 or want.gpus > 1:
@@ -247,8 +247,8 @@ def _place(
     in_time: Callable[[str, float], bool],
     among_these: Container[str] | None,
 ) -> _Kept | None:
-    """The best job of its crew that fits nowhere has a machine kept for it, where it can be over `in_time`.
-    `among_these`: on others it waits for more than processors."""
+    """Keep a machine for the best job of its crew that fits nowhere, if it can be over there `in_time`.
+    `among_these`: the machines to choose from, since on others it waits for more than processors; None: any."""
     if needs in turn.settled:
         return None
     # Over several machines it has its memory in parts, so that alone one process may have none that is large enough.
@@ -269,19 +269,19 @@ def _place(
 
 
 def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Want, quick: bool) -> None:
-    """Not all jobs of an entry with needs could start: only where such jobs can run at all does anything wait for them,
-    and when no more can start there, none like them comes in this round, of whatever name their needs are."""
+    """Handle an entry with needs of which not all jobs could start. Others wait for them only on machines that can run
+    such jobs at all; if no more can start there, none that the same machines can run comes in this round."""
     workers, kind = core.workers, (entry.processors, entry.needs)
     crew = workers.crew(of_kind(kind))
     caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
     if not quick or want.gpus:
-        # Nor do they wait for a machine that is to have no more of their group; of the others, where it only waits for
+        # They do not wait for a machine that is to have no more of their group, nor for one where they lack more than
         # a slot.
         some = (worker for worker in crew.here if caps.get(worker.name, 1) > 0)
         workers.feed_no_more(worker for worker in some if workers.free_gpus(worker) >= want.gpus)
     turn.missed[kind] += 1
     if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
-        # Where no machine could be kept for this one, by its memory, one may be for the next.
+        # No machine could be kept for this one, by its memory; one may be for the next.
         alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
         turn.closed.add(*([kind] if alone else load.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,))))
     elif turn.missed[kind] >= MOST_MISSED:
@@ -299,13 +299,13 @@ class _Kept(NamedTuple):
 
 
 def _keep(core: Context, want: Want, claimed: Container[str], among_these: Container[str] | None) -> _Kept | None:
-    """Where such a job can start first, of equals where most is left beside it, then by name."""
+    """Return the machine where such a job can start first; of equals the one with most left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
     for worker in core.workers.takers(want):
         if among_these is not None and worker.name not in among_these:
             continue
         lane, devices = worker.lane, core.workers.free_gpus(worker)
-        # Where a batch system hands GPUs out, what wants several waits there as anything else does.
+        # Where a batch system hands GPUs out, jobs that want several wait there as any others do.
         if worker.name not in claimed and (want.processors > 1 or devices < MANY):
             free, ends = lane.slots - lane.load, load.ends(core, lane)
             found = reserve(want.processors, free, ends, core.now, gpus=want.gpus, free_gpus=devices)
@@ -325,8 +325,8 @@ def _shares(
     closing: _Caps,
     pools: list[Pool] | None,
 ) -> dict[str, int]:
-    """Machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: where there
-    are licences for so many."""
+    """Return machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: the
+    machines that have licences for them; None: they want none."""
     if jobs <= 0:
         return {}
     workers = core.workers
@@ -334,7 +334,7 @@ def _shares(
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
     if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
-        # Before all machines are gone through for the few that have it.
+        # A cheap look, before all machines are gone through for the few that have it.
         return {}
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     if pools is None:
@@ -348,7 +348,7 @@ def _shares(
 
 
 class _Others:
-    """All but these."""
+    """The names of all machines but these."""
 
     def __init__(self, these: frozenset[str]) -> None:
         self._these = these
@@ -375,7 +375,7 @@ def _dealt(
     caps: Mapping[str, int],
     others: Container[str] | None = None,
 ) -> dict[str, int]:
-    """To none of the others."""
+    """Return machine -> how many of the jobs it gets; the machines of `others` get none."""
     workers = core.workers
     if not kept:
         return workers.share_out(want, jobs, () if others is None else others, behind, caps)
@@ -400,7 +400,7 @@ def _dealt(
 
 
 def _merge_without_slots(core: Context) -> None:
-    """A merge command runs here even where all slots are other machines': one at a time."""
+    """Start a merge command here though all slots are other machines', one at a time."""
     own = core.workers.find(core.workers.own)
     if own is None or own.session is None or own.lane.slots or own.lane.load:
         return
@@ -411,5 +411,5 @@ def _merge_without_slots(core: Context) -> None:
 
 
 def _parallel(core: Context, custody: Custody) -> int:
-    """How many more of its jobs may run at once: by the group's `max_parallel`."""
+    """Return how many more of its jobs may run at once, by the group's `max_parallel`."""
     return custody.max_parallel - len(custody.running) if custody.max_parallel else len(custody.pending)

@@ -22,21 +22,21 @@ from diana.model.urls import beginnings
 from diana.policy.demand import Demand
 
 MAX_ASKED_REFS = 2000
-"""In one message; more are asked one stretch after the other."""
+"""Refs asked for in one message; more are asked for one stretch after the other."""
 MAX_ASKED_CHARACTERS = 256 * 1024
-"""In one message: names may be long, and each comes back up to twice with size and hash."""
+"""Characters of refs in one message: names may be long, and each comes back up to twice with size and hash."""
 
 
 class Export(NamedTuple):
-    """What a congested site would let go of one group."""
+    """The waiting jobs of one group that a congested site would let go."""
 
     told: SurplusGroup
     site: SiteId
-    """Where it waits."""
+    """The site where they wait."""
     parts: tuple[tuple[SubgroupId, IndexSet], ...]
-    """In queue order there."""
+    """(subgroup, jobs that may move), in queue order there."""
     among: tuple[SiteId, ...]
-    """Other sites that may have it through earlier, by their summaries."""
+    """Other sites that may have them through earlier, by their summaries."""
     reason: str
 
 
@@ -53,33 +53,34 @@ class Draft:
         self.requests: list[int] = []
         self.group: GroupId | None = None
         self.to: SiteId | None = None
-        """The one site these jobs are to go to."""
+        """The one site these jobs are to go to; None: any."""
         self.unguarded = False
-        """Also sites that failed the group may have it."""
+        """True if also sites that failed the group may have it."""
         self.export: Export | None = None
-        """What waits at one site and may move: nothing is placed, but room asked for where it would end earlier."""
+        """Jobs that wait at one site and may move: nothing is placed, but room is asked for where they would end
+        earlier."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
         """Peers a quote was asked of."""
         self.rounds = 0
-        """So often quotes were asked."""
+        """Number of times quotes were asked for."""
         self.quotes: dict[SiteId, tuple[Quote, float]] = {}
         self.probe: Callable[[Refusal | None], None] | None = None
-        """Told what the plan says (None: it can be placed) instead of anything being placed."""
+        """Called with the plan's verdict (None: it can be placed) instead of anything being placed."""
         self.turns: tuple[SiteId, ...] = ()
-        """Where jobs are dealt out one by one: the sites, in the order of their turns."""
+        """Sites in the order of their turns, where jobs are dealt out one by one."""
         self._told: dict[SiteId, list[Quote]] = {}
         """Answers of a site that is still asked for the rest."""
         self.stretches = _stretches(sorted({ref for ref, _ in self.refs if ref.startswith("dataset:")}))
-        """Of the refs peers are asked for, as many as fit a message each; at least one, though it may be empty."""
+        """Refs that peers are asked for, in stretches that fit a message each; at least one, though it may be empty."""
         self.urls = beginnings(ref.partition(":")[2] for ref, _ in self.refs if ref.startswith("url:"))
-        """What every site is asked about that its jobs would read by URL."""
+        """Beginnings of the URLs that the jobs would read, which every site is asked about."""
         self.held: LookedUp | None = None
-        """What this site itself holds of the refs."""
+        """This site's own answer, what it holds of the refs; None: it has not looked."""
 
     def demand(self, settings: Settings) -> Demand:
-        """The group by what is known before anybody was asked: without its data."""
+        """Return the demand by what is known before anybody was asked: without the group's data."""
         need = self.spec.resources
         return Demand(
             indices=self.indices,
@@ -90,12 +91,12 @@ class Draft:
         )
 
     def sought(self) -> tuple[str, ...]:
-        """Refs somebody must be asked for; what the submitter uploaded lies at the origin."""
+        """Return the refs somebody must be asked for; what the submitter uploaded lies at the origin."""
         return tuple(sorted({ref for ref, _ in self.refs if not ref.startswith("blob:")}))
 
     def take(self, site: SiteId, quote: Quote, now: float) -> int | None:
-        """The answer for one stretch: gives the stretch to ask next, or None when the site has said all or says what it
-        was not asked."""
+        """Take a site's answer for one stretch. Return the number of the stretch to ask for next; None: the site has
+        answered all, or answers what it was not asked."""
         told = self._told.setdefault(site, [])
         if quote.part != len(told):
             return None
@@ -114,7 +115,7 @@ class Draft:
         return None
 
     def forget(self, sites: Iterable[SiteId]) -> None:
-        """What these said in part: they are asked anew."""
+        """Drop these sites' partial answers: they are asked anew."""
         for site in sites:
             self._told.pop(site, None)
 
@@ -157,7 +158,7 @@ def allowed(spec: GroupSpec, site: SiteId) -> bool:
 
 
 def parallel_left(group: Group | None, spec: GroupSpec) -> int:
-    """How many jobs may yet run at once beside those of the parts that stand; 1 where there is no limit."""
+    """Return how many jobs may yet run at once beside those of the parts that stand; 1 if there is no limit."""
     if not spec.max_parallel:
         return 1
     held = sum(s.max_parallel for s in group.subgroups.values() if s.open_jobs()) if group else 0

@@ -1,5 +1,5 @@
-"""The operator's drain: a site takes no new work, from peers or for its own users. What has started runs
-out; what waits is called back by its origins (`pulling.py`)."""
+"""The operator's drain: a site takes no new work, from peers or for its own users. Jobs that have
+started run on to their end; waiting ones are called back by their origins (`pulling.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from diana.policy.authorise import Action, authorise
 
 
 def drain(core: Context, event: DrainSite) -> None:
-    """Answered with a count of 0 where it was so already."""
+    """Drain the site, or end that. The answer's count is 0 if nothing changed."""
     why = authorise(event.principal, Action.DRAIN)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
@@ -22,7 +22,7 @@ def drain(core: Context, event: DrainSite) -> None:
         maintenance.plan(core, event)
         return
     dropped = not event.on and maintenance.drop(core)
-    # Said again without a reason, the one given before stands.
+    # Without a reason the one given before stands.
     reason = (event.reason or core.state.drained or "drained") if event.on else ""
     changes = reason != core.state.drained
     if changes:

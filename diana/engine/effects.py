@@ -35,7 +35,7 @@ class KeepFacts(msgspec.Struct, frozen=True):
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Best effort: may be lost, doubled, reordered. The engine resends what matters."""
+    """Send a message, best effort: it may be lost, doubled, reordered. The engine resends what matters."""
 
     to: SiteId
     message: Message
@@ -54,7 +54,7 @@ class SendResult(msgspec.Struct, frozen=True):
 
 
 class Contact(msgspec.Struct, frozen=True, kw_only=True):
-    """How a site is reached; told anew, whole, when anything of it changes."""
+    """The ways to reach a site; told anew, whole, when any of them changes."""
 
     site: SiteId
     address: str
@@ -62,17 +62,17 @@ class Contact(msgspec.Struct, frozen=True, kw_only=True):
     via: tuple[SiteId, ...] = ()
     """Sites that have streams to it, one of which may relay."""
     keep: bool = False
-    """A stream to it is held, and had again when it falls; else one is made when something is sent there."""
+    """True: hold a stream to it, and make it again when it falls. False: make one when something is sent there."""
 
 
 class TrustChanged(msgspec.Struct, frozen=True):
-    """Whom the VO has revoked, whole: (who, since when in seconds since 1970, why). Streams of these end."""
+    """All that the VO has revoked, told whole: (who, since when in seconds since 1970, why). Their streams end."""
 
     revoked: tuple[tuple[str, float, str], ...]
 
 
 class ForgetContact(msgspec.Struct, frozen=True):
-    """No stream to it is wanted, nor will anything be sent there."""
+    """Forget a site: no stream to it is wanted, nor will anything be sent there."""
 
     site: SiteId
 
@@ -83,7 +83,7 @@ class GroupAccepted(msgspec.Struct, frozen=True):
 
 
 class GroupsAccepted(msgspec.Struct, frozen=True):
-    """Of one submission, in the order written."""
+    """The groups of one submission, in the order written."""
 
     groups: tuple[GroupAccepted, ...]
 
@@ -101,7 +101,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegisterIs(msgspec.Struct, frozen=True):
-    """Of a site this one is the witness of; None: nothing was recorded yet."""
+    """The register of a site this one is the witness of; None: nothing was recorded yet."""
 
     register: Register | None
 
@@ -127,9 +127,10 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = MAIN_MACHINE
     """The machine that is to run them."""
     session: int
-    """Of the worker's `LrmReady` this order relies on; the adapter drops it when another session stands."""
+    """The session of the worker's `LrmReady` this order relies on; the adapter drops it when another session stands."""
     term: int = 0
-    """Of the site's leader that gives the order; who saw a higher one refuses it. 0: a site without a standby."""
+    """The term of the leader that gives the order; a worker that saw a higher one refuses it. 0: there is no
+    standby."""
     subgroup: SubgroupId
     epoch: int
     owner: str
@@ -138,13 +139,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[tuple[int, int], ...] = ()
     """(index, attempt) where the attempt is not 1."""
     directory: str = ""
-    """Run in this folder instead (the merge command)."""
+    """The folder to run in instead of the job's own (the merge command); empty: the job's own."""
     lease: str = ""
-    """Run only while the lease of this origin stands (`Lease`); empty: for ever."""
+    """The origin whose lease the jobs need: they run only while it stands (`Lease`). Empty: for ever."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """What was started under the lease of this origin, or is to be, may run until then and no longer, whatever becomes
+    """Let jobs under the lease of this origin, started or yet to start, run until then and no longer, whatever becomes
     of this process: TERM, grace, KILL by each machine itself. Such runs end LEASE_OVER."""
 
     origin: SiteId
@@ -164,9 +165,9 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
-    """Give back what of these runs has not begun: each such one never will and reports JobsEnded, UNBEGUN. The others
-    run on, and nothing is said of them. For workers that said they can (`LrmReady.recalls`); while one is away the
-    order need not be kept: it is given again when it is ready."""
+    """Give back those of these runs that have not begun: none of them ever begins, and each reports JobsEnded, UNBEGUN.
+    The others run on, and nothing is said of them. For workers that said they can (`LrmReady.recalls`); while one is
+    away the order need not be kept: it is given again when the worker is ready."""
 
     worker: str
     subgroup: SubgroupId
@@ -175,8 +176,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgetRuns(msgspec.Struct, frozen=True):
-    """Their end is durable here; the worker that told it need not tell it again. A run's attempt was given to one
-    worker only, so that others may be told too."""
+    """Forget these runs: their end is durable here, and the worker need not tell it again. An attempt was given to one
+    worker only, so other workers may be told too."""
 
     runs: tuple[Run, ...]
 
@@ -211,13 +212,13 @@ class RegisterOutputs(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     """`Outputs.to`; with an absolute folder of the user's only outputs the results name belong to it."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
-    """Whose results of these jobs count no more."""
+    """(subgroup, jobs) whose results from there count no more."""
     new_version: bool = False
-    """The name stands for other content of the same owner's, which stays as an older version."""
+    """True if the name stands for other content of the same owner's, which stays as an older version."""
 
 
 class LookUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What does this site hold of these refs? Answered by `LookedUp` of the same ticket; changes nothing."""
+    """Ask what this site holds of these refs. Answered by `LookedUp` of the same ticket; changes nothing."""
 
     ticket: int
     refs: tuple[str, ...]
@@ -233,17 +234,19 @@ class DropOutputs(msgspec.Struct, frozen=True):
 
     key: FactsKey
     dataset: str = ""
-    """They are about to be files of this dataset: keep them as cached replicas, as far as the cache has room."""
+    """The dataset they are about to be files of: keep them as cached replicas, as far as the cache has room. Empty:
+    none."""
 
 
 class DropSubgroup(msgspec.Struct, frozen=True):
-    """All is over here: unpin its inputs, delete its directories. Logs and facts stay until `DropGroup`."""
+    """Drop a subgroup that is over here: unpin its inputs, delete its directories. Logs and facts stay until
+    `DropGroup`."""
 
     subgroup: SubgroupId
 
 
 class DropGroup(msgspec.Struct, frozen=True):
-    """Expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
+    """Drop a group that expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
 
     group: GroupId
 
@@ -255,12 +258,12 @@ class StartAnew(msgspec.Struct, frozen=True):
 
 
 class Confirmed(msgspec.Struct, frozen=True):
-    """Nobody could tell at the start whether the store had all it ever held; all sites it knew have said now that it
-    lacks nothing. Until then a later start must not take it for the newest."""
+    """Mark the store as the newest: nobody could tell at the start whether it had all it ever held, and now all sites
+    it knew have said that it lacks nothing. Without this mark a later start must not take it for the newest."""
 
 
 class Warn(msgspec.Struct, frozen=True):
-    """For the node's log: a peer's nonsense, an invariant that looks wrong."""
+    """Write to the node's log: a peer's nonsense, an invariant that looks wrong."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""Which jobs of a group have ended, and how, page by page: a page costs what it looks through, not the group."""
+"""Pages of the jobs of a group that have ended, and how: a page costs what it looks through, not the group."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from diana.model.indexset import CHUNK, FinishedSet, IndexSet
 from diana.model.views import ENDINGS, EndedJobs
 
 MOST_JOBS = 20_000
-"""Of one page."""
+"""Jobs of one page."""
 _FIRST_LOOK = 1 << 12
-"""Jobs looked through first; where few of them are wanted, more at a time."""
+"""Jobs looked through first; then twice as many each time, as few of them may be wanted."""
 
 
 def page(group: Group, outcome: str, first: int, most: int) -> EndedJobs:
-    """Jobs from `first` on that ended so, in order of their indices: `most` of them at most (0: a page full)."""
+    """Return the jobs from `first` on that ended with `outcome`, in order of index, at most `most` (0: a full page)."""
     sets: dict[str, FinishedSet] = {
         name: getattr(group, name) for name in ENDINGS if outcome in (name, "ended") and getattr(group, name)
     }

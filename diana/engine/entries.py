@@ -1,4 +1,4 @@
-"""What waits in a site's queues: an entry per custody, lined up per user and per origin for the job thresholds."""
+"""The entries of a site's queues: one per custody, lined up per user and per origin for the job thresholds."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ class Entry:
         self.offset = offset
         self.bound = bound
         self.run_s = run_s
-        """Expected of one job."""
+        """Expected run time of one job."""
         self.counted: tuple[tuple[int, int, float], ...] = ()
-        """(row, jobs, processor-seconds) it stands in the class table's sums with."""
+        """(row, jobs, processor-seconds) with which it is counted in the class table's sums."""
         self.steps = 0
-        """Time thresholds waited."""
+        """Whole time thresholds that it has waited."""
         self.due_s = 0.0
-        """When the next will have passed."""
+        """Site time at which the next threshold will have passed."""
         self.jobs = jobs
-        """Queued: neither started nor held."""
+        """Queued jobs: neither started nor held."""
         self.ready = ready
-        """Of them, those whose inputs are here."""
+        """Queued jobs whose inputs are here."""
         self.allowed = [jobs, jobs]
-        """Within the job threshold of its user, and of its origin."""
+        """[jobs within the job threshold of its user, jobs within that of its origin]."""
         self.plain = jobs
-        """Within both; the rest is demoted."""
+        """Jobs within both thresholds; the rest is demoted."""
         self.rows: tuple[int, int] = (-1, -1)
-        """Of the class table: where the plain and the demoted jobs stand; -1: nowhere."""
+        """Rows of the class table where the plain and the demoted jobs stand; -1: nowhere."""
 
 
 class Lines:
@@ -89,13 +89,13 @@ class Lines:
         self._jobs: dict[str, int] = {}
         self._changed: set[str] = set()
         self._above: set[str] = set()
-        """Had more than the limit when last looked at."""
+        """Names that had more jobs than the limit when last looked at."""
 
     def jobs(self, name: str) -> int:
         return self._jobs.get(name, 0)
 
     def add(self, name: str, entry: Entry) -> None:
-        """The jobs are counted by `change`."""
+        """Add the entry to the line; its jobs are counted by `change`."""
         insort(self._lines.setdefault(name, []), (entry.order, entry))
 
     def remove(self, name: str, entry: Entry) -> None:

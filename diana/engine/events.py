@@ -25,21 +25,22 @@ class Tick(msgspec.Struct, frozen=True):
 
 
 class SettingsLoaded(msgspec.Struct, frozen=True):
-    """At start and at SIGHUP, already validated."""
+    """The settings were loaded, at start or at SIGHUP; they are validated already."""
 
     settings: Settings
     urls: tuple[str, ...] = DEFAULT_ALLOWED
     """Beginnings of the URLs jobs may read here."""
     software: tuple[str, ...] = ()
-    """What they may ask for at machines that do not say it themselves (`model/software.py`)."""
+    """Software jobs may ask for at machines that do not say it themselves (`model/software.py`)."""
 
 
 class CalendarTold(msgspec.Struct, frozen=True, kw_only=True):
-    """When the site takes no work, by its configuration: at start, at SIGHUP, and as time goes on."""
+    """The windows in which the site takes no work, by its configuration: told at start, at SIGHUP, and as time goes
+    on."""
 
     windows: tuple[Window, ...] = ()
     wall_ahead_s: float = 0.0
-    """Wall clock less site time."""
+    """Seconds by which the wall clock is ahead of site time."""
 
 
 class RoomChecked(msgspec.Struct, frozen=True):
@@ -52,7 +53,8 @@ class RoomChecked(msgspec.Struct, frozen=True):
 
 
 class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Answered by `Reply(GroupAccepted | DecisionMade | Refusal)`. `wall_s` is a label only."""
+    """A client submits a group. Answered by `Reply(GroupAccepted | DecisionMade | Refusal)`. `wall_s` is a label
+    only."""
 
     request: int
     principal: Principal
@@ -66,7 +68,7 @@ class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float
     plan_only: bool = False
     permit: Authorisation | None = None
-    """What a user signed for it, without the group's name; None: this site vouches."""
+    """The user's signature for it, without the group's name; None: this site vouches."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,13 +100,13 @@ class CancelJobs(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     group: GroupId
     indices: IndexSet | None
-    """None: all of the group."""
+    """Jobs meant; None: all of the group."""
     dependents: bool = False
-    """Also every group that waits for it, directly or not."""
+    """True: cancel also every group that waits for it, directly or not."""
     held: bool = False
-    """Only those that are held and can no longer start."""
+    """True: cancel only jobs that are held and can no longer start."""
     release: bool = False
-    """With `held`: no order holds the others any longer, whether they wait, run or are over."""
+    """With `held`: also lift the orders to hold the other jobs, whether they wait, run or are over."""
 
 
 class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,15 +139,15 @@ class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     indices: IndexSet | None
     held: bool = False
-    """Also those held because nobody knows their outcome."""
+    """True: retry also jobs held because nobody knows their outcome."""
     cancelled: bool = False
-    """Also those cancelled."""
+    """True: retry also cancelled jobs."""
     unreachable: bool = False
-    """Also those at sites out of reach, with the whole of a group only."""
+    """True: retry also jobs at sites out of reach; with the whole of a group only."""
 
 
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """The files are hashed and registered with the stager before."""
+    """A dataset is added; its files were hashed and registered with the stager before."""
 
     request: int
     principal: Principal
@@ -153,7 +155,8 @@ class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """The stager's catalogue has forgotten all its versions. What was placed before fails staging where it needs it."""
+    """A dataset is removed: the stager's catalogue has forgotten all its versions. Jobs placed before that need it fail
+    staging."""
 
     request: int
     principal: Principal
@@ -181,7 +184,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = "ended"
     """For ended: one of `views.ENDINGS`, or all of them."""
     named: tuple[GroupId, ...] = ()
-    """For groups: these alone, in this order, as far as they are there and the principal's to read; empty: no such
+    """For groups: these alone, in this order, as far as they exist and the principal may read them; empty: no such
     wish. Costs by how many are named, not by how many there are."""
 
 
@@ -203,7 +206,7 @@ class PeerDown(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """From a peer whose certificate proved `sender`."""
+    """A message came from a peer whose certificate proved `sender`."""
 
     sender: SiteId
     message: Message
@@ -227,11 +230,11 @@ class NameSite(msgspec.Struct, frozen=True, kw_only=True):
     request: int
     name: SiteId
     give: bool
-    """Keep it in the VO's ledger, before the answer; False: only look."""
+    """True: keep it in the VO's ledger, before the answer; False: only look."""
     again: bool = False
-    """An operator gives it to the site that had it."""
+    """True: an operator gives it to the site that had it before."""
     signer: bool = False
-    """It becomes a signer."""
+    """True: it becomes a signer."""
     wall_s: float
 
 
@@ -244,7 +247,7 @@ class NoteInvitation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator has the site take no new work, or again. Answered by `Reply(Ok | Refusal)`."""
+    """An operator has the site take no new work, or take work again. Answered by `Reply(Ok | Refusal)`."""
 
     request: int
     principal: Principal
@@ -252,7 +255,7 @@ class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     from_wall_s: float = 0.0
     to_wall_s: float = 0.0
-    """With `on`: only from then to then; `from_wall_s` 0: from now. Both 0: until it is told otherwise."""
+    """With `on`: only between the two times; `from_wall_s` 0: from now. Both 0: until it is told otherwise."""
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,11 +273,11 @@ class RegisterAsked(msgspec.Struct, frozen=True, kw_only=True):
 
     request: int
     by: SiteId
-    """Whose certificate was shown."""
+    """The site whose certificate was shown."""
     site: SiteId
     expect_term: int = 0
     register: Register | None = None
-    """None: only read."""
+    """The new register; None: only read."""
 
 
 class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,10 +286,10 @@ class LinkMeasured(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     rtt_s: float | None = None
     bytes_per_s: float | None = None
-    """Towards here, all concurrent transfers together."""
+    """Throughput towards here, all concurrent transfers together."""
     sent: int = 0
     lost: int = 0
-    """Pings, and those of them that nobody answered in time."""
+    """Pings sent (`sent`), and those of them that nobody answered in time (`lost`)."""
 
 
 # --- local resource manager --------------------------------------------------------------------------
@@ -313,36 +316,36 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     known: tuple[Run, ...]
     memory_bytes: int = 0
-    """The most one job may want there; 0: as the settings say."""
+    """The most memory one job may want there; 0: as the settings say."""
     widest: int = 0
     """Processors one job may want there, where that is less than its slots; 0: all of them."""
     gpus: int = 0
-    """The most one job may want there."""
+    """The most GPUs one job may want there."""
     all_gpus: int = 0
-    """Of all its machines together, where it stands for several."""
+    """GPUs of all its machines together, where it stands for several."""
     trouble: str = ""
-    """Why it has no slots: one line; empty: nothing is wrong."""
+    """Line saying why it has no slots; empty: nothing is wrong."""
     identity: str = ""
-    """Of the machine's data directory; empty: this site keeps no count of them."""
+    """Identity of the machine's data directory; empty: this site keeps no count of them."""
     software: tuple[str, ...] | None = None
-    """What jobs may ask for there (`model/software.py`); None: as the site's settings say."""
+    """Software jobs may ask for there (`model/software.py`); None: as the site's settings say."""
     ahead: int = -1
     """Processors' worth of jobs it is given beyond its slots, of whatever length; -1: as the settings say."""
     recalls: bool = False
-    """What it was given and has not begun it gives back when it is asked to (`Recall`)."""
+    """True if it gives back jobs it has not begun when it is asked to (`Recall`)."""
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that is ready has more or fewer slots for this site than before, is to be given more or less beyond
-    them, or will start what it is given sooner or later. What it has keeps its place."""
+    them, or will start what it is given sooner or later. The jobs it has keep their places."""
 
     worker: str
     session: int
-    """Of its `LrmReady`."""
+    """The session of its `LrmReady`."""
     slots: int
     ahead: int
     delay_s: float = 0.0
-    """Until something of ours starts there, though slots stand free: others are before us."""
+    """Seconds until something of ours starts there, though slots stand free: others are before us."""
     trouble: str = ""
     """As in `LrmReady`."""
 
@@ -383,7 +386,7 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     final: bool = False
     """With `error`: trying again would not help."""
     away: str = ""
-    """With `error`: the machine of the source's site on which it lies, and which is not in touch."""
+    """With `error`: the machine of the source's site on which the files lie, and which is not in touch."""
     lacking: IndexSet = IndexSet()
     """With `error`, of outputs this very site has collected: the jobs whose outputs are not on this machine."""
 
@@ -397,11 +400,11 @@ class OutputsInCatalogue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookedUp(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers a `LookUp`. A ref that stands nowhere here is of a dataset this site does not know."""
+    """Answers a `LookUp`. A ref in none of the fields is of a dataset this site does not know."""
 
     ticket: int
     found: tuple[DataFile, ...] = ()
-    """What is registered here (or can be described, for a URL), each under the very ref that was asked."""
+    """Files registered here (or that can be described, for a URL), each under the very ref that was asked."""
     cached: tuple[DataFile, ...] = ()
     """Replicas this site fetched before and may evict: they count where the content is the registered one."""
     unknown: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What the machines tell of their jobs becomes results (PROMISES section 2, step 7)."""
+"""Results, made of what the machines tell of their jobs (PROMISES section 2, step 7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     custody = core.state.custodies.get(key)
     facts = event.facts
     if custody is None:
-        # Of an older copy; it is told again under the new name.
+        # An older copy knows less: the end is told again once it has its new name.
         if not core.fallen:
             core.emit(ForgetRuns(_runs(key, facts)))
         return
@@ -53,7 +53,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
 
 
 def void(core: Context, custody: Custody, indices: IndexSet) -> None:
-    """Given to a machine and never claimed there: pending again."""
+    """Make jobs pending again that were given to a machine and never claimed there."""
     core.persist(RunsVoided(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
     guard.counted(core, custody)
     core.requeue.add(custody.key)
@@ -61,7 +61,7 @@ def void(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def _given_back(core: Context, custody: Custody) -> list[tuple[Lane, list[int]]]:
-    """Running jobs that may not have begun, by the lanes of workers that give such back."""
+    """Return the running jobs that may not have begun, by the lanes of workers that give such back."""
     recalling = core.totals.runs.recalling
     if not recalling or not custody.running:
         return []
@@ -70,18 +70,18 @@ def _given_back(core: Context, custody: Custody) -> list[tuple[Lane, list[int]]]
 
 
 def recallable(core: Context, custody: Custody) -> IndexSet:
-    """Running jobs that may not have begun, of workers that give such back."""
+    """Return the running jobs that may not have begun, of workers that give such back."""
     return IndexSet.union(IndexSet.of(some) for _, some in _given_back(core, custody))
 
 
 def waiting_there(core: Context, custody: Custody) -> IndexSet:
-    """Of the recallable ones those that found no free slot when they were given, as far as is known."""
+    """Return the recallable jobs that found no free slot when they were given, as far as is known."""
     lanes = _given_back(core, custody)
     return IndexSet.union(IndexSet.of(i for i in some if (custody.key, i) in lane.ahead) for lane, some in lanes)
 
 
 def recall(core: Context, custody: Custody) -> None:
-    """What is to go elsewhere or not to start, and was given to workers that can say whether it has begun."""
+    """Ask back jobs that are to go elsewhere or not to start, from workers that can say whether they have begun."""
     recalling = core.totals.runs.recalling
     if not recalling or recovery.stays(core, custody) or not (custody.held or custody.recalled):
         return
@@ -94,7 +94,7 @@ def recall(core: Context, custody: Custody) -> None:
 
 
 def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> None:
-    """Their machine is gone for good: nobody will tell how they ended."""
+    """End jobs whose machine is gone for good: nobody will tell how they ended."""
     began, attempts = core.started_s.get(custody.key, {}), [custody.running[index] for index in indices]
     for index in indices:
         began.pop(index, None)
@@ -117,7 +117,7 @@ def kill(core: Context, custody: Custody, running: IndexSet) -> None:
 
 
 def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> None:
-    """The custody's mean run time here, the newest counting most."""
+    """Update the custody's mean run time here, the newest counting most."""
     began = core.started_s.get(custody.key, {})
     for at in rows:
         began.pop(facts.indices[at], None)
@@ -129,7 +129,7 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
 
 
 def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
-    """What was called back before it began waits again, or goes on to where it is wanted; the other rows remain."""
+    """Take back jobs given back unbegun: they wait again, or go on to where they are wanted. Return the other rows."""
     back = [at for at in fresh if facts.outcomes[at] == Outcome.UNBEGUN]
     if not back:
         return fresh
@@ -151,8 +151,8 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
-    """on_crash = rerun: outcomes nobody knows are tried again as a new attempt, and always what ended with its lease;
-    the other rows remain."""
+    """Try jobs whose outcome nobody knows again as a new attempt if on_crash = rerun, and those that ended with their
+    lease in any case. Return the other rows."""
     if custody.spec.on_crash == custody.spec.on_site_lost == "hold":
         return fresh
     kinds = _UNSURE if custody.spec.on_crash == "rerun" else _LEASE_OVER
@@ -176,7 +176,7 @@ def _runs(key: CustodyKey, facts: Facts) -> tuple[Run, ...]:
 
 
 def _flush_soon(core: Context, custody: Custody, buffer: Ended) -> None:
-    """Results leave in batches: at once if none left lately or this was the last, else when the batch time is over."""
+    """Send results in batches: at once if none left lately or this was the last, else when the batch time is over."""
     wait = buffer.flushed_s + core.state.settings.result_batch_s - core.now
     if wait <= 0 or (not custody.pending and len(buffer.indices) == len(custody.running)):
         flush(core, custody.key)
@@ -204,7 +204,7 @@ def flush(core: Context, key: CustodyKey) -> None:
 
 
 def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
-    """Pending jobs whose inputs cannot be had."""
+    """End pending jobs whose inputs cannot be had."""
     core.requeue.add(custody.key)
     facts = columns.staging_failed(core.site, indices, error, core.now)
     guard.ended(core, custody, facts, list(range(len(indices))), ran=False)
@@ -220,8 +220,8 @@ def _cancel_pending(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def revoke(core: Context, custody: Custody) -> None:
-    """What is recalled and has not started goes back; told like a result, until it is acknowledged. What an older copy
-    of the journal does not show as started may have been: nothing goes back that would not be started here either."""
+    """Give back jobs that are recalled and have not started; told like a result, until it is acknowledged. Jobs that
+    would not be started here either do not go back: an older copy of the journal may not show that they started."""
     indices = IndexSet() if recovery.stays(core, custody) else custody.revocable()
     if indices and custody.key in core.state.custodies:
         core.requeue.add(custody.key)
@@ -230,7 +230,7 @@ def revoke(core: Context, custody: Custody) -> None:
 
 
 def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
-    """Pending ones are over at once; running ones are killed and report their end. Recorded as cancelled already."""
+    """Carry out a recorded cancel: pending jobs are over at once; running ones are killed and report their end."""
     running = indices & IndexSet.of(custody.running)
     if running:
         kill(core, custody, running)
@@ -238,7 +238,7 @@ def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
-    """One batch of ends, durable here and told to the origin."""
+    """Make one batch of ends durable here and tell it to the origin."""
     facts = ends.facts
     batch = custody.next_batch
     staged = core.staged_bytes.pop(custody.key, 0)

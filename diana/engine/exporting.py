@@ -1,5 +1,5 @@
-"""The origin hears what a congested site would let go, and asks around where it would end earlier (SPEC D7; paper
-sections IX, X). What comes of it is decided in `migrating.py`, when the quotes are in."""
+"""The beginning of an export, at the origin: it hears which jobs a congested site would let go, and asks other sites
+whether they would end earlier there (SPEC D7; paper sections IX, X). `migrating.py` decides when the quotes are in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from diana.policy.demand import Demand
 from diana.policy.migration import split_off
 
 MOST_ASKED = 16
-"""Sites, of those that look best by their summaries."""
+"""Sites asked, those that look best by their summaries."""
 MOST_REASON = 200
-"""Of what a peer says, in characters."""
+"""Characters kept of a reason that a peer sent."""
 AGAIN_S = 4.0
-"""A group is not priced again for the same site sooner."""
+"""Seconds before a group is priced again for the same site."""
 
 
 def on_surplus(core: Context, sender: SiteId, message: Surplus) -> None:
@@ -75,8 +75,8 @@ def _ask(core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: 
 
 
 def _movable(group: Group, site: SiteId, told: SurplusGroup) -> list[tuple[SubgroupId, IndexSet]]:
-    """What the site names and the origin knows to be there: the last ones of each part, since it starts the first ones
-    first."""
+    """Return the jobs the site names that the origin knows to be there: the last ones of each part, since the site
+    starts the first ones first."""
     out = []
     for part, epoch, jobs in zip(told.parts, told.epochs, told.jobs, strict=True):
         subgroup = group.subgroups.get(part)
@@ -89,7 +89,8 @@ def _movable(group: Group, site: SiteId, told: SurplusGroup) -> list[tuple[Subgr
 
 
 def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) -> tuple[SiteId, ...]:
-    """Sites whose summaries leave hope that a job ends there earlier by the least gain; best first, then by name."""
+    """Return the sites whose summaries leave hope that a job ends there earlier by the least gain; best first, then by
+    name."""
     settings = core.state.settings
     found = []
     for peer in _candidates(core, group):
@@ -124,8 +125,9 @@ def _usable(summary: Summary) -> bool:
 
 
 def _soonest_s(summary: Summary, work_s: float) -> float:
-    """Until a job would be through there if it passed all that waits, which at the raised priority it may: half a job
-    of those that run, where no slot is free. The quotes say it better, and only hopeless sites are left out here."""
+    """Return the seconds until a job would be through there if it passed all that waits, as it may at the raised
+    priority: its own run, after half a running job where no slot is free. Quotes tell it better; this only leaves out
+    hopeless sites."""
     jobs = max(1, summary.queued_jobs + summary.running_jobs)
     runs_out_s = 0.0 if summary.free_slots else summary.work_ahead_s / jobs / 2
     return (work_s + runs_out_s) / summary.speed

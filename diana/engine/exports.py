@@ -1,4 +1,4 @@
-"""Which jobs of a group may leave the site they wait at (SPEC D7)."""
+"""The jobs of a group that may leave the site they wait at (SPEC D7)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from diana.model.indexset import IndexSet
 
 
 def may_move(subgroup: Subgroup) -> bool:
-    """Taken there, in reach, and never exported before."""
+    """True if the part was taken by its site, which is in reach, and was never exported before."""
     return subgroup.step is Step.COMMITTED and not subgroup.unreachable and not subgroup.exported
 
 
 def still_there(group: Group, subgroup: Subgroup) -> IndexSet:
-    """Its jobs that have no result, were never exported and about which nothing else was ordered; the merge, which
-    stays, left out."""
+    """Return the part's jobs that have no result, were never exported and have no other order; the merge, which stays,
+    is left out."""
     ordered = subgroup.cancelling | subgroup.holding | subgroup.recalled
     jobs = subgroup.indices & IndexSet.span(0, group.jobs)
     return group.open_of(jobs) - ordered - group.exported

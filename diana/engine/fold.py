@@ -33,14 +33,14 @@ SKIPPED_GROUPS = 1_000_000
 MOST_FORMER = 16
 """db_uuids of a peer that are remembered beside its present one."""
 FULL_DECISIONS = 32
-"""Decisions per group kept with their tables; of older ones what was planned stays."""
+"""Decisions per group that keep their cost tables; older ones keep only what was planned."""
 
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
     """Change `state` by one record of the site `home`."""
     state.seq += 1
     match record:
-        # First what comes most often: cases are tried in order.
+        # The most frequent records come first: cases are tried in order.
         case (
             r.RunsEnded()
             | r.RunsStarted()
@@ -161,7 +161,8 @@ def _opened(state: SiteState, record: r.Opened) -> None:
 
 
 def _hold_everything(state: SiteState, reason: str, first_group: int) -> None:
-    """What is not over may have gone on since the backup: nothing of it is started or placed by itself."""
+    """Hold all that is not over: it may have gone on since the backup, so nothing of it starts or is placed by
+    itself."""
     # Ids given since the backup may stand at peers and in users' notes.
     state.forgotten = (*state.forgotten, (state.next_group, first_group))
     state.next_group = first_group
@@ -197,7 +198,7 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
 
 
 def _decided(group: Group, decision: Decision) -> None:
-    """A group whose parts are taken back or retried again and again keeps the cost tables of the latest decisions."""
+    """Add a decision. A group decided again and again keeps the cost tables of its latest decisions alone."""
     group.decisions.append(decision)
     if len(group.decisions) > FULL_DECISIONS:
         old = group.decisions[-FULL_DECISIONS - 1]
@@ -258,7 +259,7 @@ def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
 
 
 def _not_moving(group: Group, indices: IndexSet) -> None:
-    """No order stands for them any more."""
+    """Drop the orders to move these jobs."""
     if group.moving:
         left = (Moving(m.indices - indices, m.to, m.why, m.room) for m in group.moving)
         group.moving = tuple(m for m in left if m.indices)
@@ -303,7 +304,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
     group = state.groups[group_of(record.subgroup)]
     if isinstance(record, r.ResultStale):
         group.stale_results += record.jobs
-        # What is left of a part that was placed anew stays a part.
+        # A part that was placed anew stays a part if any of it is left.
         past = group.subgroups.get(record.subgroup) or group.past[record.subgroup]
         past.batches = past.batches | IndexSet.span(record.batch, record.batch + 1)
         return
@@ -366,7 +367,7 @@ def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: P
 
 
 def _heard(state: SiteState, site: SiteId, record: r.ResultAccepted) -> None:
-    """Its journal was that long: it comes back with less only if an older copy was put back."""
+    """Note how long the site's journal was: it comes back with less only if an older copy was put back."""
     known = state.peers.get(site)
     if known is not None and known.db_uuid == record.db_uuid and known.seq < record.seq:
         state.peers[site] = PeerMemory(known.db_uuid, known.generation, known.boot_nonce, record.seq, known.former)
@@ -430,5 +431,5 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
 
 
 def group_ids(state: SiteState) -> list[GroupId]:
-    """All groups, oldest first."""
+    """Return all groups, oldest first."""
     return sorted(state.groups, key=lambda g: int(g.rpartition("-")[2]))

@@ -1,4 +1,4 @@
-"""What an executing site's records make of what it has in custody: the part of the fold marked `D`."""
+"""The part of the fold marked `D`: how an executing site's records change its custodies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
             custody.origin_db = record.origin_db or custody.origin_db
         case r.RunsStarted():
             if record.worker != MAIN_MACHINE or record.worker in custody.given:
-                # Swept while at it: what ended stays in the set until then.
+                # A good moment to sweep: ended jobs stay in the set until then.
                 mine = custody.given.get(record.worker, IndexSet())
                 still = IndexSet.of(index for index in mine if index in custody.running)
                 custody.given[record.worker] = still | record.indices

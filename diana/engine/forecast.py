@@ -18,12 +18,13 @@ from diana.policy.migration import RAISE
 
 
 class Wait(NamedTuple):
-    """What jobs would lose here to what stands before them: their predicted end less their own run."""
+    """The seconds jobs would lose here to those before them: their predicted end less their own run."""
 
     wait_s: float
     low_s: float
     high_s: float
-    """Nine of ten past predictions of starts came between factors as wide as these, or their guess."""
+    """`low_s` to `high_s` spans nine of ten past predictions of starts by their factors; before there are any, a
+    guess."""
     jobs_ahead: int
     priority: float
     """DIANA's number that the jobs would get."""
@@ -33,11 +34,11 @@ NO_WAIT = Wait(0.0, 0.0, 0.0, 0, 0.0)
 
 
 def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
-    """For `asked.jobs` jobs that run `run_s` each, of which the machines here can run `lanes` at once.
+    """Return the wait of `asked.jobs` jobs that run `run_s` each, of which the machines here can run `lanes` at once.
 
-    Before them is what runs (for the rest of its expected time), what was given to the LRM, and what would have no
-    lower priority if they came now. As a fluid: with that work poured over the slots as they come free, the group ends
-    when its own is through, and its first job starts when there is room for it.
+    Before them stand the running jobs (for the rest of their expected time), those given to the LRM, and those that
+    would have no lower priority if the group came now. Work counts as a fluid: poured over the slots as they come free,
+    the group ends when its own work is through, and its first job starts when there is room for it.
     """
     offset = RAISE if asked.raised else 0.0
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, offset, load.untaken(core))
@@ -70,12 +71,12 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
 
 def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[CustodyKey, bool], float]:
     """(custody, demoted) -> seconds until its next job starts, by the order in which jobs would start if nothing more
-    came; inf: not foreseen. Every one that is to come is kept, to be compared with what happens."""
+    came; inf: not foreseen. Predictions are kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = slots_of(core)
     gpus, gpus_ahead_s = gpus_of(core)
     used: dict[str, tuple[forecast.Slots, float]] = {}
-    """Licence -> as they come free, and the work before them."""
+    """Licence -> (its units as they come free, licence-seconds of the jobs before)."""
     there = core.workers.there()
     untaken = load.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
@@ -100,7 +101,7 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
 
 
 def learn(core: Context, arrived: CustodyKey) -> None:
-    """Now and then, predict for what just came: behind all that has no lower priority."""
+    """Predict now and then when a custody that just came starts: behind all that has no lower priority."""
     entry = core.queues.entries.get(arrived)
     if entry is None or not entry.ready or not core.workers.there():
         return
@@ -126,7 +127,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
 
 
 def _open_s(core: Context, entry: Entry, first_s: float) -> float:
-    """When its next job starts, that would start at `first_s` if the site never closed; seconds from now."""
+    """Return the seconds until its next job starts, which would start at `first_s` if the site never closed."""
     if not core.calendar.closings:
         return first_s
     takes_s = maintenance.takes_s(core, core.state.custodies[entry.key])

@@ -1,7 +1,7 @@
-"""Counts what a site holds for those who watch it over time (`docs/metrics.md`), at a cost that does not hang on how
-much that is.
+"""Counts of what a site holds, for those who watch it over time (`docs/metrics.md`), at a cost that does not depend on
+how much it holds.
 
-Nothing is counted before somebody asks, and nothing any more once nobody asked for long. From the first question on the
+Nothing is counted before somebody asks, nor once nobody has asked for long. From the first question on the
 records name the groups that changed, and only those are counted anew at the next; the rest are sums. Groups and sites
 are looked at some at a time, so that no question holds up the site: whoever asks is told how many are left and asks
 again.
@@ -28,7 +28,7 @@ STEP = 2000
 MOST_UNASKED = 200_000
 """Records between two questions; after more of them nobody watches."""
 MOST_SITES = 100
-"""Told one by one."""
+"""Sites told one by one."""
 OTHERS = SiteId("other")
 """Stands for all the rest, a site of that name among them."""
 
@@ -42,13 +42,13 @@ class _Row(NamedTuple):
 
 
 class Gauges:
-    """Volatile. `saw` is told of each record, folded, from the first question on."""
+    """Volatile. `saw` takes each folded record, from the first question on."""
 
     def __init__(self, state: SiteState) -> None:
         self._state = state
         self._touched: dict[GroupId, None] = dict.fromkeys(state.groups)
         self._rows: dict[GroupId, _Row] = {}
-        """Of groups that are not final."""
+        """Rows of the groups that are not final."""
         self._stands: Counter[str] = Counter()
         self._jobs: Counter[str] = Counter()
         self._placed: Counter[SiteId] = Counter()
@@ -56,7 +56,7 @@ class Gauges:
         self._unasked = 0
 
     def saw(self, record: Record) -> bool:
-        """Whether anybody is likely to ask again; if not, all of this is better counted anew when somebody does."""
+        """Note a folded record. False if nobody is likely to ask again: better count all anew when somebody does."""
         part = getattr(record, "subgroup", None)
         group = getattr(record, "group", None) if part is None else group_of(part)
         # Others' groups stand in records too, and nothing is to be counted of those that are forgotten.
@@ -66,7 +66,7 @@ class Gauges:
         return self._unasked <= MOST_UNASKED
 
     def look(self, core: Context, most: int = STEP) -> int | Figures:
-        """The figures, or how many groups and sites are still to be looked at."""
+        """Return the figures, or how many groups and sites are still to be looked at."""
         self._unasked = 0
         done = self._settle(most)
         if self._touched:
@@ -143,7 +143,7 @@ def _stands(group: Group) -> str:
 
 
 class _Sums(NamedTuple):
-    """What adds up over sites."""
+    """Figures that add up over sites."""
 
     slots: int = 0
     free_slots: int = 0
@@ -166,12 +166,12 @@ class _Round:
         self._left = sorted(core.view.peers, reverse=True)
         self.states: Counter[str] = Counter()
         self.near: list[SiteId] = []
-        """With work of this site's, or a stream to it; in order of their names, as are the others."""
+        """Sites with work of this site's or a stream to it, in order of their names; `far`: the others."""
         self.far: list[SiteId] = []
         self.sums = _Sums()
 
     def look(self, core: Context, placed: Counter[SiteId], most: int) -> int:
-        """How many are left."""
+        """Look at up to `most` more sites; return how many are left."""
         patience_s = core.state.settings.suspect_after_s
         while self._left and most > 0:
             site, most = self._left.pop(), most - 1
@@ -186,7 +186,7 @@ class _Round:
 
 
 def figures(core: Context) -> Figures | Ok:
-    """Ok, with how many groups and sites are left: ask again."""
+    """Return the figures; or Ok, with how many groups and sites are left: ask again."""
     if core.gauges is None:
         core.gauges = Gauges(core.state)
     found = core.gauges.look(core)
@@ -258,7 +258,7 @@ def _site(core: Context, peer: PeerView, sums: _Sums) -> SiteFigures:
 
 
 def _machines(core: Context) -> dict[str, int]:
-    """Those an operator gave up are not among them."""
+    """Count the machines that are here and away, without those an operator gave up."""
     out = {"here": 0, "away": 0}
     for name in core.workers.names():
         worker, known = core.workers.find(name), core.state.machines.get(name)

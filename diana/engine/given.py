@@ -1,4 +1,4 @@
-"""What the site's workers have been given, in that order: which jobs stand on slots, which wait there."""
+"""The runs that the site's workers were given, in that order: those on slots and those that wait there."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Run(NamedTuple):
 
 
 class Lane:
-    """One worker's: it starts jobs in the order it is given them, so that on its slots are as many of the first as
-    fit."""
+    """The runs of one worker. It starts jobs in the order it is given them, so that as many of the first as fit are on
+    its slots."""
 
     __slots__ = ("ahead", "away", "delay_s", "gpus", "licences", "load", "name", "on", "slots", "used")
 
@@ -41,13 +41,13 @@ class Lane:
         self.gpus = 0
         """GPUs of all it holds."""
         self.licences: Counter[str] = Counter()
-        """The same of licences, by name."""
+        """Licences of all it holds, by name."""
         self.on: OrderedDict[_Name, Run] = OrderedDict()
         self.ahead: OrderedDict[_Name, Run] = OrderedDict()
         self.away = False
-        """For so long that nothing is expected of it."""
+        """True once it is away for so long that nothing is expected of it."""
         self.delay_s = 0.0
-        """Nothing starts or ends there before, as the worker tells."""
+        """Seconds before which nothing starts or ends there, as the worker tells."""
 
 
 class GivenRuns:
@@ -62,11 +62,11 @@ class GivenRuns:
         self.touched: dict[str, None] = {MAIN_MACHINE: None}
         """Workers whose load or slots changed since somebody looked."""
         self.licences: Counter[str] = Counter()
-        """Of all that the workers hold, by name."""
+        """Licences of all that the workers hold, by name."""
         self.licensed: dict[str, dict[tuple[CustodyKey, float], int]] = {}
-        """Of these, licence -> (custody, when given) -> how many."""
+        """Licence -> (custody, site time it was given) -> how many of it are held."""
         self._elsewhere: dict[_Name, Lane] = {}
-        """Which lane a run is in, if not in the main one: a site of one machine pays nothing for the others."""
+        """Lane of each run that is not in the main one: a site of one machine pays nothing for others."""
         self.recalling: dict[str, Lane] = {}
         """Lanes of workers that give back what they have not begun, by name."""
         self._told: dict[CustodyKey, set[int]] = {}
@@ -74,10 +74,11 @@ class GivenRuns:
         self.running = 0
         """Jobs on slots, and those whose end was told."""
         self.changes = 0
-        """Moves with everything that happens here, so that what was made of it can be known to hold still."""
+        """Version counter: rises with everything that happens here, so that figures made of it are known to hold
+        still."""
 
     def running_of(self, key: CustodyKey) -> int:
-        """Of `running`, the custody's."""
+        """Return the custody's part of `running`."""
         return self._running.get(key, 0)
 
     def on_slots(self) -> dict[CustodyKey, int]:
@@ -91,7 +92,7 @@ class GivenRuns:
         return lane
 
     def configure(self, slots: int, worker: str = MAIN_MACHINE) -> None:
-        """The worker has another number of slots."""
+        """Give the worker another number of slots."""
         lane = self.lane(worker)
         self.touched[worker] = None
         self.changes += 1
@@ -104,7 +105,7 @@ class GivenRuns:
         self._advance(lane)
 
     def gives_back(self, worker: str, does: bool) -> None:
-        """Whether what the worker was given and has not begun comes back when it is asked for."""
+        """Note whether the worker gives back, when asked, the jobs it has not begun."""
         if does:
             self.recalling[worker] = self.lane(worker)
         else:
@@ -135,7 +136,7 @@ class GivenRuns:
         self._advance(lane, now)
 
     def told(self, key: CustodyKey, indices: Iterable[int], now: float) -> None:
-        """Their end is known, and not durable yet."""
+        """Take runs off their slots whose end is known, and not durable yet."""
         self.changes += 1
         mine = self._told.setdefault(key, set())
         lanes: dict[str, Lane] = {}
@@ -147,7 +148,7 @@ class GivenRuns:
             self._advance(lane, now)
 
     def forget(self, key: CustodyKey, indices: Iterable[int], now: float) -> None:
-        """Their end is durable, or they never started."""
+        """Forget runs whose end is durable, or that never started."""
         self.changes += 1
         mine = self._told.get(key, set())
         lanes: dict[str, Lane] = {}
@@ -165,7 +166,7 @@ class GivenRuns:
     # --- questions -----------------------------------------------------------------------------------
 
     def all(self) -> Iterator[Run]:
-        """What the workers hold and have not told the end of, each in the order it was given."""
+        """Yield the runs that workers hold and have not told the end of, each worker's in the order given."""
         for lane in self.lanes.values():
             yield from self.of(lane)
 
@@ -175,7 +176,7 @@ class GivenRuns:
         yield from lane.ahead.values()
 
     def held_by(self, worker: str) -> dict[CustodyKey, list[int]]:
-        """What the worker holds and has not told the end of; custodies in order."""
+        """Return the jobs the worker holds and has not told the end of, by custody, in order."""
         lane, out = self.lane(worker), dict[CustodyKey, list[int]]()
         for key, index in (*lane.on, *lane.ahead):
             out.setdefault(key, []).append(index)
@@ -183,7 +184,7 @@ class GivenRuns:
 
     def sample(self, most: int) -> tuple[list[tuple[Run, float]], int, list[Run], int]:
         """(some on slots with their lanes' delays, each standing for so many, some given ahead, each standing for so
-        many): all of them, or at most `most` of each, evenly taken. What is with workers that are away is left out."""
+        many): all of them, or at most `most` of each, evenly taken. Runs of workers that are away are left out."""
         lanes = [lane for lane in self.lanes.values() if not lane.away]
         every = -(-sum(len(lane.on) for lane in lanes) // most) or 1
         other = -(-sum(len(lane.ahead) for lane in lanes) // most) or 1
@@ -205,7 +206,7 @@ class GivenRuns:
     # --- inside --------------------------------------------------------------------------------------
 
     def _leave(self, name: _Name, lanes: dict[str, Lane]) -> bool:
-        """`lanes`: gets the lane it left."""
+        """Take a run out of its lane, which is added to `lanes`; False: it is in none."""
         lane = self._elsewhere.pop(name, self.main) if self._elsewhere else self.main
         run = lane.on.pop(name, None)
         if run is not None:
@@ -234,7 +235,7 @@ class GivenRuns:
                     del self.licensed[name]
 
     def _advance(self, lane: Lane, now: float | None = None) -> None:
-        """None: a slot for what waited may have been there all along."""
+        """Move waiting runs onto free slots. `now` None: their slots may have been free ever since they were given."""
         self.touched[lane.name] = None
         while lane.ahead:
             name = next(iter(lane.ahead))

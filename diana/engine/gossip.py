@@ -1,5 +1,5 @@
-"""Who is there: peers coming and going, their summaries, what they tell of their links. Work is priced on what this
-learns; `membership/` spreads it beyond the streams at hand."""
+"""The peers of this site: their coming and going, their summaries, and what they tell of their links. Work is priced
+by these; `membership/` spreads them beyond the streams at hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up",
 
 
 def begin(core: Context, address: str) -> None:
-    """At start. `address`: where this site is reached; empty: it can only dial out."""
+    """Begin, at start. `address`: the one this site is reached at; empty: it can only dial out."""
     core.members.address, core.members.incarnation = address, core.state.generation
     spreading.refill(core)
     active.begin(core)
@@ -44,7 +44,7 @@ def on_peer_up(core: Context, hello: Hello) -> None:
         return
     wrong = recovery.judge(core, hello)
     if wrong:
-        # What was committed there can no longer be relied on.
+        # Work committed there can no longer be relied on.
         _distrust(core, site, f"{site} {wrong} than the one that took this work")
     members = core.members
     if site not in core.view.peers:
@@ -69,7 +69,7 @@ def on_peer_up(core: Context, hello: Hello) -> None:
 
 def _distrust(core: Context, site: SiteId, reason: str) -> None:
     if site in core.view.peers:
-        # Counted by generations that are no longer its own.
+        # It was counted by generations that are no longer its own.
         core.view.peers[site].summary = None
         core.members.standing.pop(site, None)
         suspicion.renew(core, core.view.peers[site])
@@ -95,7 +95,7 @@ def on_peer_down(core: Context, site: SiteId) -> None:
     core.roster.touch(site)
     for draft in list(core.drafts.values()):
         if site in draft.waiting:
-            # Whoever is gone gives no quote: do not wait for it.
+            # A peer that is gone gives no quote: do not wait for it.
             draft.waiting.discard(site)
             if not draft.waiting:
                 core.after(("quotes", str(draft.number)), 0.0)
@@ -160,7 +160,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
 
 
 def tell_all(core: Context) -> None:
-    """One turn, every `summary_every_s`: silence is judged, streams are chosen, this site and others are told of."""
+    """Do one turn, every `summary_every_s`: judge silence, choose streams, tell of this site and of others."""
     if core.members.leaving:
         return
     core.after(("summary",), core.state.settings.summary_every_s)
@@ -177,6 +177,6 @@ def tell_all(core: Context) -> None:
 
 
 def leave(core: Context) -> None:
-    """The last word of this run: nobody waits for it or wonders."""
+    """Say the last word of this run, so that no peer waits for this site or wonders."""
     core.members.leaving = True
     spreading.tell_own(core, summary(core, left=True))

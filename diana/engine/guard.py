@@ -2,7 +2,7 @@
 
 Each executing site watches its own ends, per group: it needs no word from anywhere to stop a group it fails, and one
 that does well costs nothing. Each origin folds the results it accepts in the same way, per group and site, and per site
-over its groups; what it concludes is whom it asks for no more, and `pulling.py` calls back what waits there.
+over its groups; it concludes which sites to ask no more, and `pulling.py` calls back the jobs that wait there.
 
 All of it is volatile. After a restart a site may fail another bound of a group; both ends would have to restart for it.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from diana.model.settings import Settings
 
 MANY_GROUPS = 1_000_000
-"""Stands for the groups a site has yet to get: none of them bars it for good."""
+"""Groups that a site is assumed to get yet: so many that none bars it for good."""
 MOST_REASON = 200
-"""Of what a peer says, in characters."""
+"""Characters kept of a reason that a peer sent."""
 
 
 class Stranded:
@@ -43,7 +43,7 @@ class Stranded:
     def __init__(self) -> None:
         self.since: dict[Kind, float] = {}
         self.told: dict[CustodyKey, float] = {}
-        """Until when nobody is told of it again."""
+        """Custody -> site time before which its origin is not told of it again."""
         self.look_due_s = 0.0
 
 
@@ -54,42 +54,42 @@ class Shunned(NamedTuple):
 
 
 class Guard:
-    """What this site knows of its own ends, and as an origin of others'."""
+    """The record of ends of jobs here and, as an origin, at other sites, and of its consequences."""
 
     def __init__(self) -> None:
         self.here: dict[GroupId, Breaker] = {}
-        """Set by `put` alone."""
+        """Breaker of each group here; set by `put` alone."""
         self.stopped: set[GroupId] = set()
-        """Of these, the groups that get nothing here just now: few, where `here` has all of the last minutes."""
+        """Groups of `here` that get nothing here just now: few, where `here` has all of the last minutes."""
         self.keys: dict[GroupId, dict[CustodyKey, tuple[int, int]]] = {}
         """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
         self.bases: dict[GroupId, int] = {}
-        """The most attempts before a placement here: more, and its user tries again what failed."""
+        """The most attempts a placement here had before it: one with more means that the user retries what failed."""
         self.programs: dict[GroupId, Program] = {}
-        """What the groups that have a breaker run, and whose they are."""
+        """Program, with its user, of each group that has a breaker."""
         self.words = Programs()
         self.firsts: dict[Program, GroupId] = {}
-        """Of each program the group here that began first, of those with jobs on slots: its jobs are proven first."""
+        """Per program, the group here that began first, of those with jobs on slots: its jobs are proven first."""
         self.machines = MachineGuard()
         self.failing = False
-        """The latest word of this site: some group was stopped here, and none did well since."""
+        """True if some group was stopped here, and none did well since."""
         self.there: dict[GroupId, dict[SiteId, Breaker]] = {}
         self.sites: dict[SiteId, Breaker] = {}
-        """Of groups, each counted once, by their first end at the site."""
+        """Breaker of each site over groups, each counted once, by its first ends there."""
         self.shunned: dict[GroupId, dict[SiteId, Shunned]] = {}
         self.lifted: set[GroupId] = set()
-        """Own groups that nobody else takes: here their failures are their own."""
+        """Own groups that nobody else takes: the guard does not hold them back here, their failures are their own."""
         self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
-        """What is to be called back when the event at hand is through, and why."""
+        """(group, site) whose waiting jobs are called back when the event at hand is through -> why."""
         self.unfit: dict[GroupId, dict[SiteId, tuple[float, float]]] = {}
         """Own groups called back from where they can run no more: (not again before, seconds between the last two)."""
         self.without_slots: dict[SiteId, float] = {}
-        """Sites that have none, and since when."""
+        """Sites that have no slots -> since when."""
         self.stranded = Stranded()
         self._settings: tuple[tuple[float, ...], BreakerSettings | None] = ((), None)
 
     def settings(self, site: Settings) -> BreakerSettings | None:
-        """None: the guard is off here."""
+        """Return the breakers' settings; None: the guard is off here."""
         key = (site.guard_jobs, site.guard_share, site.guard_pause_s)
         if self._settings[0] != key:
             made = (
@@ -106,7 +106,7 @@ class Guard:
         return self._settings[1]
 
     def forget(self, group: GroupId) -> None:
-        """Its user tries what failed again, or it is over: nothing speaks against any site."""
+        """Forget what speaks against any site: the user tries again what failed, or the group is over."""
         for known in (self.there, self.shunned, self.bases):
             known.pop(group, None)
         self.begin_anew(group)
@@ -121,7 +121,7 @@ class Guard:
         return b
 
     def begin_anew(self, group: GroupId) -> None:
-        """What its jobs did here is forgotten."""
+        """Forget what the group's jobs did here."""
         self.here.pop(group, None)
         program = self.programs.pop(group, None)
         if program is not None and self.firsts.get(program) == group:
@@ -135,13 +135,13 @@ class Guard:
 
 
 def allowed(core: Context, custody: Custody) -> int | None:
-    """How many more of its jobs may start here now; None: no limit. Where there is one a timer tells when it grows."""
+    """Return how many more of its jobs may start here now; None: no limit. A timer is set to when a limit grows."""
     guard, settings = core.guard, core.guard.settings(core.state.settings)
     name = group_of(custody.subgroup)
     if settings is None or custody.unguarded or name in guard.lifted or _is_merge(core, custody):
         return None
     if custody.recalled and custody.pending.issubset(custody.recalled):
-        # Called back, and here all the same: they were tried here before, so here they end.
+        # Called back and still here: they were tried here before, so here they end.
         return None
     if custody.attempt_base > guard.bases.setdefault(name, custody.attempt_base):
         guard.bases[name] = custody.attempt_base
@@ -166,8 +166,8 @@ def allowed(core: Context, custody: Custody) -> int | None:
 
 
 def _does_well(core: Context, name: GroupId) -> bool:
-    """Whether another group of its program does well here, or runs for long enough. A group has none but its own word
-    for itself: that opens its ramp."""
+    """True if another group of its program does well here, or runs for long enough. A group's own ends do not count
+    for it: they open its ramp."""
     guard = core.guard
     program = guard.programs[name]
     first = guard.firsts.get(program, name)
@@ -178,15 +178,16 @@ def _does_well(core: Context, name: GroupId) -> bool:
 
 
 def _fails(core: Context, name: GroupId, settings: BreakerSettings) -> bool:
-    """Whether the latest word of its program here is that it fails: a group of it was stopped, or as many of its jobs
-    failed fast one after the other, of whatever groups, as are more than bad luck. One now and then is no such word."""
+    """True if its program fails here by the latest ends: a group of it was stopped, or more of its jobs than bad luck
+    explains failed fast one after the other, in whatever groups. One failure now and then is no such sign."""
     word = core.guard.words.word(core.guard.programs[name])
     return word.stopped or word.fast >= settings.trip_jobs
 
 
 def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breaker:
-    """Work like this that goes well here, or did and fails not since, costs no ramp: it may fill all slots. Nothing
-    known: as many as may fail. At a site that stopped another group just now: a canary."""
+    """Begin a breaker for the custody's group. Work like this that does well here, or did and has not failed since,
+    needs no ramp: it may fill all slots. If nothing is known, as many jobs start as may fail; at a site that stopped
+    another group just now, one canary."""
     name, guard = group_of(custody.subgroup), core.guard
     guard.programs[name] = program = Program(custody.owner, program_key(custody.spec))
     first = guard.here.get(guard.firsts.get(program, name))
@@ -203,12 +204,12 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
 
 
 def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Breaker:
-    """With what is under way of the custody: counted, so that no road by which a job comes or goes can be forgotten.
-    `over`: so many ended since it was counted last."""
+    """Return the breaker with the custody's jobs under way counted anew, so that no way in which a job comes or goes
+    can be forgotten. `over`: jobs that ended since the last count."""
     counts = core.guard.keys.setdefault(group_of(custody.subgroup), {})
     was_out, was_running = counts.setdefault(custody.key, (0, 0))
     if not (custody.running or was_out or was_running):
-        # Nothing of it was given and nothing is: most of what waits.
+        # Nothing of it was or is given, as of most custodies that wait.
         return b
     told = len(core.ended[custody.key].indices) if custody.key in core.ended else 0
     out, running = len(custody.running) - told, core.totals.runs.running_of(custody.key) - told
@@ -221,8 +222,8 @@ def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Brea
 
 
 def counted(core: Context, custody: Custody) -> None:
-    """Some of its jobs were given to a machine just now, or came back from one without an end. To be called while the
-    custody is here: with it goes what was counted of it."""
+    """Count jobs that were given to a machine just now, or came back from one without an end. To be called while the
+    custody is here: its counts go with it."""
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
     if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
@@ -230,8 +231,8 @@ def counted(core: Context, custody: Custody) -> None:
 
 
 def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran: bool = True) -> bool:
-    """Jobs ended here, given to a machine before or not (`ran`). Whether that stops the group: its origin is to hear of
-    it now."""
+    """Fold in jobs that ended here, given to a machine before or not (`ran`). True if fast failures among them find the
+    group stopped: its origin is to hear of it now."""
     settings = core.guard.settings(core.state.settings)
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
@@ -262,7 +263,7 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
 
 
 def stopped(core: Context, custody: Custody) -> str:
-    """Why no more of its jobs start here, in one line; empty: they do."""
+    """Return why no more of its jobs start here, in one line; empty: they do."""
     name = group_of(custody.subgroup)
     b = core.guard.here.get(name)
     if b is None or custody.unguarded or name in core.guard.lifted or not custody.pending:
@@ -276,7 +277,7 @@ def stopped_keys(core: Context) -> list[CustodyKey]:
 
 
 def tidy(core: Context) -> None:
-    """Groups that are over at their origin, and others' that have nothing here any more and are not stopped."""
+    """Forget own groups that are over, and groups that have nothing here any more and are not stopped."""
     guard, groups = core.guard, core.state.groups
     for name in [name for name in (*guard.there, *guard.shunned) if name not in groups or groups[name].state]:
         guard.forget(name)
@@ -292,7 +293,7 @@ def tidy(core: Context) -> None:
 
 
 def _without(b: Breaker, gone: list[tuple[int, int]]) -> Breaker:
-    """`gone`: what was counted of custodies that are not here any more, nor under way."""
+    """Take out of the breaker the counts of custodies that are not here any more (`gone`)."""
     out, running = sum(held[0] for held in gone), sum(held[1] for held in gone)
     if not (out or running):
         return b
@@ -313,7 +314,7 @@ def _tally(facts: Facts, rows: list[int], fast_s: float) -> Ends:
 
 
 def accepted(core: Context, group: Group, subgroup: Subgroup, facts: Facts) -> None:
-    """Results of a site stand: what they say of it."""
+    """Fold in what the accepted results of a site say of it."""
     settings = core.guard.settings(core.state.settings)
     if settings is None or subgroup.unguarded or not facts.indices or facts.indices == [group.jobs]:
         return
@@ -326,7 +327,7 @@ def accepted(core: Context, group: Group, subgroup: Subgroup, facts: Facts) -> N
     if first:
         _of_the_site(core, site, ends, settings)
     if b.stand is Stand.PROBATION and _machines(core, site) > 1:
-        # Whether it is one of its machines only the site knows: it stops by itself, and says so.
+        # Only the site knows whether it is one of its machines: it stops by itself, and says so.
         return
     if b.stand in (Stand.PROBATION, Stand.BARRED) and ends.fast:
         shun(core, group, site, b.reason, b.until_s if b.stand is Stand.PROBATION else inf)
@@ -342,7 +343,7 @@ def _machines(core: Context, site: SiteId) -> int:
 
 
 def _expect(core: Context, group: Group, site: SiteId, settings: BreakerSettings) -> Breaker:
-    """As the site itself would begin, as far as this one knows."""
+    """Begin a breaker as the site itself would, as far as this one knows."""
     peer = core.view.peers.get(site)
     told = peer.summary if peer is not None else None
     speed = told.speed if told is not None else core.state.settings.speed
@@ -350,37 +351,37 @@ def _expect(core: Context, group: Group, site: SiteId, settings: BreakerSettings
 
 
 def _of_the_site(core: Context, site: SiteId, ends: Ends, settings: BreakerSettings) -> None:
-    """A group's first words: many small groups that fail at once say what one group of their size would."""
+    """Count a group's first ends at a site: many small groups that fail at once say as much as one of their size."""
     b = core.guard.sites.get(site) or blackhole.begin(site, MANY_GROUPS, 0.0, settings)
     one = Ends(good=1) if ends.good else Ends(fast=1) if ends.fast else Ends()
     core.guard.sites[site] = blackhole.ended(b, one, core.now, settings)
 
 
 def on_stopped(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
-    """The executing site says so itself: it may be stricter than this one."""
+    """Shun a site for the group by its own word that it stopped it: it may be stricter than this one."""
     if why and not subgroup.unguarded:
         shun(core, group, subgroup.site, why[:MOST_REASON], core.now + core.state.settings.guard_pause_s)
 
 
 def shun(core: Context, group: Group, site: SiteId, why: str, until_s: float) -> None:
-    """No more of the group goes there until then, and what waits there comes back."""
+    """Send no more of the group there until `until_s`, and call back what waits there."""
     known = core.guard.shunned.setdefault(group.group, {})
     old = known.get(site)
     if old is None or old.until_s < until_s:
-        # A pause that is over and begins anew is one time: nothing went well between.
+        # A pause that begins anew counts from the first: nothing went well between.
         known[site] = Shunned(until_s, why, old.since_s if old is not None else core.now)
     core.guard.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
     core.notify(group.group)
 
 
 def shuns(core: Context, group: GroupId | None, site: SiteId) -> bool:
-    """Whether this very group has failed there."""
+    """True if this very group has failed there, and is kept away still."""
     found = core.guard.shunned.get(group, {}).get(site) if group else None
     return found is not None and found.until_s > core.now
 
 
 def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
-    """Why the site is no candidate for the group, or for one that is new; empty: it is."""
+    """Return why the site is no candidate for the group, or for one that is new; empty: it is."""
     if core.guard.settings(core.state.settings) is None:
         return ""
     if group is not None and shuns(core, group, site):
@@ -394,7 +395,7 @@ def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
 
 
 def note(core: Context, site: SiteId) -> str:
-    """For who looks at sites: which groups it takes no more of. Empty: it takes all."""
+    """Return a line for those who look at sites: the groups it takes no more of. Empty: it takes all."""
     if site == core.site:
         mine = core.guard.stopped - core.guard.lifted
         names = sorted(name for name in mine if core.guard.keys.get(name))
@@ -409,7 +410,7 @@ def note(core: Context, site: SiteId) -> str:
 
 
 def group_note(core: Context, group: Group) -> str:
-    """Of the first site that fails its jobs, while any are open."""
+    """Return a line about the first site that fails the group's jobs, while any are open; else empty."""
     known = core.guard.shunned.get(group.group, {})
     first = next((site for site in sorted(known) if known[site].until_s > core.now), None)
     return f"{first} fails its jobs fast: {known[first].why}" if first is not None and not group.state else ""

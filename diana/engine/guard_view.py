@@ -1,5 +1,5 @@
-"""What the black-hole guard holds back, for who looks at sites: of which group and machine, since when and why, when it
-is tried again, and what lifts it."""
+"""A view of what the black-hole guard holds back, for those who look at sites: of which group and machine, since when
+and why, when it is tried again, and what lifts it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from diana.model.views import Guarded
 from diana.policy.blackhole import Breaker, Stand
 
 MOST_ROWS = 20
-"""Of one site."""
+"""Rows of one site."""
 
 
 class Held:
-    """Made once for all sites that are looked at: it costs what is held back, not groups times sites."""
+    """The rows of all sites, made once for those that are looked at: it costs what is held back, not groups times
+    sites."""
 
     def __init__(self, core: Context) -> None:
         rows: dict[SiteId, list[Guarded]] = defaultdict(list)
@@ -28,7 +29,7 @@ class Held:
         self._rows = rows
 
     def at(self, site: SiteId) -> tuple[tuple[Guarded, ...], int]:
-        """Its rows, the latest first, and how many there are beyond these."""
+        """Return the site's rows, the latest first, and how many there are beyond these."""
         some = self._rows.get(site, [])
         return tuple(some[:MOST_ROWS]), max(0, len(some) - MOST_ROWS)
 
@@ -55,7 +56,7 @@ def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
 
 
 def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
-    """As the origin of groups, and of what came back of the latest ones."""
+    """Add rows of other sites: by this site's groups, and by what the latest groups met there."""
     for group, sites in core.guard.shunned.items():
         for site, shunned in sites.items():
             if site == core.site or shunned.until_s <= core.now:

@@ -38,11 +38,11 @@ REFUSED_S = 30.0
 """A site that refused part of a group is no candidate for it for this long."""
 
 Report = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
-"""What a destination says of a transfer."""
+"""A destination's message about a transfer."""
 
 
 def offer(core: Context, group: Group, subgroup: Subgroup) -> None:
-    """Step 1; the record stands already."""
+    """Make the offer, step 1; its record stands already."""
     core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
     _send_prepare(core, group, subgroup)
 
@@ -82,7 +82,7 @@ def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
 
 
 def on_report(core: Context, sender: SiteId, message: Report) -> None:
-    """A destination's word. One that is not about the placement that counts now changes nothing."""
+    """Take a destination's report. One that is not about the placement that counts now changes nothing."""
     if origin_of(group_of(message.subgroup)) != core.site:
         core.warn(f"{sender} reports to {core.site} of {message.subgroup}, which is another site's")
         return
@@ -136,7 +136,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
 
 
 def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
-    """Late words of a transfer that was taken back, or of a group that expired."""
+    """Answer a late report of a transfer that was taken back, or of a group that expired."""
     core.count("late_words")
     if isinstance(message, Prepared):
         core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
@@ -181,7 +181,7 @@ def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared
 
 
 def _rests_on(core: Context, site: SiteId, message: Prepared) -> None:
-    """Whoever comes back with a shorter journal than this does not know the work."""
+    """Note how long the site's journal is: if it comes back with a shorter one, it does not know the work."""
     known = core.state.peers.get(site)
     if known is not None and known.db_uuid == message.db_uuid and known.seq < message.seq:
         core.persist(
@@ -196,7 +196,7 @@ def _rests_on(core: Context, site: SiteId, message: Prepared) -> None:
 
 
 def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> None:
-    """The destination's database does not know the transfer."""
+    """Handle a transfer that the destination's database does not know."""
     if subgroup.step is Step.OFFERED:
         take_back(core, group, subgroup, f"{subgroup.site} does not know the offer")
     elif subgroup.unreachable:
@@ -213,7 +213,8 @@ def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: st
 
 
 def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
-    """OFFERED -> unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a tombstone."""
+    """Take OFFERED jobs back to unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a
+    tombstone."""
     core.persist(TakenBack(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
     for kind in ("offer", "offer-over", "commit", "control"):
         core.settle((kind, subgroup.part))
@@ -223,7 +224,7 @@ def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
 
 
 def send_control(core: Context, subgroup: Subgroup) -> None:
-    """The standing order for this transfer; the highest control_seq wins."""
+    """Send the standing order for this transfer; the highest control_seq wins."""
     core.back_off(("control", subgroup.part))
     core.send(
         subgroup.site,
@@ -249,7 +250,7 @@ def offer_over(core: Context, part: SubgroupId) -> None:
 
 
 def resend(core: Context, part: SubgroupId) -> None:
-    """Whatever this transfer waits for is said again."""
+    """Say again whatever this transfer waits for."""
     found = find(core, part)
     if found is None:
         return
@@ -265,7 +266,7 @@ def resend(core: Context, part: SubgroupId) -> None:
 
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:
-    """At start, or when a peer is back: say again what is open (with that peer)."""
+    """Say again what is open (with that peer): at start, or when a peer is back."""
     for _, subgroup in core.parties.handed_to(site):
         if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
             core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)

@@ -15,7 +15,8 @@ NOT_ASKED = "others promised to be done earlier; not asked"
 
 
 def judged(core: Context, decision: Decision, field: Field) -> Decision:
-    """Feasible rows first, then those that were refused; what is beyond `MOST_ROWS` is counted by reason."""
+    """Return the decision to keep: feasible rows first, then refused ones; rows beyond `MOST_ROWS` counted by
+    reason."""
     rows = [_row(row, field) for row in decision.candidates]
     # Feasible ones in their order, then near misses, then the rest.
     rows.sort(key=lambda row: (bool(row.rejected), not row.near_miss if row.rejected else False))

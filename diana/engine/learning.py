@@ -1,5 +1,5 @@
-"""Run times and sizes of outputs learned from jobs that ended: what a site expects of the jobs it has, and tells of
-others'."""
+"""Run times and sizes of outputs learned from jobs that ended: a site expects as much of the jobs it has, and tells it
+of others'."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 62
 NOTICED = 0.05
-"""Work that waits is counted anew when the run time expected of it moved by this part."""
+"""Part by which an expected run time must move before waiting work is counted anew."""
 
 
 def expected_s(core: Context, custody: Custody) -> float:
-    """Run time of one of its jobs here: as seen of it, else as learned of its template, else as declared, else the
-    default."""
+    """Return the run time of one of its jobs here: as seen of it, else as learned of its template, else as declared,
+    else the default."""
     seen = core.run_s.get(custody.key)
     if seen is not None:
         return seen
@@ -33,7 +33,8 @@ def expected_s(core: Context, custody: Custody) -> float:
 
 
 def output_bytes(core: Context, spec: GroupSpec, owner: str) -> float:
-    """That one job of such a group leaves to be gathered: learned here, else as declared; 0: none, or nobody knows."""
+    """Return the bytes that one such job leaves to be gathered: learned here, else declared; 0: none, or nobody
+    knows."""
     if not spec.outputs.collect:
         return 0.0
     learned = core.state.output_sizes.mean_bytes(outputs_key(spec), owner)
@@ -41,21 +42,20 @@ def output_bytes(core: Context, spec: GroupSpec, owner: str) -> float:
 
 
 def left_bytes(facts: Facts, done: list[int]) -> int:
-    """What the outputs of these jobs weigh; no more than a record can say, whatever a peer told."""
+    """Return the bytes of these jobs' outputs; no more than a record can hold, whatever a peer told."""
     good = set(done)
     return min(MOST_BYTES, sum(output.size_bytes for output in facts.outputs if output.index in good))
 
 
 def took(facts: Facts, speed: float = 1.0) -> Batch:
-    """Run times of the jobs that ran and ended well, times `speed`. How long one takes to fail says nothing of the
-    next."""
+    """Return the run times of the jobs that ran and ended well, times `speed`. Failed ones say nothing of the next."""
     columns = zip(facts.outcomes, facts.attempts, facts.started_s, facts.ended_s, strict=True)
     done = (end_s - began_s for outcome, attempt, began_s, end_s in columns if outcome == Outcome.DONE and attempt)
     return batch_of(seconds * speed for seconds in done)
 
 
 def note(core: Context, custody: Custody) -> None:
-    """Its template's run times have changed: what waits of it is counted anew if they moved noticeably since it was."""
+    """Count waiting work of the custody's template anew, if its run times moved noticeably since the last count."""
     now_s = core.state.run_times.mean_s(custody.template, custody.owner)
     name = f"{custody.template} {custody.owner}"
     used_s = core.expected.get(name)

@@ -14,16 +14,16 @@ class _OfTransfer(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit
 
 
 class PartDisowned(_OfTransfer, frozen=True, kw_only=True):
-    """O: these jobs, which have no result, are its site's no more; they are unplaced again. The standing order that
-    cancels them there was issued with this."""
+    """O: these jobs, which have no result, no longer belong to the part's site; they are unplaced again. The standing
+    order that cancels them there was issued with this."""
 
     indices: IndexSet
     held: IndexSet = IndexSet()
-    """Of them those that are not to start until released."""
+    """The disowned jobs that are not to start until released."""
 
 
 class PartDropped(_OfTransfer, frozen=True, kw_only=True):
-    """O: that site has said that it starts none of them."""
+    """O: the site has said that it starts none of the part's disowned jobs."""
 
     site: SiteId
 

@@ -1,8 +1,8 @@
 """The origin's side of leases: work with `on_site_lost = "rerun"` is placed anew once its site has been silent for so
 long that it has surely ended it itself (PROMISES 1.7 and section 2, "Leases"; tests/protocol/lease.py).
 
-One renewal speaks for all such work of a pair of sites. How long a site is waited for stands in memory alone: an origin
-that boots waits the whole time again. What was placed anew is remembered until its old site has said that it starts
+One renewal speaks for all such work of a pair of sites. The wait for a site stands in memory alone: an origin that
+boots waits the whole time again. Work that was placed anew is remembered until its old site has said that it starts
 none of it; that site is granted nothing before.
 """
 
@@ -19,9 +19,9 @@ from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
 
 LONGER = 1.1
-"""Clocks differ by less."""
+"""Factor on the length of a lease: clocks differ by less."""
 MARGIN_S = 30.0
-"""For TERM, grace and KILL at the other site."""
+"""Seconds for TERM, grace and KILL at the other site."""
 AVOID_S = 30.0
 """A site that lost work of a group is no candidate for it for this long."""
 
@@ -29,18 +29,18 @@ Answer = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | C
 
 
 def wait_s(core: Context) -> float:
-    """How long after the last renewal that was granted its jobs are surely dead at a silent site."""
+    """Return the seconds after the last granted renewal by which the jobs at a silent site are surely dead."""
     return LONGER * core.leases.longest_s + MARGIN_S
 
 
 def begin(core: Context) -> None:
-    """At start: nobody knows what was granted before."""
+    """Wait for all sites that have such work, at start: nobody knows what was granted before."""
     for site in sorted({subgroup.site for _, subgroup in _under_lease(core, None)}):
         _wait(core, site)
 
 
 def configured(core: Context) -> None:
-    """A lease that was shortened may still stand as long as it was granted for."""
+    """Take the settings: a lease granted before they shortened it may still stand for its full length."""
     core.leases.longest_s = max(core.leases.longest_s, core.state.settings.lease_s)
 
 
@@ -61,8 +61,8 @@ def _under_lease(core: Context, site: SiteId | None) -> list[tuple[Group, Subgro
 
 
 def on_renew(core: Context, sender: SiteId, message: Renew) -> None:
-    """Counted anew before it is granted. Not granted while the site could start what was placed anew, or has a database
-    that does not know what runs there."""
+    """Grant a renewal, after beginning the wait for the site anew. Grant none while the site could start jobs that were
+    placed anew, or has a database that does not know what runs there."""
     if sender in core.state.disowned:
         disown(core, sender)
         return
@@ -76,14 +76,14 @@ def on_renew(core: Context, sender: SiteId, message: Renew) -> None:
 
 
 def over(core: Context, site: SiteId) -> None:
-    """No renewal was granted for the whole wait."""
+    """Place the site's work anew: no renewal was granted for the whole wait."""
     core.leases.waits.pop(site, None)
     lease_s = core.state.settings.lease_s
     more_s = wait_s(core) - lease_s
     why = f"{site} was silent for its lease of {lease_s:g} s and {more_s:g} s more: on_site_lost = rerun"
     for group, subgroup in _under_lease(core, site):
         if group.on_hold:
-            # A store that was put back: what became of these since, their site knows better.
+            # A store that was put back: their site knows better what became of these since.
             _wait(core, site)
         else:
             place_anew(core, group, subgroup, why)
@@ -91,8 +91,8 @@ def over(core: Context, site: SiteId) -> None:
 
 
 def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int:
-    """Jobs of the part that have no result are no longer its site's; how many that are. Their results from there are
-    put aside from now on."""
+    """Take the part's jobs that have no result from its site; return how many. Their results from there are put aside
+    from now on."""
     lost, cancelled = group.open_of(subgroup.indices), subgroup.cancelling
     if not lost:
         return 0
@@ -122,7 +122,7 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
 
 
 def note(core: Context, subgroup: Subgroup) -> str:
-    """What becomes of it while its site is silent; empty: nothing, it is waited for."""
+    """Return what becomes of the part while its site is silent; empty: nothing, it is waited for."""
     group, due_s = core.state.groups[group_of(subgroup.part)], core.leases.waits.get(subgroup.site)
     if group.spec.on_site_lost != "rerun" or due_s is None:
         return ""
@@ -134,7 +134,7 @@ def note(core: Context, subgroup: Subgroup) -> str:
 
 
 def disown(core: Context, site: SiteId) -> None:
-    """Tell a site what it has no more, until it has written that down."""
+    """Tell a site which jobs are no longer its own, until it has written that down."""
     parts = core.state.disowned.get(site)
     if not parts:
         core.settle(("disown", site))
@@ -158,7 +158,8 @@ def disown(core: Context, site: SiteId) -> None:
 
 
 def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
-    """Whether that was about work which is no longer the sender's."""
+    """Take an answer about work that is no longer the sender's. True if it settles that: the sender starts none of
+    it."""
     old = core.state.disowned.get(sender, {}).get(message.subgroup)
     if old is None or old.epoch != message.epoch:
         return False

@@ -26,20 +26,20 @@ from diana.policy import naming
 from diana.policy.authorise import Action, authorise
 
 MOST_STATEMENTS = 4096
-"""About so many things; more are not kept."""
+"""Statements kept, one about each thing; more are refused."""
 MOST_BY_SIGNER = 1024
-"""Of them by one signer, so that none can fill the ledger and so keep a ban of itself out of it."""
+"""Statements kept of one signer, so that none can fill the ledger and so keep a ban of itself out of it."""
 MOST_KEPT_PAGES = 1024
-"""Pages of names, which are counted apart: they keep no ban out."""
+"""Pages of names kept, which are counted apart: they keep no ban out."""
 MOST_IN_MESSAGE = 64
 ASK_EVERY_S = 2.0
-"""A peer whose digest differs is told what is known here at most this often."""
+"""Seconds between two times that a peer whose digest differs is told what is known here, at least."""
 ASK_SELDOM_S = 300.0
-"""And in the end so seldom where that changes nothing: two that trust different signers keep different ledgers."""
+"""The same in the end, where it changes nothing: two sites that trust different signers keep different ledgers."""
 
 
 def say(core: Context, event: SayStatement) -> None:
-    """An operator's word for the whole VO, where this site is a signer."""
+    """Say an operator's word for the whole VO; this site must be a signer."""
     why = authorise(event.principal, Action.RULE_VO)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
@@ -59,7 +59,7 @@ def say(core: Context, event: SayStatement) -> None:
     statement = Statement(
         kind=event.kind,
         about=event.about,
-        # Said again without a reason, the one given before stands.
+        # Without a reason the one given before stands.
         reason=event.reason or (before.statement.reason if before is not None and bans_again else ""),
         values=event.values,
         wall_s=event.wall_s,
@@ -75,7 +75,7 @@ def say(core: Context, event: SayStatement) -> None:
 
 
 def _signed(core: Context, statement: Statement) -> Signed:
-    """ValueError or UsageError where it cannot be said."""
+    """Sign a statement, dated after the one it replaces. ValueError or UsageError: it cannot be said."""
     before = core.state.ledger.get(statement.about)
     if before is not None:
         later_s = max(statement.wall_s, before.statement.wall_s + 1.0)
@@ -87,7 +87,8 @@ def _signed(core: Context, statement: Statement) -> Signed:
 
 
 def _said_again(core: Context, statement: Statement) -> list[Signed]:
-    """Whoever joins later takes nothing from a signer that is revoked by then: what stands is said anew by this one."""
+    """Return the standing statements of a signer that is being revoked, signed by this site: whoever joins later takes
+    nothing from a revoked signer."""
     kind, _, name = statement.about.partition(":")
     if statement.kind != "revoke" or kind not in ("site", "signer"):
         return []
@@ -103,7 +104,7 @@ def _said_again(core: Context, statement: Statement) -> list[Signed]:
 
 
 def name_site(core: Context, event: NameSite) -> None:
-    """A name is looked at, or is given out: that is durable before the answer, and told to all that are linked."""
+    """Look a site's name up, or give it out: durable before the answer, and told to all linked peers."""
     kept, name = core.state.ledger, event.name
     by = naming.given_by(kept, name)
     taken = f"given out by {', '.join(by)}" if by else ""
@@ -142,7 +143,7 @@ def apply(core: Context, statement: Statement | None = None) -> None:
 
 
 def _ban(core: Context) -> None:
-    """What was offered to a banned site is taken back; what it has stays there, unreachable, until it is lifted."""
+    """Take back offers to newly banned sites; work they have stays there, unreachable, until the ban is lifted."""
     banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
     new, core.banned = banned - core.banned, banned
     for site in sorted(new):
@@ -153,13 +154,13 @@ def _ban(core: Context) -> None:
 
 
 def revoked(core: Context) -> tuple[tuple[str, float, str], ...]:
-    """(who, since when, why) of all that stands revoked, in order."""
+    """Return (who, since when, why) of all that stands revoked, in order."""
     standing = (one.statement for _, one in sorted(core.state.ledger.items()))
     return tuple((one.about, one.wall_s, one.reason) for one in standing if one.kind == "revoke")
 
 
 def why_banned(core: Context, site: SiteId) -> str:
-    """Empty unless the VO revoked it; else the reason."""
+    """Return the reason why the VO revoked the site; empty: it did not."""
     found = core.state.ledger.get(f"site:{site}")
     if found is None or found.statement.kind != "revoke":
         return ""
@@ -167,7 +168,7 @@ def why_banned(core: Context, site: SiteId) -> str:
 
 
 def view(core: Context) -> LedgerView:
-    """What stands, for people."""
+    """Return the policy and the bans that stand, for people."""
     policy = core.state.ledger.get(POLICY)
     values = policy.statement.values if policy else {}
     return LedgerView(
@@ -194,12 +195,12 @@ def effective(core: Context, own: Settings) -> Settings:
 
 
 def digest(core: Context) -> str:
-    """Empty: nothing was ever said."""
+    """Return the digest of all statements; empty: nothing was ever said."""
     return said.digest([one.ident for one in core.state.ledger.values()]) if core.state.ledger else ""
 
 
 def compare(core: Context, sender: SiteId, its_digest: str) -> None:
-    """With each summary first hand. The one that differs is told what is here."""
+    """Compare a peer's digest, with each summary first hand. A peer whose digest differs is told what is here."""
     mine = digest(core)
     if its_digest == mine:
         core.ledger_told.pop(sender, None)
@@ -258,7 +259,7 @@ def _heard(core: Context, sender: SiteId, signed: Signed) -> None:
 
 
 def _full(core: Context, signer: SiteId, about: str) -> str:
-    """Why the ledger takes nothing about anything new by this signer; empty: it does."""
+    """Return why the ledger takes nothing about anything new by this signer; empty: it does."""
     words = [one for known, one in core.state.ledger.items() if not known.startswith(NAMED)]
     if about.startswith(NAMED):
         pages = len(core.state.ledger) - len(words)

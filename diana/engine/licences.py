@@ -1,8 +1,8 @@
-"""How many more jobs that want licences may start (SPEC U7), and when one would.
+"""The licences of a site: how many more jobs that want them may start (SPEC U7), and when the next would.
 
 All machines of a site share the licences its operator says it has; a cluster counts its own and tells how many there
-are. What was given and has not ended holds its licences, whatever became of its machine or of this node meanwhile:
-that is known from the journal.
+are. A job that was given and has not ended holds its licences, whatever became of its machine or of this node
+meanwhile: the journal knows it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from diana.model.licences import Counts, among
 from diana.policy.forecast import Slots
 
 Promised = Counter[tuple[str, str]]
-"""(`Pool.of`, licence) -> how many are for what stands before, while the queue is gone through."""
+"""(`Pool.of`, licence) -> how many are promised to jobs that stand before, while the queue is gone through."""
 NOBODY = Promised()
 
 
@@ -29,15 +29,15 @@ class Pool(NamedTuple):
     of: str
     """The machine that counts its own; empty: the site."""
     machines: frozenset[str]
-    """Those in touch that can run such jobs."""
+    """Machines in touch that can run such jobs."""
     jobs: int
-    """That may start there now, by the licences alone."""
+    """Jobs that may start there now, by the licences alone."""
     lacks: str
-    """The licence of which there is too little for one; empty: there is enough."""
+    """The licence of which too few are free for one job; empty: there are enough."""
 
 
 def pools(core: Context, kind: Kind, promised: Promised = NOBODY) -> list[Pool]:
-    """For jobs of a kind that wants licences; that of the site's own machines first, then by name."""
+    """Return the pools for jobs of a kind that wants licences: the site's own first, then by name."""
     counts, workers = among(kind[1].software), core.workers
     shared, apart = workers.offers.parted(workers.crew(of_kind(kind)))
     found = []
@@ -68,8 +68,8 @@ def promise(promised: Promised, pool: Pool, counts: Counts, jobs: int) -> None:
 
 
 def some_for(core: Context, kind: Kind, jobs: int, promised: Promised) -> list[Pool]:
-    """Where there are licences for some of so many jobs. What they want beyond is promised to them wherever they may
-    run, and nowhere else: what stands behind does not take it, or what wants several would wait for ever."""
+    """Return the pools with licences for some of so many jobs. Licences they want beyond these are promised to them in
+    each pool where they may run: jobs behind do not take those, else a job that wants several would wait for ever."""
     every, counts = pools(core, kind, promised), among(kind[1].software)
     short = jobs - sum(pool.jobs for pool in every)
     for pool in every if short > 0 else ():
@@ -78,8 +78,8 @@ def some_for(core: Context, kind: Kind, jobs: int, promised: Promised) -> list[P
 
 
 def await_room(promised: Promised, some: list[Pool], counts: Counts, machines: Container[str]) -> None:
-    """A job that has its licences waits for room on these machines: its licences are promised to it meanwhile, or it
-    would lack the one whenever there is the other."""
+    """Promise its licences to a job that waits for nothing but room on these machines; else it would lack licences
+    whenever there is room."""
     for pool in some:
         if any(name in machines for name in pool.machines):
             promise(promised, pool, counts, 1)
@@ -94,13 +94,13 @@ def _of_the_site(core: Context) -> Mapping[str, int]:
 
 
 def _held_by_the_site(core: Context, counts: Counts) -> dict[str, int]:
-    """Also by machines that are away."""
+    """Return the site's licences that are held, also by machines that are away."""
     runs, apart = core.totals.runs, core.workers.offers.apart()
     return {name: runs.licences[name] - sum(worker.lane.licences[name] for worker in apart) for name, _ in counts}
 
 
 def short(core: Context, kind: Kind) -> str:
-    """Why no job of the kind can start just now, by the licences; empty: one can, or wants none."""
+    """Return why no job of the kind can start just now, by the licences; empty: one can, or wants none."""
     if not among(kind[1].software):
         return ""
     found = pools(core, kind)
@@ -111,7 +111,7 @@ def short(core: Context, kind: Kind) -> str:
 
 
 def at_once(core: Context, software: tuple[str, ...]) -> int:
-    """How many such jobs may run at once, by the licences there are."""
+    """Return how many such jobs may run at once, by the licences there are."""
     counts, some = among(software), core.workers.offers.those(software)
     there = [_of(core, worker) for worker in some if core.workers.offers.counts_its_own(worker)]
     there += [dict(_of_the_site(core))] if len(there) < len(some) else []
@@ -119,10 +119,10 @@ def at_once(core: Context, software: tuple[str, ...]) -> int:
 
 
 class Use(NamedTuple):
-    """Of one licence, over all pools of the site."""
+    """The use of one licence, over all pools of the site."""
 
     slots: Slots
-    """As they come free."""
+    """Its units as they come free."""
     total: int
 
 
@@ -133,6 +133,6 @@ def use(core: Context, name: str) -> Use:
 
 
 def weights(core: Context, name: str) -> dict[Kind, float]:
-    """Kinds of what is queued that want it -> how many for each processor."""
+    """Return queued kinds of jobs that want it -> how many for each processor."""
     wanted = ((kind, dict(among(kind[1].software)).get(name, 0)) for kind in core.queues.classes.special())
     return {kind: count / kind[0] for kind, count in wanted if count}

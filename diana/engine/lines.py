@@ -1,4 +1,4 @@
-"""How records are stored: one version byte and msgpack. `decode` is the one place where older ones are upcast."""
+"""The stored form of records: one version byte and msgpack. `decode` is the one place where older ones are upcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `diana links` answers: own forecasts, what peers told of theirs, and the ways that follow from both."""
+"""The answer to `diana links`: own forecasts, what peers told of theirs, and the ways that follow from both."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from diana.model.link import LinkMap, LinkView
 from diana.policy.grid_graph import GridGraph
 
 MOST_ROWS = 2000
-"""In one answer."""
+"""Rows in one answer."""
 
 
 def links(core: Context, event: Ask) -> LinkMap | Refusal:
-    """`links`: rows, of `site` as their source only where it is named. `paths`: rows, and how all lie to `site`."""
+    """Answer `links`: the rows, only those from `site` if it is named; or `paths`: all rows, and how far `site` is."""
     rows = _rows(core)
     if event.site is not None and event.site not in _known(core, rows):
         return Refusal(code="usage", text=f"links: no site {event.site} known here; see: diana sites")
@@ -40,7 +40,7 @@ def _known(core: Context, rows: list[LinkView]) -> set[SiteId]:
 
 
 def _rows(core: Context) -> list[LinkView]:
-    """Own ones first, then the others' by who told them; each in order of the source."""
+    """Return the rows: own ones first, then the others' by who told them; each in order of the source."""
     own = [_own(core, one) for one in core.view.links()]
     told = [
         _told(core, site, one)

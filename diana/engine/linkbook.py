@@ -1,6 +1,6 @@
-"""What this site measured of its links: forecasts that follow every sample, and what is not in the journal yet.
+"""The measurements of this site's links: forecasts that follow every sample, and samples the journal has not yet.
 
-The journal's part of it is `SiteState.links`; a link is taken from there when it is first looked at, so forecasts
+The journal's part of them is `SiteState.links`; a link is taken from there when it is first looked at, so forecasts
 stand at once after a restart and a site nobody asks about costs nothing.
 """
 
@@ -33,7 +33,7 @@ class Series:
         self._forecast: Forecast | None = None
         self.last_s = -inf
         self.waiting: list[Sample] = []
-        """Not in the journal yet; the latest ones."""
+        """The latest samples that are not in the journal yet."""
         for at_s, value in ring:
             self._forecaster.add(value)
             self.last_s = at_s
@@ -51,7 +51,7 @@ class Series:
         return self._forecast
 
     def age_s(self, now: float) -> float:
-        """Negative: never measured."""
+        """Return the age of the last sample; negative: never measured."""
         return max(0.0, now - self.last_s) if self.last_s > -inf else -1.0
 
 
@@ -86,7 +86,7 @@ class Link:
             self._loss = None
 
     def loss(self) -> float:
-        """Share of the pings of the records kept and since; negative: none was sent."""
+        """Return the share of pings lost, in the records kept and since; negative: none was sent."""
         if self._loss is None:
             sent, lost = self._sent, self._lost
             for one_sent, one_lost in self._history.pings if self._history else ():
@@ -96,7 +96,7 @@ class Link:
         return self._loss
 
     def take(self) -> LinkSamples | None:
-        """What a record has to say since the last one; None: nothing."""
+        """Return the samples for a record, those since the last one; None: there are none."""
         rtts, rates = self.rtt.waiting, self.rate.waiting
         if not (rtts or rates or self._sent):
             return None
@@ -109,13 +109,13 @@ class Link:
         return taken
 
     def attach(self, history: LinkHistory | None) -> None:
-        """The journal's part after a record."""
+        """Take the journal's part anew, after a record."""
         self._history = history
         self._loss = None
 
 
 class LinkBook:
-    """All links of this site by the other end. `histories` is the state's own table, only read here."""
+    """The links of this site by the other end. `histories` is the state's own table, only read here."""
 
     def __init__(self, histories: dict[SiteId, LinkHistory], now: Callable[[], float]) -> None:
         self._histories = histories
@@ -123,9 +123,9 @@ class LinkBook:
         self._links: dict[SiteId, Link] = {}
         self._fresh: set[SiteId] = set()
         self._recent: dict[SiteId, None] = {}
-        """Measured since the start, the latest last."""
+        """Sites measured since the start, the latest last."""
         self._remembered: list[tuple[float, SiteId]] = []
-        """(-time of the last sample, site) of those looked at that the journal knows, the latest first."""
+        """(-time of the last sample, site) of the links looked at that the journal knows, the latest first."""
         self._moving: dict[int, tuple[tuple[SiteId, int], ...]] = {}
         """Ticket -> bytes by source."""
         self._backlog: dict[SiteId, int] = {}
@@ -139,11 +139,11 @@ class LinkBook:
         return found
 
     def knows(self, site: SiteId) -> bool:
-        """Whether anything was ever measured of it: asking for a link makes one."""
+        """True if the journal has the site's link, or it was looked at. Makes none, as `link` would."""
         return site in self._links or site in self._histories
 
     def sites(self) -> list[SiteId]:
-        """Every site a link to which was ever measured, as far as it is remembered."""
+        """Return, by name, the sites whose links the journal has or that were looked at."""
         return sorted(self._links.keys() | self._histories.keys())
 
     def fresh(self, site: SiteId) -> None:
@@ -164,14 +164,14 @@ class LinkBook:
     # --- bytes on their way -----------------------------------------------------------------------
 
     def ordered(self, ticket: int, sizes: Iterable[tuple[SiteId, int]]) -> None:
-        """These bytes will come from these sites; until `settled`."""
+        """Count bytes that will come from these sites, until `settled`."""
         self.settled(ticket)
         moving = self._moving[ticket] = tuple(sizes)
         for site, size_bytes in moving:
             self._backlog[site] = self._backlog.get(site, 0) + size_bytes
 
     def settled(self, ticket: int) -> None:
-        """Moved, failed or cancelled; unknown tickets are fine."""
+        """Count the ticket's bytes no more: moved, failed or cancelled. Unknown tickets are fine."""
         for site, size_bytes in self._moving.pop(ticket, ()):
             self._backlog[site] -= size_bytes
             if not self._backlog[site]:
@@ -183,7 +183,7 @@ class LinkBook:
     # --- forecasts --------------------------------------------------------------------------------
 
     def estimate(self, site: SiteId) -> LinkEstimate | None:
-        """None: nothing was ever measured and nothing moves."""
+        """Return the site's link as forecast; None: nothing was ever measured and nothing moves."""
         link, backlog = self.link(site), self.backlog_bytes(site)
         rtt, rate = link.rtt.forecast(), link.rate.forecast()
         if rtt is None and rate is None and not backlog:
@@ -203,18 +203,19 @@ class LinkBook:
         )
 
     def estimates(self) -> tuple[LinkEstimate, ...]:
-        """In order of the site."""
+        """Return all estimates, in order of the site."""
         found = (self.estimate(site) for site in sorted({*self.sites(), *self._backlog}))
         return tuple(one for one in found if one is not None)
 
     def freshest(self, most: int) -> tuple[LinkEstimate, ...]:
-        """The links measured last, at most `most`, in order of the site; costs the same however many there are."""
+        """Return the links measured last, at most `most`, in order of the site; costs the same however many there
+        are."""
         known = islice(dict.fromkeys(self._latest(most)), most)
         found = (self.estimate(site) for site in sorted(known))
         return tuple(one for one in found if one is not None)
 
     def _latest(self, most: int) -> Iterator[SiteId]:
-        """At least `most` different ones, if there are as many; some may come twice."""
+        """Yield at least `most` different sites, if there are as many; some may come twice."""
         yield from islice(reversed(self._recent), most)
         yield from (site for _, site in self._remembered[: 2 * most])
         yield from islice(self._backlog, most)

@@ -14,11 +14,11 @@ from diana.model.ids import SiteId
 MOST_TOLD = 16
 """Links in a summary."""
 TOLD_EVERY_S = 10.0
-"""Forecasts move slowly: the summaries between are spared them."""
+"""Seconds between summaries with links: forecasts move slowly, and the summaries between are spared them."""
 TOLD_IDLE_S = 30.0
-"""By a site that has no work: its links are measured as seldom."""
+"""The same by a site that has no work: its links are measured as seldom."""
 TOLD_AGAIN_S = 1.0
-"""To newcomers the same links are told for so long."""
+"""Seconds for which newcomers are told the same links."""
 _RECORD = ("links",)
 
 
@@ -33,7 +33,7 @@ def on_measured(core: Context, event: LinkMeasured) -> None:
 
 
 def record(core: Context) -> None:
-    """Due once after the first sample that is not kept yet: an idle link wakes nobody."""
+    """Persist the new samples; due once after the first that is not kept yet, so that an idle link wakes nobody."""
     taken = core.view.book.take()
     if taken:
         core.persist(LinksRecorded(links=taken))
@@ -41,7 +41,7 @@ def record(core: Context) -> None:
 
 
 def told_now(core: Context) -> tuple[LinkEstimate, ...]:
-    """This site's freshest estimates for its next summary."""
+    """Return this site's freshest estimates for its next summary; none if they are not due."""
     view = core.view
     if core.now < view.told_again_s:
         return ()
@@ -51,7 +51,8 @@ def told_now(core: Context) -> tuple[LinkEstimate, ...]:
 
 
 def told_always(core: Context) -> tuple[LinkEstimate, ...]:
-    """For who has heard none yet. Who meets many at once tells all the same."""
+    """Return the links for a peer that has heard none yet. A site that meets many at once tells all of them the
+    same."""
     view = core.view
     if core.now - view.told_s >= TOLD_AGAIN_S:
         view.told, view.told_s = view.book.freshest(MOST_TOLD), core.now
@@ -59,7 +60,7 @@ def told_always(core: Context) -> tuple[LinkEstimate, ...]:
 
 
 def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None:
-    """A peer's map: a claim, kept as such and never trusted over an own measurement."""
+    """Keep what a peer tells of its links: a claim, never trusted over an own measurement."""
     if len(told) > MOST_TOLD or any(one.site == sender for one in told):
         told = tuple(one for one in told[:MOST_TOLD] if one.site != sender)
     # Else as it came: in a simulation many sites keep one object.
@@ -67,8 +68,8 @@ def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None
 
 
 def ordered(core: Context, order: StageIn | Gather, size_bytes: int = 0) -> None:
-    """Bytes that will come here until the order's StageDone: counted on the best source of each file. `size_bytes`:
-    of a Gather, whose files the order does not name."""
+    """Count the bytes that will come here, until the order's StageDone, on the best source of each file. `size_bytes`:
+    those of a Gather, whose files the order does not name."""
     if isinstance(order, Gather):
         sizes = {order.source: size_bytes}
     else:

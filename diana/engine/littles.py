@@ -1,4 +1,4 @@
-"""The site's queue as Little's law sees it: who came when, so that each wait is measured and not inferred."""
+"""The site's queue as Little's law sees it: the times jobs came, so that each wait is measured and not inferred."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """Volatile: after a start of the node what waits already counts as arriving then."""
+    """The jobs in the queue, by when they came. Volatile: jobs that wait already when the node starts count as arriving
+    then."""
 
     def __init__(self, now: float) -> None:
         self.flow = Flow(now)
@@ -23,7 +24,7 @@ class Line:
         self._jobs: dict[CustodyKey, int] = {}
 
     def note(self, key: CustodyKey, jobs: int, now: float) -> int:
-        """So many of the custody's jobs are queued now; gives how many more than before."""
+        """Note how many of the custody's jobs are queued now; return how many more than before."""
         had = self._jobs.get(key, 0)
         if jobs > had:
             self._lots.setdefault(key, deque()).append((now, jobs - had))
@@ -37,7 +38,7 @@ class Line:
         return jobs - had
 
     def _take(self, key: CustodyKey, jobs: int, now: float) -> float:
-        """The waits of the first `jobs` of the custody, together."""
+        """Take out the first `jobs` of the custody; return their waits, together."""
         lots, waited_s = self._lots[key], 0.0
         while jobs:
             since_s, size = lots.popleft()
@@ -62,7 +63,7 @@ def check(figures: Figures) -> LittlesCheck:
 
 
 def export(core: Context) -> None:
-    """The figures as counters, in thousandths."""
+    """Write the figures as counters, in thousandths."""
     figures = core.line.flow.figures(core.now)
     core.counters["queue_mean_jobs_milli"] = round(1000 * figures.mean_queued)
     core.counters["queue_arrivals_per_s_milli"] = round(1000 * figures.arrivals_per_s)

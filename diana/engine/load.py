@@ -1,4 +1,4 @@
-"""How much work stands at this site, and why it takes no more. Every figure is a running total or one look at what the
+"""The work that stands at this site, and why it takes no more. Every figure is a running total or one look at what the
 local resource manager holds: none costs by the number of groups."""
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ class Given(NamedTuple):
     ahead_s: float
     """Processor-seconds expected of those given ahead of free slots."""
     gpu_ends: list[tuple[float, int]]
-    """As `ends`, of those that have GPUs: how many."""
+    """(expected seconds still to run, GPUs) of those on slots that have GPUs."""
     gpus_ahead_s: float
+    """GPU-seconds expected of those given ahead of free slots."""
 
     def left_s(self) -> float:
-        """Processor-seconds until all of it is through."""
+        """Return the processor-seconds until all of it is through."""
         return self.ahead_s + sum(left_s * width for left_s, width in self.ends)
 
 
 def held(core: Context) -> Given:
-    """One look serves all questions of one instant: a quote alone asks twice."""
+    """Return the jobs the LRM holds. One look serves all questions of one instant: a quote alone asks twice."""
     stamp = (core.now, core.state.seq, core.totals.runs.changes)
     if core.held is None or core.held[0] != stamp:
         core.held = (stamp, _held(core))
@@ -64,8 +65,9 @@ def _held(core: Context) -> Given:
 
 
 def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, float]:
-    """`expected_s` of many custodies, however often each is named. Where a group is one job each run has a custody of
-    its own, and few templates stand behind them: what is learned is looked up once per template and user."""
+    """Return `expected_s` of many custodies, however often each is named. Where groups have one job each, every run has
+    a custody of its own, but few templates stand behind them: learned times are looked up once per template and
+    user."""
     out: dict[CustodyKey, float] = {}
     seen, custodies, means = core.run_s, core.state.custodies, dict[tuple[str, str], float | None]()
     for key in chain(*lists):
@@ -117,12 +119,12 @@ def running_jobs(core: Context) -> int:
 
 
 def running_here(core: Context, custody: Custody) -> int:
-    """Of `running_jobs`, the custody's."""
+    """Return the custody's part of `running_jobs`."""
     return core.totals.runs.running_of(custody.key)
 
 
 def claimed_jobs(core: Context) -> int:
-    """Given to the LRM and waiting there for a slot."""
+    """Return the number of jobs given to the LRM that wait there for a slot."""
     return core.totals.started() - core.totals.runs.running
 
 
@@ -147,7 +149,7 @@ def work_ahead_s(core: Context) -> float:
 
 
 def free_slots(core: Context) -> int:
-    """Slots nothing running or claimed ahead wants, and which are ours at once."""
+    """Return the slots that no running or claimed job wants and that are ours at once."""
     return core.workers.free_slots() - sum(width for _, width in core.workers.late())
 
 
@@ -155,19 +157,19 @@ class Obstacle(NamedTuple):
     """A condition that jobs fail here."""
 
     why: str
-    """With its figures."""
+    """The condition in words, with its figures."""
     mend: str
-    """What of the jobs would have to be otherwise; empty: it is not about them."""
+    """The change to the jobs that would meet it; empty: it is not about them."""
 
 
 def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
-    """Why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
+    """Return why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
     found = obstacles(core, asked, for_peer=for_peer)
     return found[0].why if found else ""
 
 
 def room(core: Context, asked: QuoteRequest) -> int:
-    """How many of the asked jobs this site would queue now, by its own limit and its limit for their user."""
+    """Return how many of the asked jobs this site would queue now, by its own limit and its limit for their user."""
     settings = core.state.settings
     left = settings.max_queued_jobs - queued_jobs(core)
     if settings.user_max_queued:
@@ -176,7 +178,8 @@ def room(core: Context, asked: QuoteRequest) -> int:
 
 
 def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
-    """Every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will do."""
+    """Return every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will
+    do."""
     settings = core.state.settings
     if asked.processors < 1 or min(asked.gpus, asked.memory_bytes) < 0:
         return [Obstacle("is asked for less than nothing", "")]
@@ -195,12 +198,12 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if asked.gpus > (gpus := core.workers.gpus()):
         had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
         found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
-    # What may lie on several machines is told below of those that have it.
+    # Jobs that may lie on several machines are checked below, against the machines that have their software.
     if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
     lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
-    # What no machine has is told by itself.
+    # Software that no machine has is told by itself.
     want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus, software=() if lacks else asked.software)
     if not found and (asked.memory_bytes or asked.gpus or want.software) and not core.workers.suits_any(want):
         found.append(Obstacle(f"has no machine with {named(want)}, which a job needs", ""))
@@ -229,18 +232,18 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
 
 
 def kinds(core: Context) -> Sorted:
-    """Of what is queued, by who can run it: plain jobs apart."""
+    """Return the kinds of queued jobs by who can run them; plain jobs are left out."""
     classes = core.queues.classes
     return core.workers.sorted(classes.special(), classes.kind_changes)
 
 
 def untaken(core: Context) -> frozenset[Kind]:
-    """Kinds of what is queued that no machine can run which is here or soon will be: they keep nobody waiting."""
+    """Return the queued kinds that no machine can run that is here or soon will be: they keep nobody waiting."""
     return kinds(core).untaken
 
 
 def nobody_takes(core: Context, want: Want) -> str:
-    """Why no machine that is in touch can run such a job, however long it waits; empty: some can."""
+    """Return why no machine that is in touch can run such a job, however long it waits; empty: some can."""
     workers = core.workers
     if workers.takers(want):
         return ""
@@ -251,7 +254,7 @@ def nobody_takes(core: Context, want: Want) -> str:
 
 
 def named(want: Want) -> str:
-    """What a job asks of its machine."""
+    """Return in words what a job asks of its machine."""
     wanted = [counted(want.processors, "processor")]
     wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
     wanted += [counted(want.gpus, "GPU")] if want.gpus else []
