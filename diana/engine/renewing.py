@@ -2,8 +2,9 @@
 that origin renews (PROMISES section 2, "Leases"; the other side: `leases.py`).
 
 A lease counts from the sending of the request that was granted. It is asked for when the first such work is committed,
-again long before it ends, and after a restart, whose clock knows nothing of the boot before. Whatever happens here,
-each machine's own timer ends what runs when the lease is over (`effects.Lease`); it is then tried again under another.
+again long before it ends, and after a restart, whose clock knows nothing of the boot before. Whatever becomes of this
+process, each machine's own timer ends the jobs when the lease is over (`effects.Lease`); they are then tried again
+under another.
 """
 
 from __future__ import annotations
