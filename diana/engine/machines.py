@@ -209,7 +209,8 @@ def _end_what_was_given_up(core: Context, name: str, stray: list[Run]) -> None:
 
 
 def remove(core: Context, event: MachineRemoved) -> None:
-    """Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides what follows."""
+    """Give a machine up. Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides
+    what follows."""
     name, why = event.machine, authorise(event.principal, Action.REMOVE_MACHINE)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))

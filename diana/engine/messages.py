@@ -63,7 +63,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     datasets: tuple[str, ...]
     accepting: bool
     links: tuple[LinkEstimate, ...] = ()
-    """Its links measured last, at most 16. Only some summaries carry them; those told last stand until told anew."""
+    """The site's links measured last, at most 16. Only some summaries carry them; those told last stand until told
+    anew."""
     address: str = ""
     """host:port where it is reached; empty: it can only dial out."""
     via: tuple[SiteId, ...] = ()
@@ -223,7 +224,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     reach: tuple[SiteId, ...] = ()
     """Sites in its reach, where they are few enough to be named: it can fetch from no other. Empty: not said."""
     software: tuple[str, ...] = ()
-    """Those of the asked names that it has. A site of an older release has none: it would run jobs without."""
+    """The asked software and licences that it has. A site of an older release names none: it would run jobs without."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ class SurplusGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     group: GroupId
     parts: tuple[SubgroupId, ...]
-    """In queue order."""
+    """Parts the jobs belong to, in queue order."""
     epochs: tuple[int, ...]
     """Epoch of each part."""
     jobs: tuple[int, ...]

@@ -27,7 +27,7 @@ class Crew(NamedTuple):
     number: int
     """Number of this set of machines that are here: equal sets have the same."""
     here: tuple[Worker, ...]
-    """Those in touch and not under maintenance, by name."""
+    """Machines in touch and not under maintenance, by name."""
     expected: bool
     """True if one of its machines is here or soon will be."""
 

@@ -1,4 +1,4 @@
-"""From the view to a short list to quotes: a draft gathers them before it is decided, and others' drafts are answered
+"""Quotes: a draft asks a short list of the view's sites for them before it is decided, and others' drafts are answered
 here."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORT_LIST = 16
 MOST_HOLDERS = 64
 """Peers asked because they hold data."""
 SMALL_GRID = 64
-"""With no more peers than this everybody that may take the group is looked at."""
+"""Most peers with which all that may take the group are looked at."""
 ROUNDS = 3
 """Times that a silent site is asked before a submission is refused."""
 

@@ -10,7 +10,7 @@ TimerKey = tuple[str, ...]
 
 
 class Timers:
-    """At most one deadline per key; setting a key again moves it."""
+    """Deadlines, at most one per key; setting a key again moves it."""
 
     def __init__(self) -> None:
         self._due: dict[TimerKey, float] = {}

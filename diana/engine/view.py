@@ -52,11 +52,11 @@ class PeerView:
         self.apart = -1
         """Distance from here on the ring of `membership/neighbourhood.py`; negative: not asked yet."""
         self.hello: Hello | None = None
-        """Its latest Hello; None: never met."""
+        """Latest Hello of the site; None: never met."""
         self.up = False
         """True while a stream to it stands."""
         self.state = State.ALIVE
-        """Its state, by what is told of it."""
+        """State of the site, by what is told of it."""
         self.version = UNHEARD
         """The newest version heard of, first-hand or not (`suspicion.renew`)."""
         self.doubted = False

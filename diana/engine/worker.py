@@ -67,7 +67,7 @@ class Worker:
         self.closed = ""
         """Why it has no slots for now, being under maintenance; empty: it has."""
         self.trouble = ""
-        """Its trouble, as told by itself or by whoever watches it; empty: none."""
+        """Trouble, as told by the machine itself or by whoever watches it; empty: none."""
 
     def is_like(self, machine: Machine) -> None:
         self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus

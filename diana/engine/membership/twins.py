@@ -20,7 +20,7 @@ TELL_S = 180.0
 """Seconds for which two nodes are told of after the last change."""
 SURE = 6
 SURE_S = 15.0
-"""So many changes over so long are no move of a site."""
+"""`SURE` changes over `SURE_S` seconds are no move of a site."""
 MOST = 256
 
 
