@@ -1,5 +1,8 @@
-"""Of several machines of a site one may be the black hole (SPEC U10): it is judged by itself, per group, as long as
-some other takes the group's jobs. What it fails counts as lost, but does not speak against the site."""
+"""Guard against one bad machine: the black hole of a site (SPEC U10) may be one of its machines.
+
+Each machine is judged by itself, per group, as long as some other machine takes the group's jobs. Jobs that it fails
+count as lost, but do not speak against the site.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from diana.engine.state import Custody
 
 RETRY_S = 3600.0
-"""A machine that failed all it may of a group is tried with one job so much later."""
+"""Seconds until a machine that failed all it may of a group is tried again, with one job."""
 
 
 class MachineGuard:
@@ -26,9 +29,10 @@ class MachineGuard:
     def __init__(self) -> None:
         self.breakers: dict[GroupId, dict[str, Breaker]] = {}
         self.out: dict[GroupId, dict[str, float]] = {}
-        """Machine -> until when it gets no job of the group; then one at a time until one goes well."""
+        """Group -> machine -> site time until which it gets no job of the group; then one at a time until one goes
+        well."""
         self.alike: set[GroupId] = set()
-        """Groups that all machines failed and none did well: it is not the machines."""
+        """Groups that every machine failed and none did well: the machines are not the cause."""
 
     def forget(self, group: GroupId) -> None:
         self.breakers.pop(group, None)
@@ -42,7 +46,7 @@ class MachineGuard:
 
 
 def caps(core: Context, name: GroupId, custody: Custody) -> Mapping[str, int]:
-    """Machines that get no more jobs of the group just now than said."""
+    """Return machine -> the most further jobs of the group it may get now; machines without a limit are left out."""
     out = core.guard.machines.out.get(name)
     if not out:
         return {}
@@ -53,7 +57,8 @@ def caps(core: Context, name: GroupId, custody: Custody) -> Mapping[str, int]:
 def ended(
     core: Context, name: GroupId, custody: Custody, ends: Iterable[tuple[int, Ends]], settings: BreakerSettings
 ) -> int:
-    """(index, how it ended) of jobs that ran here: how many fast failures among them are a machine's own."""
+    """Judge the machines by jobs that ended here, given as (index, how it ended); return how many of the fast failures
+    are a machine's own fault."""
     if len(core.workers.names()) < 2 or name in core.guard.machines.alike:
         return 0
     guard, jobs = core.guard.machines, sweep_size(custody.spec.sweep)
@@ -69,7 +74,7 @@ def ended(
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
             core.timers.set(("guard", name), out[machine])
     if out and all(worker.name in out for worker in core.workers.takers(wants.want(custody.spec))):
-        # None does better: it is the site, or the work.
+        # No machine does better: the site is at fault, or the work.
         out.clear()
         if not any(b.good for b in breakers.values()):
             guard.alike.add(name)

@@ -1,4 +1,4 @@
-"""What is remembered of the machines of a site: the records, and what they come to."""
+"""Records of the machines of a site, and the state that they fold into."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Machine(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
     widest: int = 0
     gpus: tuple[int, int] = (0, 0)
-    """(what one job may want, all there are)."""
+    """(GPUs that one job may want, GPUs in all)."""
     gone: bool = False
-    """Given up by an operator, and not back since."""
+    """True while it is given up by an operator, and not back since."""
     identity: str = ""
-    """Of its data directory. A machine that lost its disk must not be taken for the one that still knows what it runs:
-    its empty inventory would have those jobs started again beside themselves."""
+    """Identity of its data directory. A machine that lost its disk must not be taken for the one that still knows what
+    it runs: its inventory is empty, so jobs that still run would be started a second time."""
     software: tuple[str, ...] | None = None
-    """What jobs may ask for there (`model/software.py`); None: as the site's settings say."""
+    """Software that jobs may ask for there (names of `model/software.py`); None: as the site's settings say."""
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
@@ -27,7 +27,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_def
 
 
 class MachineKnown(_Record, frozen=True, kw_only=True):
-    """D: a machine of this site is ready, for the first time or otherwise than before."""
+    """D: a machine of this site is ready, for the first time or with other figures than before."""
 
     slots: int
     memory_bytes: int = 0
@@ -43,7 +43,7 @@ class MachineKnown(_Record, frozen=True, kw_only=True):
 
 
 class MachineGone(_Record, frozen=True, kw_only=True):
-    """D: an operator gave the machine up; what it still runs is told to end should it come back."""
+    """D: an operator gave the machine up; should it come back, the jobs it still runs are told to end."""
 
 
 MachineRecord = MachineKnown | MachineGone

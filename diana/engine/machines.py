@@ -22,17 +22,17 @@ from diana.model.views import Ok
 from diana.policy.authorise import Action, authorise
 
 SHOWN_AWAY_S = 5.0
-"""A machine away for less is not worth a word."""
+"""Seconds; a machine that is away for less is not mentioned."""
 
 MOST_MISSED = 1000
-"""Attempts of one job since a copy was made; what claims more is no claim of this site's."""
+"""Attempts of one job that a copy of the journal can have missed; a claim that is further ahead is not this site's."""
 
 
 # --- they come and go ----------------------------------------------------------------------------------------
 
 
 def begin(core: Context, own: str) -> None:
-    """The node starts, on the machine `own`; the others have yet to come."""
+    """Begin when the node starts, on the machine `own`; the others have yet to come."""
     core.workers.own_is(own, core.now)
     for name in core.workers.names():
         _expect(core, name)
@@ -40,15 +40,15 @@ def begin(core: Context, own: str) -> None:
 
 
 def configured(core: Context) -> None:
-    """The settings changed, and with them this machine's slots."""
+    """Take over changed settings, and with them this machine's slots."""
     core.workers.configured()
     core.workers.told_slots = -1
     _told_queues(core)
 
 
 def on_ready(core: Context, event: LrmReady) -> None:
-    """Its inventory is the truth about it: what it was given and never claimed is pending again; what is over is
-    forgotten there; what was given up meanwhile is ended there."""
+    """Reconcile a machine that is ready. Its inventory is the truth about it: jobs it was given and never claimed are
+    pending again, jobs that are over are forgotten there, jobs that were given up meanwhile are ended there."""
     name = event.worker
     before = core.state.machines.get(name)
     identity = event.identity or (before.identity if before is not None else "")
@@ -81,7 +81,8 @@ def on_ready(core: Context, event: LrmReady) -> None:
 
 
 def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:
-    """Of the node's own machine the settings say the rest."""
+    """True if the figures of the machine must be recorded. For the node's own machine only GPUs and identity count: the
+    settings say the rest."""
     if name != core.workers.own:
         return before != known
     had = before.gpus if before is not None else (0, 0)
@@ -105,7 +106,8 @@ def _identity(machine: Machine | None) -> str:
 
 
 def on_sized(core: Context, event: LrmSized) -> None:
-    """It is the same machine with the same jobs; only what it takes from now on differs."""
+    """Take over a machine's new size. It is the same machine with the same jobs; it only takes more or less from now
+    on."""
     name, worker, known = event.worker, core.workers.find(event.worker), core.state.machines.get(event.worker)
     if worker is None or worker.session != event.session or known is None or name == core.workers.own:
         return
@@ -125,7 +127,7 @@ def on_lost(core: Context, event: LrmLost) -> None:
 
 
 def not_expected(core: Context, name: str) -> None:
-    """It has been away for so long that the site counts without it."""
+    """Count without a machine that has been away for too long."""
     core.workers.not_expected(name, core.now)
     _told_queues(core)
 
@@ -137,7 +139,7 @@ def _expect(core: Context, name: str) -> None:
 
 
 def _told_queues(core: Context) -> None:
-    """Shares of service are over all slots of the site (SPEC D4, default mode)."""
+    """Tell the queues the site's slots: shares of service are over all of them (SPEC D4, default mode)."""
     slots = core.workers.slots()
     if slots != core.workers.told_slots:
         core.workers.told_slots = slots
@@ -157,8 +159,8 @@ def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
 
 
 def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[int, list[int]]]:
-    """What runs there by attempts that this journal never heard of, by how many it missed: it is an older copy.
-    Whatever it says, those jobs were committed here and have started."""
+    """Return runs there whose attempts this journal never heard of: custody -> attempts it missed -> indices. The
+    journal is an older copy then; those jobs were committed here and have started, whatever it says."""
     found: dict[CustodyKey, dict[int, list[int]]] = {}
     for run in known:
         custody = core.state.custodies.get((run.subgroup, run.epoch))
@@ -173,7 +175,7 @@ def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[
 
 
 def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]]]) -> None:
-    """Claims outrank the journal."""
+    """Record the found attempts as started: a machine's claims outrank the journal."""
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
         custody = core.state.custodies[key]
@@ -183,7 +185,7 @@ def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]
         for behind, indices in sorted(found[key].items()):
             some = IndexSet.of(indices)
             for _ in range(behind - 1):
-                # Of those in between it is known that they run no more.
+                # The attempts in between are known to run no more.
                 core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
                 core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=some))
             core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
@@ -207,7 +209,8 @@ def _end_what_was_given_up(core: Context, name: str, stray: list[Run]) -> None:
 
 
 def remove(core: Context, event: MachineRemoved) -> None:
-    """Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides what follows."""
+    """Give a machine up. Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides
+    what follows."""
     name, why = event.machine, authorise(event.principal, Action.REMOVE_MACHINE)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
@@ -231,7 +234,7 @@ def remove(core: Context, event: MachineRemoved) -> None:
 
 
 def _not_removable(core: Context, name: str, holds_jobs: bool) -> str:
-    """Why not; empty: it may go."""
+    """Return why the machine may not be given up; empty: it may."""
     worker, known = core.workers.find(name), core.state.machines.get(name)
     if name == core.workers.own:
         return f"machine {name} is the one this node runs on; name another"
@@ -249,22 +252,22 @@ def _not_removable(core: Context, name: str, holds_jobs: bool) -> str:
 
 
 def count(core: Context) -> int:
-    """Machines of the site that were not given up, this one included."""
+    """Count the machines of the site that were not given up, this one included."""
     own = core.workers.own
     return 1 + sum(name != own and not machine.gone for name, machine in core.state.machines.items())
 
 
 class Absent(NamedTuple):
-    """Jobs with a machine that is away."""
+    """Jobs of a custody on one machine that is away."""
 
     jobs: int
     claimed: int
-    """Of these, waiting there for a slot."""
+    """Those of `jobs` that wait there for a slot."""
     note: str
 
 
 def absent(core: Context, custody: Custody) -> list[Absent]:
-    """Of the custody's running jobs those on machines that are away, by the machine's name."""
+    """Return the custody's running jobs on machines that are away, one row per machine, by the machine's name."""
     out = []
     for worker in _silent(core):
         lane = worker.lane
@@ -275,7 +278,7 @@ def absent(core: Context, custody: Custody) -> list[Absent]:
 
 
 def note(core: Context, key: CustodyKey) -> str:
-    """Of the first machine that has jobs of the custody and is away: one line. Empty: there is none."""
+    """One line about the first machine that has jobs of the custody and is away; empty: there is none."""
     custody = core.state.custodies.get(key)
     for worker in _silent(core) if custody is not None and custody.running else ():
         if any(held == key for some in (worker.lane.on, worker.lane.ahead) for held, _ in some):

@@ -1,7 +1,8 @@
-"""Windows of maintenance: before one nothing is started that would not end in time, in it the site takes no work, or
-some of its machines have no slots, and after it they go on by themselves.
+"""Windows of maintenance. Before one, nothing is started that would not end in time. In it, the site takes no work, or
+some of its machines have no slots. After it, they go on by themselves.
 
-Windows are wall-clock times. The driver tells how far that clock is ahead of site time; here they are site times.
+Windows are announced in wall-clock time. The driver tells how far that clock is ahead of site time; all times here are
+site time.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from diana.policy import maintenance as policy
 
 
 def told(core: Context, event: CalendarTold) -> None:
-    """The driver's word: what `site.toml` says, and what the wall clock says now."""
+    """Take over the driver's word: the windows of `site.toml`, and how far the wall clock is ahead of site time."""
     core.calendar.configured, core.calendar.ahead_s = event.windows[:MOST_WINDOWS], event.wall_ahead_s
     look(core)
 
 
 def plan(core: Context, event: DrainSite) -> None:
-    """An operator announces a window, authorised already. Answered by `Reply(Ok | Refusal)`."""
+    """Add the window that an operator announces, authorised already. Answered by `Reply(Ok | Refusal)`."""
     wall_s = core.now + core.calendar.ahead_s
     standing = [one for one in core.state.maintenance if one.to_wall_s > wall_s]
     try:
@@ -51,7 +52,7 @@ def plan(core: Context, event: DrainSite) -> None:
 
 
 def drop(core: Context) -> bool:
-    """All that operators announced; whether there was any. What `site.toml` says stands."""
+    """Drop all windows that operators announced; True if there were any. Those of `site.toml` stand."""
     if not core.state.maintenance:
         return False
     core.persist(MaintenancePlanned())
@@ -60,7 +61,7 @@ def drop(core: Context) -> bool:
 
 
 def look(core: Context) -> None:
-    """When windows change, begin and end: who is closed now, and when to look again."""
+    """Settle who is closed now and when to look again; called whenever windows change, begin or end."""
     calendar, before = core.calendar, core.calendar.closed
     notice = calendar.notice
     calendar.settle(core.state.maintenance, core.now)
@@ -79,7 +80,7 @@ def look(core: Context) -> None:
 
 
 def around(core: Context, first_s: float, end_s: float, run_s: float, hold_s: float) -> tuple[float, float]:
-    """A forecast, (first start, last end) in seconds from now, with the windows that are known."""
+    """Return a forecast, (first start, last end) in seconds from now, moved round the windows that are known."""
     closed = core.calendar.closings
     if not closed:
         return first_s, end_s
@@ -88,12 +89,13 @@ def around(core: Context, first_s: float, end_s: float, run_s: float, hold_s: fl
 
 
 def takes_s(core: Context, custody: Custody) -> float:
-    """How long one of its jobs may hold its processors: its time limit, else what is expected of it."""
+    """Return how long one of its jobs may hold its processors: its time limit, else its expected run time."""
     return custody.spec.resources.time_limit_s or load.expected_s(core, custody)
 
 
 def note(core: Context, key: CustodyKey) -> str:
-    """Why its jobs wait though there may be room: they would not end before the site closes. Empty: they would."""
+    """Return why its jobs wait though there may be room: they would not end before the site closes. Empty: they
+    would."""
     custody = core.state.custodies.get(key)
     if custody is None or not core.calendar.closings or not custody.pending:
         return ""
@@ -107,7 +109,7 @@ def note(core: Context, key: CustodyKey) -> str:
 
 
 class Closing:
-    """While the machines are filled: how many jobs each may be given so that none is running when it closes."""
+    """Limits while the machines are filled: how many jobs each may be given so that none is running when it closes."""
 
     def __init__(self, core: Context) -> None:
         self._core = core
@@ -115,15 +117,15 @@ class Closing:
         self._through: dict[str, float] = {}
 
     def any_left(self, takes_s: float) -> bool:
-        """Whether such a job may start at all before the site closes."""
+        """True if a job that takes so long may start at all before the site closes."""
         return self._core.now + takes_s <= self._calendar.closes_s
 
     def in_time(self, takes_s: float, name: str, at_s: float) -> bool:
-        """Whether such a job that starts there at `at_s` is over before that machine closes."""
+        """True if a job that takes so long and starts there at `at_s` is over before that machine closes."""
         return at_s + takes_s <= self._calendar.closes_of(name)
 
     def caps(self, want: Want, takes_s: float, caps: Mapping[str, int]) -> Mapping[str, int]:
-        """Machine -> the most such jobs it may be given, where that is less than it has room for."""
+        """Return machine -> the most such jobs it may be given, where that is less than it has room for."""
         return _Caps(self, want, takes_s, caps) if self._calendar.ahead() else caps
 
     def gave(self, shares: Mapping[str, int], want: Want, takes_s: float) -> None:
@@ -132,8 +134,11 @@ class Closing:
                 self._through[name] += jobs * want.processors * takes_s
 
     def most(self, name: str, want: Want, takes_s: float) -> int | None:
-        """None: whatever it has room for. Jobs given ahead of free slots start when what stands before them is through,
-        poured over all slots: later than that only where wide ones leave processors idle."""
+        """Return the most such jobs the machine may be given; None: as many as it has room for.
+
+        Jobs given ahead of free slots start when the work before them, poured over all slots, is through. They start
+        later than that only where wide jobs leave processors idle.
+        """
         closes_s, worker = self._calendar.closes_of(name), self._core.workers.find(name)
         if closes_s == inf or worker is None:
             return None
@@ -149,7 +154,7 @@ class Closing:
         return most if most < room else None
 
     def _through_s(self, worker: Worker) -> float:
-        """Processor-seconds until all it was given is over at the latest."""
+        """Return the processor-seconds that all its jobs take at most."""
         found = self._through.get(worker.name)
         if found is None:
             core, takes = self._core, dict[CustodyKey, float]()
@@ -164,7 +169,7 @@ class Closing:
 
 
 class _Caps(Mapping[str, int]):
-    """Looked up only for the machines that are about to be given something."""
+    """Caps that are looked up only for the machines that are about to be given something."""
 
     def __init__(self, closing: Closing, want: Want, takes_s: float, caps: Mapping[str, int]) -> None:
         self._closing, self._want, self._takes_s, self._caps = closing, want, takes_s, caps

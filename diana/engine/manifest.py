@@ -1,4 +1,5 @@
-"""Which units of data a group's refs mean and who holds them, put together from home's look-up and the quotes."""
+"""The manifest of a draft: which units of data a group's refs mean and who holds them, put together from home's look-up
+and the quotes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SEE = "see: diana datasets show"
 
 
 class Manifest:
-    """For one draft. `missing` holds the refs nobody who answered has."""
+    """The units of data of one draft. `missing` holds the refs that nobody who answered has."""
 
     def __init__(self, core: Context, draft: Draft) -> None:
         self._core = core
@@ -28,7 +29,7 @@ class Manifest:
         self._entries: list[tuple[DataFile, frozenset[SiteId], IndexSet]] = []
         self.missing: list[str] = []
         self.trouble = dict(draft.held.failed) if draft.held else {}
-        """Of refs that should be at home: why they cannot be had there."""
+        """Ref that should be at home -> why it cannot be had there."""
         blobs = _blob_sizes(draft.spec)
         registered = {core.site: draft.held.found if draft.held else (), **{s: q.files for s, q in quotes.items()}}
         cached = {core.site: draft.held.cached if draft.held else (), **{s: q.cached for s, q in quotes.items()}}
@@ -49,8 +50,8 @@ class Manifest:
         self._holders = sorted({site for _, some, _ in self._entries for site in some})
 
     def _known_of_old(self, core: Context, draft: Draft, units: dict[str, DataFile]) -> None:
-        """Where a site that told of a dataset cannot be reached, its content is what a replica of this site's own says
-        that was fetched from there: whoever holds the same serves it."""
+        """Add units that only this site's own replicas describe, where a site that told of their dataset cannot be
+        reached: the replica was fetched from there, and whoever holds the same content serves it."""
         lacking = [unit for unit in (draft.held.cached if draft.held else ()) if unit.ref not in units]
         if not lacking:
             return
@@ -75,7 +76,8 @@ class Manifest:
         return f"dataset {names}: not registered at {sites}{self._silent()}; {mend}"
 
     def _not_in_dataset(self, ref: str) -> str:
-        """What is wrong with it, if those who answered have other files or versions of its dataset; else empty."""
+        """Return what is wrong with the ref, if those who answered have other files or versions of its dataset; else
+        empty."""
         name = dataset_of(ref)
         known = self._core.roster.holders([name])
         where = [s for s in self._asked if s in known or (s == self._core.site and name in self._core.state.datasets)]
@@ -90,12 +92,12 @@ class Manifest:
         return f"dataset {name}{version}: {what}, at {_some(where)}{self._silent()}; {_SEE} {name} --files"
 
     def _silent(self) -> str:
-        """Peers that may know better."""
+        """Name the peers that did not answer and may know better; empty: there are none."""
         silent = sorted(s for s in self._core.view.peers if s not in self._asked)
         return f" (no answer from {_some(silent)})" if silent else ""
 
     def _rates(self, site: SiteId, holders: Iterable[SiteId]) -> dict[SiteId, float]:
-        """What `site` forecasts of fetching from each of these; home asks its own links."""
+        """Return bytes per second at which `site` would fetch from each of these, by its own forecast; 0: not known."""
         if site != self._core.site:
             told = self._told_rates.get(site, {})
             return {holder: told.get(holder, 0.0) for holder in holders}
@@ -115,8 +117,8 @@ class Manifest:
     def for_part(
         self, site: SiteId, indices: IndexSet
     ) -> tuple[tuple[DataFile, ...], tuple[tuple[SiteId, ...], ...], tuple[IndexSet, ...]]:
-        """(files, sources, readers) that a part at `site` needs; sources best first: itself, then by what that site
-        forecasts of its links. What is read by URL has none."""
+        """Return (files, sources, readers) that a part at `site` needs. Sources stand best first: the site itself, then
+        the others by its forecasts of its links. Data read by URL has no source."""
         rates = self._rates(site, self._holders)
         files: list[DataFile] = []
         sources: list[tuple[SiteId, ...]] = []
@@ -138,12 +140,12 @@ def url_host(ref: str) -> SiteId:
 
 
 def is_url(holder: SiteId) -> bool:
-    """Whether it is a pseudo-site. No site's id has a colon."""
+    """True if the holder is the pseudo-site of a URL. No site's id has a colon."""
     return holder.startswith("url:")
 
 
 def _some(names: Sequence[str]) -> str:
-    """At most three of them."""
+    """Join at most three of the names, and count the rest."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
@@ -156,7 +158,7 @@ def _blob_sizes(spec: GroupSpec) -> dict[str, int]:
 
 
 def _first_known(registered: Mapping[SiteId, Iterable[DataFile]]) -> dict[str, DataFile]:
-    """Each ref's unit, as the first of home and the quoting sites that has it registered says."""
+    """Return each ref's unit as the first site that has it registered describes it; home comes first."""
     units: dict[str, DataFile] = {}
     for some in registered.values():
         for unit in some:
@@ -165,7 +167,7 @@ def _first_known(registered: Mapping[SiteId, Iterable[DataFile]]) -> dict[str, D
 
 
 def _holders(units: Mapping[str, DataFile], *held: Mapping[SiteId, Iterable[DataFile]]) -> dict[str, set[SiteId]]:
-    """All sites with that very content, registered or cached."""
+    """Return ref -> all sites with that very content, registered or cached."""
     holders: dict[str, set[SiteId]] = {ref: set() for ref in units}
     for kind in held:
         for site, some in kind.items():

@@ -1,5 +1,5 @@
-"""What engines say to each other. `wire/codec.py` maps each class to the protobuf message of the same name
-in `proto/diana/v1/peer.proto`; field names are equal there.
+"""Messages between engines. `wire/codec.py` maps each class to the protobuf message of the same name in
+`proto/diana/v1/peer.proto`; field names are equal there.
 
 `Hello` and `Retry` belong to the connection; the rest is handled by the engine, every handler idempotent.
 The hand-over messages are those of PROMISES section 2: (subgroup, epoch) names the transfer.
@@ -63,7 +63,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     datasets: tuple[str, ...]
     accepting: bool
     links: tuple[LinkEstimate, ...] = ()
-    """Its links measured last, at most 16; only in some summaries, and what was told stands until told anew."""
+    """The site's links measured last, at most 16. Only some summaries carry them; those told last stand until told
+    anew."""
     address: str = ""
     """host:port where it is reached; empty: it can only dial out."""
     via: tuple[SiteId, ...] = ()
@@ -71,17 +72,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     release: str = ""
     protocol: int = 0
     named_at: int = 0
-    """Of its generation: the counter at which `datasets` last changed."""
+    """Counter, in this generation, at which `datasets` last changed."""
     unnamed: bool = False
-    """`datasets` is left out here: whoever has those of the same `named_at` keeps them, others ask."""
+    """True if `datasets` is left out here: whoever has those of the same `named_at` keeps them, others ask."""
     left: bool = False
-    """Goodbye: it stopped, and comes back with a later generation if at all."""
+    """True for a goodbye: the site stopped, and comes back with a later generation if at all."""
     loose: bool = False
     """First hand: the sender does not hold the stream this comes over."""
     known: int = 0
     """First hand: sites it knows of that are not lost, itself included."""
     members: int = 0
-    """First hand: which those are, as `policy.membership.mark` combines them."""
+    """First hand: fingerprint of the sites that `known` counts, combined of `policy.membership.mark` of each."""
     complete: bool = False
     """First hand: it has streams to all of them."""
     ledger: str = ""
@@ -89,13 +90,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     drained: str = ""
     """Why it takes no new work, if its operator said so."""
     machines: int = 0
-    """Of the site; 0: its release does not say."""
+    """Machines of the site; 0: its release does not say."""
     notice: str = ""
-    """When it is to take no work, one line."""
+    """Announcement of its maintenance, next or under way, in one line; empty: none is planned."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How a site stands at this version of its summary, by the word of others."""
+    """The state of a site at this version of its summary, by the word of others."""
 
     site: SiteId
     generation: int
@@ -103,7 +104,7 @@ class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
     state: int
     """`policy.membership.State`."""
     by: SiteId
-    """Who missed it first-hand; in a digest its sender."""
+    """The site that missed it first-hand; in a digest, the sender."""
 
 
 class LedgerNews(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,23 +114,23 @@ class LedgerNews(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[str, ...] = ()
     """Statements wanted, by `Signed.ident`."""
     told: bool = False
-    """`has` is all that the sender knows: what it lacks is to be sent."""
+    """True if `has` is all that the sender knows: the statements it lacks are to be sent."""
     has: tuple[str, ...] = ()
 
 
 class Gossip(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sender knows of others, in part: idempotent, in any order."""
+    """Part of what the sender knows of others: idempotent, in any order."""
 
     entries: tuple[Summary, ...] = ()
     ages_s: tuple[float, ...] = ()
-    """Per entry: since its site said so, as far as those it passed through know."""
+    """Per entry: seconds since its site said so, as far as the sites it passed through know."""
     rumours: tuple[Rumour, ...] = ()
     digest: tuple[Rumour, ...] = ()
-    """How some sites stand here: who knows newer says so, who knows less asks."""
+    """States of some sites here: a receiver that knows newer ones says so, one that knows less asks."""
     asks: tuple[SiteId, ...] = ()
-    """Wanted whole."""
+    """Sites whose entries are wanted whole."""
     asks_all: bool = False
-    """The sender is new: it wants everything, a part at a time."""
+    """True if the sender is new: it wants everything, a part at a time."""
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,21 +143,21 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     refs: tuple[str, ...]
     """`dataset:NAME` or `dataset:NAME/FILE`."""
     owner: str = ""
-    """Whose jobs they are: sites limit users."""
+    """The user whose jobs they are: sites limit users."""
     template: str = ""
-    """What they have in common with jobs that ran before (`model/history.py`)."""
+    """Key that they share with jobs that run alike (`model/history.py`, `template_key`)."""
     work_s: float = 0.0
-    """Declared run time of one at reference speed; 0: not declared."""
+    """Declared run time of one job at reference speed; 0: not declared."""
     part: int = 0
-    """Which stretch of the asker's refs these are, from 0; the next is asked when this one was answered."""
+    """Number of this stretch of the asker's refs, from 0; the next one is asked when this one was answered."""
     urls: tuple[str, ...] = ()
-    """What the jobs read by URL (`model/urls.py`, `beginnings`)."""
+    """Beginnings of the URLs that the jobs read (`model/urls.py`, `beginnings`)."""
     raised: bool = False
-    """They would come from a congested site, and stand one level higher (section IX)."""
+    """True if they would come from a congested site, and stand one level higher (section IX)."""
     software: tuple[str, ...] = ()
-    """What they need of it (`model/software.py`)."""
+    """Software and licences that they need (names of `model/software.py`)."""
     time_limit_s: float = 0.0
-    """Of one of them; 0: none."""
+    """Time limit of one job, in seconds; 0: none."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -171,11 +172,11 @@ class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     error: float = 0.0
     """Past error of the throughput forecast, relative; negative: fewer than two samples."""
     age_s: float = 0.0
-    """Since the newest throughput sample; since the newest round trip where throughput was never measured."""
+    """Seconds since the newest throughput sample; since the newest round trip where throughput was never measured."""
     backlog_bytes: int = 0
-    """Ordered from there and not here yet, as far as the answering site knows: they share the link."""
+    """Bytes ordered from there and not here yet, as far as the answering site knows: they share the link."""
     predictor: str = ""
-    """What made the throughput forecast (or else that of the round trip) of how many samples."""
+    """Predictor that made the throughput forecast (or else that of the round trip), of `samples` samples."""
     samples: int = 0
 
 
@@ -193,35 +194,37 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     unknown_refs: tuple[str, ...]
     """Asked files that are not in their dataset, though it is registered here."""
     links: tuple[LinkEstimate, ...]
-    """To the asker, to holders of the asked data as far as they are known here, and the freshest others."""
+    """Links to the asker, to holders of the asked data as far as they are known here, and the freshest others."""
     run_low_s: float = 0.0
     run_s: float = 0.0
     run_high_s: float = 0.0
-    """10, 50 and 90 % of the asker's jobs of this template that ended here took less."""
+    """`run_low_s`, `run_s` and `run_high_s`: 10, 50 and 90 % of the asker's jobs of this template that ended here took
+    less."""
     run_mean_s: float = 0.0
     runs_seen: int = 0
-    """How many those were; 0: none, the four above mean nothing."""
+    """Jobs that the four run times rest on; 0: none, they mean nothing."""
     wait_s: float = 0.0
     wait_low_s: float = 0.0
     wait_high_s: float = 0.0
-    """What the jobs would lose to all that stands before them at their priority, and its range."""
+    """`wait_s`, and its range `wait_low_s` to `wait_high_s`: seconds that the jobs would lose to all that stands before
+    them at their priority."""
     jobs_ahead: int = 0
     priority: float = 0.0
-    """What they would get."""
+    """Priority that the jobs would get."""
     queued_jobs: int = 0
     busy_fraction: float = 0.0
     near_miss: str = ""
     """With `rejected`: the one thing about the jobs that would have to be otherwise; empty: it is not up to them."""
     uplink_bytes_per_s: float = 0.0
-    """All transfers of the site share it; 0: not known."""
+    """Bytes per second of the site's uplink, which all its transfers share; 0: not known."""
     part: int = 0
-    """As asked."""
+    """`part` of the request."""
     max_jobs: int = 0
-    """So many of the asked jobs are taken and no more; 0: all of them."""
+    """The most of the asked jobs that are taken; 0: all of them."""
     reach: tuple[SiteId, ...] = ()
-    """Sites it has a stream to, where they are few enough to be named: from no other can it fetch. Empty: not said."""
+    """Sites in its reach, where they are few enough to be named: it can fetch from no other. Empty: not said."""
     software: tuple[str, ...] = ()
-    """Of what was asked, what it has. A site of an older release has none: it would run jobs without."""
+    """The asked software and licences that it has. A site of an older release names none: it would run jobs without."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,14 +236,15 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     expires_wall_s: float
     signer: str
-    """Who signed: `site:SITE` or `user:NAME@VO`."""
+    """The signer: `site:SITE` or `user:NAME@VO`."""
     certificate: bytes
     """PEM chain of the signer."""
     signature: bytes
     signed_wall_s: float = 0.0
-    """When: the certificate must have been in date then. 0: not said, it must be in date when it is checked."""
+    """Time of signing: the certificate must have been in date then. 0: not said, it must be in date when it is
+    checked."""
     audience: str = ""
-    """Where a user signed it for: the site the group was submitted at. Empty: a site signed."""
+    """The site that a user signed it for, where the group was submitted. Empty: a site signed."""
     submission: str = ""
     """Signed by a user instead of `group`, which had no name yet: the submission's key and the place within it."""
 
@@ -265,11 +269,11 @@ class Prepare(Order, frozen=True, kw_only=True):
     attempt_base: int = 0
     """Attempts its jobs may have used elsewhere: theirs here count on from there."""
     exported: bool = False
-    """They come from a congested site, and are not let go again."""
+    """True if they come from a congested site: they are not let go again."""
     room: int = 0
-    """Kept for them by the receiver (RoomGrant): there they stand one level higher. 0: none."""
+    """Number of the room that the receiver keeps for them (RoomGrant): there they stand one level higher. 0: none."""
     unguarded: bool = False
-    """To be run however many fail at once: their failures are their own, or nobody else takes them."""
+    """True if they are run however many fail at once: their failures are their own, or nobody else takes them."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,7 +318,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: SubgroupId
     epoch: int
     db_uuid: str = ""
-    """Where it stands: one in another database frees nothing that was committed to this one."""
+    """Database the tombstone stands in: it frees nothing that was committed to another one."""
     seq: int = 0
 
 
@@ -327,7 +331,7 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """What the destination is doing; advisory, newest `counter` wins."""
+    """State of a transfer at its destination; advisory, newest `counter` wins."""
 
     subgroup: SubgroupId
     epoch: int
@@ -335,28 +339,29 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     staging: int
     queued: int
     running: int
-    """On slots."""
+    """Jobs on slots."""
     claimed: int = 0
-    """Of the queued ones, those the LRM has already: they count as started."""
+    """Queued jobs that the LRM has already: they count as started."""
     held: IndexSet
     """Waiting jobs that do not start until they are released."""
     level: str = ""
-    """Best of its queued jobs, Q1 to Q4; empty: none is queued."""
+    """Level of the best of its queued jobs, Q1 to Q4; empty: none is queued."""
     priority: float = 0.0
-    """Theirs."""
+    """Priority of the best of its queued jobs."""
     note: str = ""
     """Why its jobs wait for their inputs longer than they should; one line."""
     stopped: str = ""
-    """Why no more of them start there, for too many failed at once: they are to be called back. Empty: they start."""
+    """Why no more of them start there, as too many failed at once: they are to be called back. Empty: they start."""
     control_seq: int = 0
-    """Of the standing order it obeyed when it counted; 0: none yet, or a release that does not tell."""
+    """Number of the standing order it obeyed when it counted; 0: none yet, or a release that does not tell."""
     db_uuid: str = ""
     seq: int = 0
     """Records in the destination's journal, as in Prepared."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """Step 7: one batch of finished jobs. Empty, of a batch that was acknowledged: are its outputs there yet?"""
+    """Step 7: one batch of finished jobs. An empty one, of a batch that was acknowledged, asks: are its outputs there
+    yet?"""
 
     subgroup: SubgroupId
     epoch: int
@@ -386,11 +391,11 @@ class Control(Order, frozen=True, kw_only=True):
     control_seq: int
     cancel: IndexSet
     hold: IndexSet
-    """Those of them that have not started do not start."""
+    """Jobs that do not start, if they have not."""
     recall: IndexSet = IndexSet()
-    """Those of them that have not started go back to the origin; those that have, stay."""
+    """Jobs that go back to the origin if they have not started; those that have, stay."""
     anew: bool = False
-    """Given as its own by a database that took the work over from the one that gave it."""
+    """True if the origin's database took the work over from an older one, and gives the order as its own."""
 
 
 class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
@@ -400,20 +405,20 @@ class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How do the queues stand, for a client of the asker; read-only and answered at once."""
+    """Question of a client of the asker, how the queues stand; read-only and answered at once."""
 
     query: int
     """Chosen by the asker; the answer repeats it."""
     whole: bool
-    """The site's queues as a whole."""
+    """True if the site's queues as a whole are asked for."""
     parts: tuple[SubgroupId, ...]
-    """What waits of these, which the asker handed over."""
+    """Parts that the asker handed over, whose waiting jobs are asked for."""
 
 
 class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
     query: int
     queue: QueueView | None = None
-    """If it was asked for."""
+    """The site's queues as a whole, if they were asked for."""
     parts: tuple[Waiting, ...]
 
 
@@ -446,4 +451,4 @@ Message = (
     | Renew
     | Renewed
 )
-"""What `Send` carries and `Received` brings."""
+"""All messages that `Send` carries and `Received` brings."""

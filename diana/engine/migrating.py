@@ -1,8 +1,8 @@
-"""What waits at a congested site is priced elsewhere beside staying; where it gains, room is asked for, and what there
-is room for is called back and sent there (SPEC D7; papers/diana-bulk-scheduling sections IX, X).
+"""The origin's decision which jobs leave a congested site (SPEC D7; papers/diana-bulk-scheduling sections IX, X).
 
-The room is kept before anything moves: a site that many find idle at once is filled and not flooded, and nobody gives
-up a place in one queue for none in another.
+Jobs that wait there are priced elsewhere and beside staying. Where they gain, room is asked for; the jobs it is granted
+for are called back and sent there. The room is kept before anything moves: a site that many find idle at once is filled
+and not flooded, and nobody gives up a place in one queue for none in another.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from diana.policy.turnaround import Weights
 
 ROOMS_PER_BOOT = 10**9
 MOST_TEXT = 200
-"""Of what a peer says, in characters."""
+"""Characters kept of a peer's words."""
 
 
 def decide(core: Context, draft: Draft) -> None:
-    """The quotes are in."""
+    """Plan the moves of a draft whose quotes are in, and ask for room."""
     export, name = draft.export, draft.group
     assert export is not None and name is not None
     core.migration.priced.discard(name)
@@ -70,7 +70,7 @@ def decide(core: Context, draft: Draft) -> None:
 def _priced(
     core: Context, draft: Draft, manifest: Manifest, some: list[Candidate]
 ) -> tuple[dict[SiteId, SiteCost], dict[SiteId, SiteCost]]:
-    """(one job, all of them) at each site that would take them."""
+    """Return the costs of (one job, all of them) at each site that would take them."""
     settings = core.state.settings
     model, raw, weights = settings.cost_model, settings.cost_raw, Weights(**settings.cost_weights)
 
@@ -100,7 +100,7 @@ def _migrant(
 ) -> Migrant:
     told, home = export.told, single.get(export.site)
     if core.state.settings.cost_model == "turnaround":
-        # Seconds: what the outputs and the messages take from there comes to those until it is through.
+        # Seconds: those until it is through, and those that its outputs and messages take from there.
         here = told.ends_s + (home.stage_out_s + home.network_s if home and not home.rejected else 0.0)
     else:
         here = home.cost if home and not home.rejected else inf
@@ -126,11 +126,12 @@ def _migrant(
 
 
 def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
-    """Of the group, waiting at each site without a raise: exactly at home, elsewhere by what the site said last."""
+    """Count the group's jobs that wait at each site without a raise: exactly at home, elsewhere by what the site said
+    last."""
     found: Counter[SiteId] = Counter()
     for subgroup in group.subgroups.values():
         if subgroup.exported:
-            # It stands a level higher, where what moves would stand behind it.
+            # It stands a level higher: a job that moves would stand behind it.
             continue
         if subgroup.site == core.site:
             entry = core.queues.entries.get((subgroup.part, subgroup.epoch))
@@ -139,7 +140,7 @@ def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
             told = core.progress.get(subgroup.part)
             others = 0
             if told is not None and told.epoch == subgroup.epoch:
-                # Whoever passes what is held takes nothing from it.
+                # A job that passes held ones takes nothing from them.
                 others = told.running + told.claimed + len(told.held)
             found[subgroup.site] += max(0, subgroup.open_jobs() - others)
     return found
@@ -151,7 +152,7 @@ def _quote(
     if one is None or one.rejected or not one.total_s < inf:
         why = there.rejected or (one.rejected if one else "") or "its data cannot be brought there"
         return Quote(there.site, 0, inf, inf, 0.0, rejected=why)
-    # What all of them take beyond one tells how fast they get through there, their own data counted.
+    # The time that all of them take beyond one tells how fast they get through there, their own data counted.
     beyond_s = every.total_s - one.total_s if every is not None and not every.rejected else inf
     rate = (jobs - 1) * processors / beyond_s if 0 < beyond_s < inf else 0.0
     if not rate and one.run_s > 0:
@@ -248,7 +249,7 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
 
 
 def forget(core: Context, room: int) -> None:
-    """It was answered, or will not be."""
+    """Forget room that was asked for: it was answered, or will not be."""
     asked = core.migration.asked.pop(room, None)
     core.timers.cancel(("room", str(room)))
     if asked is not None and all(other.group != asked.group for other in core.migration.asked.values()):

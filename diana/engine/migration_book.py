@@ -1,4 +1,4 @@
-"""What a site remembers of moves in the making: volatile, since whatever is lost is looked at again (SPEC D7)."""
+"""A site's memory of moves in the making. Volatile, since whatever is lost is looked at again (SPEC D7)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from diana.policy.congestion import Window
 from diana.policy.migrants import Budget, MigrationSettings
 
 ROOM_S = 60.0
-"""Room that was kept and not used by then is free again: a recall with its retries is through or given up."""
+"""Seconds until room that was kept and not used is free again: a recall with its retries is through or given up."""
 MOST_LOOKED = 10_000
 
 
 class Asked(NamedTuple):
-    """Room was asked for these at `to`."""
+    """Jobs that room was asked for at `to`."""
 
     group: GroupId
     to: SiteId
@@ -33,17 +33,17 @@ class MigrationBook:
         self.rates = Window(now, settings.migration_window_s)
         self._window_s = settings.migration_window_s
         self.look_due_s = -inf
-        """When this site next looks what of its queues might go."""
+        """Site time of the next look which jobs of its queues might go."""
         self.priced: set[GroupId] = set()
         """Groups of this site for which quotes or room are awaited."""
         self.asked: dict[int, Asked] = {}
-        """Room -> for whom."""
+        """Number of the room -> the jobs it was asked for."""
         self.kept: dict[GroupId, tuple[str, ...]] = {}
-        """Why what might have moved stays, at the last look."""
+        """Group -> why its jobs that might have moved stay, by the last look."""
         self.rooms = Promises(ROOM_S)
-        """Kept here for others, in processors."""
+        """Rooms kept here for others, in processors."""
         self._due_s: list[float] = []
-        """A heap: by when those for whom room was made are to have started."""
+        """Heap of the site times by which jobs that room was made for are to have started."""
         self._looked_s: dict[tuple[GroupId, SiteId], float] = {}
         self._budget = Budget.full(migration_settings(settings), now)
 
@@ -53,19 +53,20 @@ class MigrationBook:
             self.rates = Window(now, settings.migration_window_s)
 
     def due(self, now: float, gain_s: float) -> None:
-        """Room was made for work that is to start within so long."""
+        """Note that room was made for work that is to start within `gain_s`."""
         if len(self._due_s) < MOST_LOOKED:
             heappush(self._due_s, now + gain_s)
 
     def within_s(self, now: float) -> float:
-        """Who comes next may push none back that came before: the queue knows nothing of their gains, and those with
-        the larger may stand first. So it is to start within the shortest time that any of them has left."""
+        """Return the seconds within which further work is to start here: the shortest time that any work with room has
+        left; inf: none has room. Later work may push back none that came before it: the queue knows nothing of the
+        gains, and the work with the larger gain may stand first."""
         while self._due_s and self._due_s[0] <= now:
             heappop(self._due_s)
         return self._due_s[0] - now if self._due_s else inf
 
     def looked(self, group: GroupId, site: SiteId, now: float, again_s: float) -> bool:
-        """Whether it was looked at within `again_s`; from now on it was."""
+        """True if the group was looked at for this site within `again_s`; if not, note that it is looked at now."""
         key = (group, site)
         if self._looked_s.get(key, -inf) > now - again_s:
             return True

@@ -1,6 +1,6 @@
-"""What sites say to each other before queued work moves away from a congested one (SPEC D7; paper sections IX, X).
+"""Messages between sites before queued work moves away from a congested one (SPEC D7; paper sections IX, X).
 
-None of it is kept: whatever is lost is said again a few seconds later, or the work stays where it is.
+None of them is kept: whatever is lost is said again a few seconds later, or the work stays where it is.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ class Surplus(msgspec.Struct, frozen=True, kw_only=True):
 
     groups: tuple[SurplusGroup, ...]
     reason: str = ""
-    """What comes and what starts here, for whoever asks later why they went."""
+    """Why the site would let them go, for whoever asks later: its arrivals and starts, or what no machine has."""
     unfit: bool = False
-    """No machine there has what they need any more, as the reason says: they can only go."""
+    """True if no machine there has what they need any more, as `reason` says: they can only go."""
 
 
 class SurplusGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one group on one level, alike in all that counts here, told of the last of them."""
+    """Jobs of one group on one level, alike in all that counts here. The figures are those of the last of them."""
 
     group: GroupId
     parts: tuple[SubgroupId, ...]
-    """In queue order."""
+    """Parts the jobs belong to, in queue order."""
     epochs: tuple[int, ...]
-    """Of each part."""
+    """Epoch of each part."""
     jobs: tuple[int, ...]
-    """So many of each part, the last ones of it."""
+    """Number of jobs of each part: its last ones."""
     priority: float
     jobs_ahead: int
-    """Ahead of the last of them, its own before it included."""
+    """Jobs ahead of the last of them, its own before it included."""
     ends_s: float
-    """When that one is through here, seconds from now."""
+    """Seconds from now until the last of them is through here."""
     processors_per_s: float
-    """That come free here for such jobs."""
+    """Processors that come free here for such jobs, per second."""
     data_elsewhere: bool = False
-    """What they read is not here yet."""
+    """True if inputs that they read are not here yet."""
 
 
 class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Origin to receiver: how many of so many jobs could it start within the gain that justifies their move? The other
-    fields as in a QuoteRequest."""
+    """Origin to receiver: how many of `jobs` jobs could it start within the gain that justifies their move? The other
+    fields are as in a QuoteRequest."""
 
     room: int
-    """Chosen by the asker; names the room that is kept. It rises from boot to boot."""
+    """Number of the room that is kept, chosen by the asker. It rises from boot to boot."""
     jobs: int
     gain_s: float
     processors: int
@@ -64,6 +64,6 @@ class RoomGrant(msgspec.Struct, frozen=True, kw_only=True):
 
     room: int
     jobs: int
-    """0: for none."""
+    """Jobs that room is kept for; 0: none."""
     reason: str = ""
-    """Why not for all."""
+    """Why room is not kept for all; empty: it is."""

@@ -20,8 +20,8 @@ from diana.policy.authorise import Action
 
 
 def move(core: Context, event: MoveJobs) -> None:
-    """A user's order: answered once it is durable, with how many may go and how many have started (exactly at home,
-    elsewhere by what the site said last)."""
+    """Carry out a user's order to move jobs. Answered once it is durable, with how many may go and how many have
+    started (exactly at home, elsewhere by what the site said last)."""
     asked = control.asked_of(core, event, Action.MOVE)
     if asked is None:
         return
@@ -51,8 +51,11 @@ def order(
     room: int = 0,
     gain_s: float = 0.0,
 ) -> None:
-    """Call back what has not started of these parts, and place it, and `waiting` too, at that site. `exported`: a
-    congested site lets them go, this once; `room`: that the site keeps for them; `gain_s`: what that is to save."""
+    """Call back the jobs of these parts that have not started, and place them, and `waiting` too, at that site.
+
+    `exported`: a congested site lets them go, this once; `room`: number of the room that the site keeps for them, 0:
+    none; `gain_s`: seconds that the move is to save.
+    """
     indices = IndexSet.union([waiting, *(some for _, some in parts)])
     core.persist(
         JobsMoved(group=group.group, indices=indices, to=to, why=why, exported=exported, room=room, gain_s=gain_s)
@@ -81,7 +84,7 @@ def _wrong(core: Context, group: Group, to: SiteId) -> str:
 
 
 def _movable(group: Group, wanted: IndexSet, to: SiteId) -> list[tuple[Subgroup, IndexSet]]:
-    """Parts elsewhere with jobs of these that have no result; in order of their names."""
+    """Return the parts at other sites than `to` that have wanted jobs without a result; in order of their names."""
     out = []
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
@@ -99,7 +102,8 @@ def _why_not(group: Group, wanted: IndexSet, to: SiteId) -> str:
 
 
 def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
-    """Which of the jobs no site has are placed together next, and where they are to go (None: where it is best)."""
+    """Return those of the waiting jobs that are placed together next, and the site they are to go to (None: wherever it
+    is best)."""
     for one in group.moving:
         if one.to and (some := waiting & one.indices):
             return some, one.to
@@ -107,19 +111,19 @@ def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
 
 
 def room_for(group: Group, indices: IndexSet) -> int:
-    """That the site they are to go to keeps for them; 0: none."""
+    """Return the number of the room that the site they are to go to keeps for them; 0: none."""
     return next((one.room for one in group.moving if indices.issubset(one.indices)), 0)
 
 
 def told(group: Group, indices: IndexSet, reason: str) -> str:
-    """The reason of a placement of jobs that were moved; of others it stays as it is."""
+    """Return the reason of a placement, with why its jobs were moved; unchanged if none was."""
     moved = [one for one in group.moving if not one.indices.isdisjoint(indices)]
     whys = [f"{one.to}: {one.why}" if one.to else one.why for one in moved]
     return f"moved ({'; '.join(whys)}); {reason}" if whys else reason
 
 
 def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
-    """The site they were meant for does not take them."""
+    """Place a draft's jobs wherever it is best: the site they were meant for does not take them."""
     core.waiting_notes[group.group] = why
     refusal = f"{draft.to} did not take them: {why}"
     core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=refusal))

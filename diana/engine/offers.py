@@ -1,7 +1,7 @@
-"""Which machines of this site can run which jobs at all, whatever they hold just now.
+"""Index of the machines of this site by the jobs they can run at all, whatever they hold just now.
 
-Looked up by what jobs ask, kept until a machine or its offer changes: a choice costs neither by the machines nor, of
-names that users may invent, by how many of them are asked for.
+Answers are kept by what jobs ask, until a machine or its offer changes. So a choice costs neither by the machines nor
+by the number of names that are asked for, which users may invent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from diana.model.settings import Settings
 from diana.model.software import lacking, spreads
 
 MOST_NAMES = 1024
-"""Of software asked for, of which it is kept who offers it: peers may ask for anything."""
+"""Answers kept of each sort: peers may ask for anything."""
 
 Offer = tuple[str, ...]
 
@@ -25,42 +25,42 @@ class Crew(NamedTuple):
     """Machines that can run jobs of some kind."""
 
     number: int
-    """Crews of the same machines have the same."""
+    """Number of this set of machines that are here: equal sets have the same."""
     here: tuple[Worker, ...]
-    """Those in touch and not under maintenance, by name."""
+    """Machines in touch and not under maintenance, by name."""
     expected: bool
-    """Some machine is here, or soon will be."""
+    """True if one of its machines is here or soon will be."""
 
 
 class Parted(NamedTuple):
-    """A crew that is here, by whose licences its jobs hold."""
+    """The machines of a crew that are here, by whose licences their jobs hold."""
 
     shared: frozenset[str]
-    """The site's."""
+    """Names of machines whose jobs hold the site's licences."""
     apart: tuple[Worker, ...]
-    """Each its own."""
+    """Machines that count licences of their own."""
 
 
 class Sorted(NamedTuple):
     """Kinds of queued jobs by who can run them."""
 
     untaken: frozenset[Kind]
-    """No machine can that is here or soon will be."""
+    """Kinds that no machine can run that is here or soon will be."""
     alike: Mapping[tuple[int, int, int], tuple[Kind, ...]]
-    """(processors, GPUs, crew's number) -> kinds: of those a machine has room for all or for none."""
+    """(processors, GPUs, crew's number) -> kinds; a machine has room for all of these or for none."""
 
 
 class Offers:
-    """Whoever changes what a worker can run calls `changed`."""
+    """Kept answers about the workers. Whoever changes what a worker can run calls `changed`."""
 
     def __init__(self, workers: Mapping[str, Worker], own: str, settings: Settings) -> None:
         self._workers = workers
         self.default: Offer = ()
-        """What jobs may ask for at machines that do not say it themselves."""
+        """Software that jobs may ask for at machines that do not say it themselves."""
         self.memory_bytes = settings.memory_bytes
-        """Of machines that do not say it themselves, for one job; 0: no limit is known."""
+        """Memory that one job may want at machines that do not say it themselves; 0: no limit is known."""
         self.licences = named(settings.licences.items())
-        """What all machines share but those that count their own."""
+        """Licences shared by all machines but those that count their own."""
         self._with_licences: dict[Offer, Offer] = {}
         self.own = own
         """The machine to which the site's own limit applies, whatever it says."""
@@ -75,7 +75,7 @@ class Offers:
         self._sorted: tuple[tuple[int, int], Sorted] | None = None
 
     def has(self, settings: Settings) -> None:
-        """The site, by its settings."""
+        """Take over the site's memory limit and licences from its settings."""
         self.memory_bytes, self.licences = settings.memory_bytes, named(settings.licences.items())
         self.changed()
 
@@ -95,19 +95,19 @@ class Offers:
         return found
 
     def union(self) -> Offer:
-        """Of the machines that are here or soon will be."""
+        """Return all that machines offer that are here or soon will be."""
         if self._union is None:
             self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted[0])
         return self._union
 
     def apart(self) -> tuple[Worker, ...]:
-        """Those that count their licences themselves."""
+        """Return the workers that count their licences themselves."""
         if self._apart is None:
             self._apart = tuple(worker for worker in self._workers.values() if self.counts_its_own(worker))
         return self._apart
 
     def counts_its_own(self, worker: Worker) -> bool:
-        """Its batch system counts the licences of what runs there."""
+        """True if the worker's batch system counts the licences of the jobs that run there."""
         return COUNTED_THERE in self.of(worker)
 
     def parted(self, crew: Crew) -> Parted:
@@ -119,20 +119,20 @@ class Offers:
         return found
 
     def suits(self, worker: Worker, want: Want) -> bool:
-        """Whether such a job can run there at all."""
+        """True if such a job can run there at all."""
         limit = self.memory_bytes
         if worker.name != self.own:
             limit = worker.memory_bytes or limit
         over_several = spreads(want.software, want.gpus)
         widest = worker.widest_of(over_several)
-        # Of a job that may lie on several machines each process has its part of the memory.
+        # A job that may lie on several machines has its memory in parts, one for each process.
         asked = -(-want.memory_bytes // want.processors) if over_several and worker.widest else want.memory_bytes
         if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < asked:
             return False
         return not want.software or self.of(worker) in self.having(want.software)
 
     def having(self, software: tuple[str, ...]) -> frozenset[Offer]:
-        """Of the distinct offers of all machines those with all of it."""
+        """Return those of the machines' distinct offers that have all of the software."""
         found = self._having.get(software)
         if found is None:
             if not self._distinct:
@@ -144,7 +144,8 @@ class Offers:
         return found
 
     def wholes(self, software: tuple[str, ...]) -> list[int]:
-        """Slots of those that have all of it and are here or soon will be, a cluster's machines together."""
+        """Return the slots of each worker that has all of the software and is here or soon will be; a cluster's
+        machines count as one."""
         return [worker.counted[0] for worker in self.those(software) if worker.counted[0]]
 
     def those(self, software: tuple[str, ...]) -> list[Worker]:
@@ -164,7 +165,7 @@ class Offers:
         return found
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
-        """`changes`: as long as it is the same, so are the kinds."""
+        """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
         stamp = (self.changes, changes)
         if self._sorted is None or self._sorted[0] != stamp:
             self._sorted = (stamp, self._sort(kinds))

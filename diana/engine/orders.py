@@ -1,4 +1,4 @@
-"""What all orders of an origin have in common."""
+"""The base of all orders of an origin."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from diana.model.ids import SubgroupId
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What an origin says of a transfer; `Context.send` writes in whose journal it stands.
+    """An origin's order about a transfer; `Context.send` writes in whose journal it stands.
 
-    A destination that acted on it knows from then on how long that journal was, as an origin knows it from answers: an
-    older copy of either is told so when it comes back (`recovery.judge`).
+    A destination that acted on it knows from then on how long that journal was, as an origin knows it from answers. An
+    older copy of either journal that comes back is told so (`recovery.judge`).
     """
 
     subgroup: SubgroupId
     epoch: int
     origin_db_uuid: str = ""
     origin_seq: int = 0
-    """Records in the origin's journal when it was said."""
+    """Records in the origin's journal when the order was given."""

@@ -1,4 +1,4 @@
-"""What became of a plan: predicted against achieved, per decision and site."""
+"""Outcomes of a group's plans: predicted against achieved, per decision and site."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from diana.model.views import PartOutcome
 
 
 def outcomes(group: Group) -> tuple[PartOutcome, ...]:
-    """In order of decision, then of its parts. Only what was given to the site the plan chose."""
+    """Return a row per planned part, in order of decision, then of its parts. Only jobs that were given to the site the
+    plan chose count."""
     given: dict[tuple[int, SiteId], list[Subgroup]] = {}
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
@@ -50,13 +51,13 @@ def _outcome(
 
 
 def expected_end_s(group: Group) -> float:
-    """When all its plans are through, in seconds after submission; negative: there is none."""
+    """Return when all its plans are expected to be through, in seconds after submission; negative: there is none."""
     ends = (decision.decided_at_s - group.submitted_s + decision.end_s() for decision in group.decisions)
     return max((end for end in ends if math.isfinite(end)), default=-1.0)
 
 
 def predicted_s(group: Group) -> float:
-    """When the whole was to end, in seconds after submission; negative: it was placed in more than one go."""
+    """Return when the whole group was to end, in seconds after submission; negative: it was not placed in one go."""
     if len(group.decisions) != 1:
         return -1.0
     decision = group.decisions[0]

@@ -20,7 +20,8 @@ called failed for want of it."""
 
 
 def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes: int = 0) -> None:
-    """`size_bytes`: of the files, where they are known; counted as on their way until they are here."""
+    """Order a batch's outputs home. `size_bytes`: size of the files, where it is known; they count as on their way
+    until they are here."""
     ticket = core.ticket()
     core.gathers[ticket] = (key, source)
     skip = group.subgroups[key.subgroup].superseded
@@ -30,7 +31,7 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
 
 
 def begin_again(core: Context, group: Group) -> None:
-    """Jobs were retried: what still moves goes on without their old outputs, what was given up is tried again."""
+    """Gather on after jobs were retried: without their old outputs, and with another try of batches given up."""
     wanted, moving = set(group.gathers), set[FactsKey]()
     for ticket, (key, _) in sorted(core.gathers.items()):
         if key in wanted and not group.subgroups[key.subgroup].superseded:
@@ -46,8 +47,8 @@ def begin_again(core: Context, group: Group) -> None:
 
 
 def shared(core: Context, spec: GroupSpec) -> str:
-    """Why its outputs may not go where it says: a group that is not over gathers files of the same names there, and one
-    would overwrite the other's. Empty: they may."""
+    """Return why its outputs may not go where it says: a group that is not over gathers files of the same names there,
+    and one would overwrite the other's. Empty: they may."""
     wanted = places(spec)
     for other in core.state.groups.values() if wanted else ():
         both = set() if other.state else wanted & places(other.spec)
@@ -60,7 +61,8 @@ def shared(core: Context, spec: GroupSpec) -> str:
 
 
 def places(spec: GroupSpec) -> set[tuple[str, str]]:
-    """(folder, file name) of what it gathers into a folder of the user's under names that other groups may use too."""
+    """Return (folder, file name) of the files it gathers into a folder of the user's under names that other groups may
+    use too."""
     if not spec.outputs.to:
         return set()
     folder = _folder(spec.outputs.to)
@@ -72,7 +74,7 @@ def _folder(text: str) -> str:
 
 
 def resume_all(core: Context) -> None:
-    """At start: every batch whose outputs are not here is gathered (again)."""
+    """Gather, at start, every batch whose outputs are not here (again)."""
     for name in sorted(core.state.groups):
         group = core.state.groups[name]
         for key in group.gathers:
@@ -122,13 +124,13 @@ def on_gathered(core: Context, event: StageDone) -> None:
 
 
 def machine_gone(core: Context, machine: str) -> bool:
-    """An operator gave it up."""
+    """True if an operator gave the machine up."""
     known = core.state.machines.get(machine)
     return known is not None and known.gone
 
 
 def machine_back(core: Context, machine: str) -> None:
-    """What lies there can be had now."""
+    """Gather at once the outputs that lie on a machine that is back."""
     for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
         del core.outputs_at[key]
         core.settle(_timer(key))
@@ -136,7 +138,7 @@ def machine_back(core: Context, machine: str) -> None:
 
 
 def machine_lost(core: Context, machine: str) -> int:
-    """What lay there only will never come; gives the jobs concerned."""
+    """Settle the outputs that lay on this machine only and will never come; return the number of jobs concerned."""
     count = 0
     for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
         _, jobs = core.outputs_at.pop(key)
@@ -149,7 +151,7 @@ def machine_lost(core: Context, machine: str) -> int:
 
 
 def _lost(core: Context, group: Group, key: FactsKey, jobs: IndexSet, machine: str) -> None:
-    """`on_crash` says whether the jobs may run again; else their outputs are given up."""
+    """Run the jobs again if their `on_crash` says so; else give up their outputs."""
     part = group.subgroups[key.subgroup]
     again = group.done.within(jobs & part.indices)
     if group.spec.on_crash == "rerun" and again:
@@ -167,8 +169,8 @@ def _lost(core: Context, group: Group, key: FactsKey, jobs: IndexSet, machine: s
 
 
 def give_up(core: Context, group: Group, why: str) -> int:
-    """Bring home no more of what did not come at the first try; gives the batches concerned. They stay where they are:
-    a retry of the group gathers them again."""
+    """Gather no more of the batches that did not come at the first try; return how many. They stay where they are: a
+    retry of the group gathers them again."""
     stuck = {key: None for key in group.gathers if core.tries.get(_timer(key), 0)}
     for ticket in [t for t, (moving, _) in core.gathers.items() if moving in stuck]:
         del core.gathers[ticket]
@@ -189,7 +191,7 @@ def _timer(key: FactsKey) -> tuple[str, str, str, str]:
 
 
 def _in_reach(core: Context, source: SiteId) -> bool:
-    """A site that is away for a while has not lost its files."""
+    """True if the source is in reach: a site that is away for a while has not lost its files."""
     peer = core.view.peers.get(source)
     return source == core.site or (peer is not None and peer.here)
 

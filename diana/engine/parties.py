@@ -1,5 +1,5 @@
-"""Which transfers concern which other site: what a peer that comes back is told again costs by its own part of the
-work, not by all groups here.
+"""Index of transfers by the other site they concern: telling a peer that comes back costs by its own part of the work,
+not by all groups here.
 
 `Context.persist` names every record, as for the running totals. A transfer stands here from its first record until it
 is over; the state alone says what is open of it.
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class Parties:
-    """Volatile: made from a state and kept in step with it."""
+    """The index. Volatile: made from a state and kept in step with it."""
 
     def __init__(self, site: SiteId, state: SiteState) -> None:
         self._site = site
@@ -29,7 +29,7 @@ class Parties:
         """Parts of this site's groups, by the site they were placed at."""
         self._where: dict[SubgroupId, SiteId] = {}
         self._taken: dict[SiteId, set[CustodyKey]] = {}
-        """What is held here, by the site it is held for."""
+        """Custodies held here, by their origin."""
         for group in state.groups.values():
             for part in group.subgroups:
                 self._look_at(part)
@@ -37,7 +37,7 @@ class Parties:
             self._take(key)
 
     def saw(self, record: r.Record) -> None:
-        """`record` was folded into the state just now."""
+        """Follow `record`, which was folded into the state just now."""
         match record:
             case r.GroupPlaced():
                 for placed in record.parts:
@@ -56,8 +56,8 @@ class Parties:
                 _discard(self._taken, origin, (record.subgroup, record.epoch))
 
     def handed_to(self, site: SiteId | None) -> list[tuple[Group, Subgroup]]:
-        """Parts of this site's groups that are open at that site, by group and in the order they were offered; None: at
-        any other site."""
+        """Return the parts of this site's groups that are open at that site, by group and in the order they were
+        offered; None: at any other site."""
         found = []
         for part in _of(self._handed, site):
             group = self._state.groups.get(group_of(part))
@@ -70,11 +70,11 @@ class Parties:
         return sorted(found, key=lambda pair: (pair[0].group, pair[1].epoch))
 
     def taken_from(self, site: SiteId | None) -> list[CustodyKey]:
-        """What is held here for that site, in order; None: for any other site."""
+        """Return the custodies held here for that site, in order; None: for any other site."""
         return sorted(_of(self._taken, site))
 
     def sites(self) -> set[SiteId]:
-        """Those with open work of this site's, or that this site has work of."""
+        """Return the sites that have open work of this site's, or that this site has work of."""
         return self._handed.keys() | self._taken.keys()
 
     def _look_at(self, part: SubgroupId) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from diana.engine.state import Group, Past, Subgroup
 
 REMEMBERED = 64
-"""Of a group; the oldest is forgotten first."""
+"""Placements remembered of one group; the oldest is forgotten first."""
 
 
 def remember(group: Group, subgroup: Subgroup) -> None:
-    """It is no part of the group any more."""
+    """Make the subgroup a past placement: it is no part of the group any more."""
     del group.subgroups[subgroup.part]
     group.past[subgroup.part] = Past(site=subgroup.site, batches=subgroup.batches, disowned=subgroup.disowned)
     if len(group.past) > REMEMBERED:

@@ -1,4 +1,4 @@
-"""What is told of peers and machines to whoever looks after this site: `diana peers`, `diana doctor`."""
+"""Views of peers and machines for whoever looks after this site: `diana peers`, `diana doctor`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from diana.model.peers import MachineStanding, Peers, PeerStanding
 
 
 def peers(core: Context) -> Peers:
-    """All known sites and machines, each in order of its name. Costs by their number: people ask, not machines."""
+    """Return all known sites and machines, each in order of its name. Costs by their number: people ask, not
+    machines."""
     return Peers(
         tuple(_peer(core, site) for site in sorted(core.view.peers)),
         tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
@@ -40,7 +41,7 @@ def _peer(core: Context, site: SiteId) -> PeerStanding:
 
 
 def _machine(core: Context, name: str) -> MachineStanding | None:
-    """None: an operator gave it up."""
+    """Return how the machine stands; None: an operator gave it up."""
     worker, known = core.workers.find(name), core.state.machines.get(name)
     own = name == core.workers.own
     if worker is None or (not own and (known is None or known.gone)):

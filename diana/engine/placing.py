@@ -41,11 +41,12 @@ from diana.policy.demand import Demand
 from diana.policy.turnaround import Weights
 
 RETRY_S = 5.0
-"""After this long a group no site could take is priced again."""
+"""Seconds until a group no site could take is priced again."""
 
 
 def decide(core: Context, draft: Draft, ask_again: Callable[[], bool]) -> None:
-    """`ask_again`: where no site can take it; False: nobody is left to ask."""
+    """Decide a draft whose quotes are in. `ask_again` is called where no site can take it; False: nobody is left to
+    ask."""
     del core.drafts[draft.number]
     if draft.export is not None:
         core.timers.cancel(("quotes", str(draft.number)))
@@ -68,7 +69,7 @@ def decide(core: Context, draft: Draft, ask_again: Callable[[], bool]) -> None:
             # Ordered to another site while the quotes came in.
             core.to_place.add(group.group)
             return
-        # What it gives up is theirs alone: others of it may be meant for another site by now.
+        # Only these jobs may be given up: others of the draft may be meant for another site by now.
         draft.indices = indices
     if not indices:
         return
@@ -90,13 +91,13 @@ def decide(core: Context, draft: Draft, ask_again: Callable[[], bool]) -> None:
     elif draft.probe:
         draft.probe(None)
     else:
-        # What finds no room under max_parallel now is placed when a part is over.
+        # Parts that find no room under max_parallel now are placed when another is over.
         parts = plan.parts[:parallel] if draft.spec.max_parallel else plan.parts
         _place(core, group or accept(core, draft), plan.decision, parts, manifest, unguarded=draft.unguarded)
 
 
 def _guarded_plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, parallel: int) -> splitting.Plan:
-    """Without the sites that failed the group, unless that is its own fault or leaves nobody."""
+    """Plan without the sites that failed the group, unless that is its own fault or leaves nobody."""
     why = pulling.broken(core, draft.group)
     draft.unguarded = bool(why)
     plan = _plan(core, draft, indices, manifest, parallel)
@@ -119,7 +120,7 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
         work_s=spec.resources.work_s or settings.default_work_s,
         needs=manifest.needs(indices),
         output_bytes=learning.output_bytes(core, spec, draft.owner),
-        # What is uploaded, programs too, is among the needs; a script travels in the spec.
+        # Uploaded files, programs too, are among the needs; a script travels in the spec.
         executable_bytes=float(len(spec.script.encode())),
         max_subgroup=min(spec.max_subgroup or settings.max_subgroup, settings.max_subgroup),
         max_parallel=parallel if spec.max_parallel else 0,
@@ -138,7 +139,7 @@ def _plan(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, pa
         best = plan.decision.candidates[0].site
         alone = [c for c in field.candidates if c.site == best]
         one = how(demand, alone)
-        # One that takes only some of the jobs is no place for all: then as many parts as may run are placed.
+        # A site that takes only some of the jobs is no place for all: then as many parts as may run are placed.
         plan = one if one.parts else plan
     return msgspec.structs.replace(plan, decision=judging.judged(core, plan.decision, field))
 
@@ -147,7 +148,7 @@ def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
     known = {c.site for c in plan.decision.candidates}
     unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
-    # Of a group for some sites only, the others need no word.
+    # Where a group is for some sites only, the others need no word.
     meant = [row for row in rows if not row.endswith((candidates.NOT_ALLOWED, candidates.NOT_MEANT))]
     rows = [*meant, *unknown] or rows
     if unknown and len(unknown) == len(spec.sites):
@@ -160,7 +161,7 @@ def _but(row: SiteCost) -> str:
 
 
 def _give_up(core: Context, draft: Draft, group: Group | None, refusal: Refusal) -> None:
-    """Refuse a submission that was not accepted yet; a group that was waits and is priced again."""
+    """Refuse a submission that was not accepted yet; an accepted group waits and is priced again."""
     if draft.probe:
         draft.probe(refusal)
         return
@@ -221,7 +222,7 @@ def _place(
 
 
 def _room(core: Context, group: Group, site: SiteId, indices: IndexSet) -> int:
-    """Kept for them at the site, and at home taken with this."""
+    """Return the number of the room kept for them at the site; 0: none. Room at home is taken by this."""
     room = moving.room_for(group, indices)
     processors = len(indices) * group.spec.resources.processors
     if room and site == core.site and not rooms.take(core, site, room, processors):
@@ -230,5 +231,5 @@ def _room(core: Context, group: Group, site: SiteId, indices: IndexSet) -> int:
 
 
 def _by_export(group: Group, indices: IndexSet) -> list[IndexSet]:
-    """A subgroup was exported as a whole or not at all."""
+    """Divide jobs that were exported from others: a subgroup was exported as a whole or not at all."""
     return [some for some in (indices - group.exported, indices & group.exported) if some]

@@ -1,4 +1,4 @@
-"""What became here of users' programs, group after group: the latest word of each (`guard.py`). Volatile, bounded."""
+"""Latest words on how users' programs fared here, group after group (`guard.py`). Volatile, bounded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from diana.model.ids import GroupId
 
 MOST_USERS = 1000
 MOST_OF_A_USER = 100
-"""Programs. Of both those are forgotten of which nothing was noted for longest, of a user's programs among themselves:
-nobody's are forgotten for those of another who has many."""
+"""Programs remembered per user. Users and programs of which nothing was noted for longest are forgotten first. A user's
+programs make room for each other only: nobody's are forgotten for those of another who has many."""
 
 
 class Program(NamedTuple):
@@ -19,14 +19,14 @@ class Program(NamedTuple):
 
 
 class Word(NamedTuple):
-    """Nothing, where well and failing jobs were told together."""
+    """The latest word on a program. It says nothing where good and failing jobs were told together."""
 
     well: GroupId | None = None
     """The latest group of it that did well or ran for long, with no job that failed fast since."""
     fast: int = 0
     """Jobs that failed fast, one after the other, since any did well."""
     stopped: bool = False
-    """A group of it was stopped since."""
+    """True if a group of it was stopped since."""
 
 
 NOTHING = Word()
@@ -44,7 +44,8 @@ class Programs:
         self._note(program, Word(well=group))
 
     def ended(self, program: Program, group: GroupId, good: int, fast: int, *, stopped: bool) -> None:
-        """So many jobs well, so many failed fast, in any order. `stopped`: the group is, by these or before."""
+        """Note that `good` jobs did well and `fast` jobs failed fast, in any order. `stopped`: the group is stopped,
+        by these or before."""
         if good and not stopped:
             self._note(program, NOTHING if fast else Word(well=group))
         elif fast:

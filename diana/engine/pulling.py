@@ -1,8 +1,8 @@
-"""Work is pulled back from where it would not fare well: a site that drains, that has no slots any more, or that fails
-it fast (SPEC D7, U10).
+"""Work is pulled back from where it would not fare well: from a site that drains, that has no slots any more, or that
+fails it fast (SPEC D7, U10).
 
-Its origin calls back what has not started and places it elsewhere, as for any move; a job that may run nowhere else
-waits there, with the reason. None of it counts as an export.
+Its origin calls back the jobs that have not started and places them elsewhere, as for any move; a job that may run
+nowhere else waits there, with the reason. None of it counts as an export.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from diana.policy.blackhole import Fault, at_fault
 from diana.policy.membership import State
 
 NO_SLOTS_S = 60.0
-"""A site without slots for so long gives back what waits: its machines are away, or its cluster refuses."""
+"""Seconds until a site without slots gives back waiting jobs: its machines are away, or its cluster refuses."""
 UNFIT_AGAIN_S, UNFIT_MOST_S = 300.0, 6 * 3600.0
-"""A group that can run no more where it waits is called back from there again after so long, then twice as long each
-time: whether another site has what it needs is known when the quotes are in, and nobody may."""
+"""Seconds until a group that can run no more where it waits is called back from there again: at first, and at most; the
+pause doubles each time. Only the quotes tell whether another site has what it needs, and it may be that none has."""
 MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
 
 
 def look(core: Context) -> None:
-    """At each turn: who drains gives back what waits, whenever and from whomever this site heard of it."""
+    """Note at each turn whose waiting jobs are to be called back: from sites that drain, whenever and from whomever
+    this site heard of it, from sites without slots, and from this one where it fails them."""
     idle = _without_slots(core)
     others = _with_slots(core) if idle else []
     here = core.drained()
@@ -44,7 +45,7 @@ def look(core: Context) -> None:
         custody = core.state.custodies.get(key)
         why = guard.stopped(core, custody) if custody is not None and custody.origin == core.site else ""
         if why and guard.shuns(core, group_of(key[0]), core.site):
-            # What was given to a machine when the group was stopped may wait again.
+            # Jobs that machines had when the group was stopped may wait again.
             core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
     for site in sorted(core.parties.sites()):
         peer = core.view.peers.get(site)
@@ -57,12 +58,12 @@ def look(core: Context) -> None:
 
 
 def _any_waits(core: Context, custody: Custody) -> bool:
-    """Here, or where what was given may come back from and was not called back yet."""
+    """True if jobs of it wait here, or with machines that may give them back, and were not called back yet."""
     return bool(custody.pending or execution.recallable(core, custody) - custody.recalled)
 
 
 def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> None:
-    """The site has not what jobs of these groups need any more: they go to another that has slots, if they may."""
+    """Pull groups back from a site that has not what they need any more, if they may go to another that has slots."""
     others = [other for other in _with_slots(core) if other != site]
     for name in groups:
         group = core.state.groups.get(name)
@@ -71,7 +72,7 @@ def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> N
 
 
 def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
-    """Whether it is to be called back now; if so, not soon again."""
+    """True if the group is to be called back from the site now; if so, it is not due again soon."""
     book = core.guard.unfit.setdefault(name, {})
     not_before_s, pause_s = book.get(site, (core.now, 0.0))
     if core.now < not_before_s:
@@ -82,7 +83,7 @@ def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
 
 
 def _without_slots(core: Context) -> dict[SiteId, str]:
-    """Sites that had none for long and say so, with what is wrong."""
+    """Return site -> what is wrong, for sites that have had no slots for long and say so."""
     since, now = core.guard.without_slots, dict[SiteId, str]()
     patience_s = core.state.settings.suspect_after_s
     for site in core.parties.sites():
@@ -106,12 +107,12 @@ def _with_slots(core: Context) -> list[SiteId]:
 
 
 def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:
-    """To a site that has slots: what may run nowhere else waits where it is."""
+    """True if the group may run at a site that has slots: jobs that may run nowhere else wait where they are."""
     return any(allowed(spec, site) for site in others)
 
 
 def settle(core: Context) -> None:
-    """When the event at hand is through: what waits at such sites is called back."""
+    """Call back, when the event at hand is through, all that is noted to be pulled back."""
     while core.guard.to_pull:
         waiting, core.guard.to_pull = core.guard.to_pull, {}
         for name, site in sorted(waiting):
@@ -143,8 +144,8 @@ def _parts(group: Group, site: SiteId) -> list[Subgroup]:
 
 
 def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -> IndexSet:
-    """Jobs of it that are not known to have started and not called back yet. `unless`: it was told to run them however
-    they fare."""
+    """Return its jobs that are not known to have started and were not called back yet. `unless`: none, if it was told
+    to run them however they fare."""
     if subgroup.indices.bounds[0] >= group.jobs or (unless and subgroup.unguarded):
         return IndexSet()
     indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
@@ -153,7 +154,7 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
 
 
 def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
-    """A peer that might take the group, now or when it is heard of again."""
+    """True if some peer might take the group, now or when it is heard of again."""
     return any(
         allowed(spec, site) and peer.state < State.LOST and site not in core.banned
         for site, peer in core.view.peers.items()
@@ -162,7 +163,7 @@ def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
 
 
 def broken(core: Context, name: GroupId | None) -> str:
-    """Why the group's failures are its own, wherever it runs; empty: no sign of that."""
+    """Return why the group's failures are its own, wherever it runs; empty: no sign of that."""
     settings = core.guard.settings(core.state.settings)
     breakers = core.guard.there.get(name, {}) if name else {}
     if settings is None or len(breakers) < MOST_TRIED:
@@ -172,8 +173,8 @@ def broken(core: Context, name: GroupId | None) -> str:
 
 
 def lets_go(core: Context, draft: Draft) -> str:
-    """Why sites the guard holds back may have the jobs all the same, where no other takes them; empty: they may not, as
-    one that gave no quote may yet take them, or it is not the guard that stands in the way."""
+    """Return why sites that the guard holds back may have the jobs all the same: no other takes them. Empty: they may
+    not, since a site that gave no quote may yet take them, or since it is not the guard that stands in the way."""
     name = draft.group
     known = sorted(core.guard.shunned.get(name, {})) if name else []
     failing = [site for site in known if guard.shuns(core, name, site)]

@@ -1,4 +1,4 @@
-"""What a client asks about queues, here and elsewhere: other sites are asked first, for a short time."""
+"""Clients' questions about queues, here and elsewhere: other sites are asked first, for a short time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from diana.model.queue import unranked
 from diana.policy.authorise import Action, authorise
 
 WAIT_S = 3.0
-"""For a site's answer."""
+"""Seconds that a site's answer is waited for."""
 MOST_PARTS = 1000
-"""Of a group, asked about at one site."""
+"""Parts of a group that are asked about at one site."""
 
 
 class Query:
@@ -31,7 +31,7 @@ class Query:
 
 
 def ask_queue(core: Context, event: Ask) -> None:
-    """`Ask(what="queue")`, authorised already. Answered now, or when the other site has answered."""
+    """Answer `Ask(what="queue")`, authorised already: now, or when the other site has answered."""
     site = event.site or core.site
     if site == core.site:
         core.reply(Reply(event.request, queue_view.seen_by(queue_view.view(core), event.principal)))
@@ -43,7 +43,7 @@ def ask_queue(core: Context, event: Ask) -> None:
 
 
 def explain(core: Context, event: Ask, group: Group) -> None:
-    """Answered at once unless jobs of the group wait at other sites."""
+    """Answer why a group's jobs stand where they do: at once, unless jobs of it wait at other sites."""
     parts: dict[SiteId, list[SubgroupId]] = {}
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
@@ -98,7 +98,7 @@ def due(core: Context, number: str) -> None:
 
 
 def _answer(core: Context, number: int) -> None:
-    """With whatever has come."""
+    """Answer the client with the reports that have come."""
     query = core.queries.pop(number)
     core.timers.cancel(("query", str(number)))
     event = query.event
@@ -116,7 +116,7 @@ def _answer(core: Context, number: int) -> None:
 
 
 def _explanation(core: Context, group: Group, query: Query) -> views.Explanation:
-    """The decisions, and every place where jobs of the group wait."""
+    """Return the decisions, and every place where jobs of the group wait."""
     home = [s.part for s in group.subgroups.values() if s.site == core.site and s.step is Step.COMMITTED]
     rows = queue_view.waiting(core, home) if home else []
     for part in sorted(group.subgroups):
@@ -152,7 +152,7 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
 
 
 def answer(core: Context, sender: SiteId, asked: QueueRequest) -> None:
-    """A site may see the queues, and of parts those it handed over."""
+    """Answer another site: it may see the queues, and the parts that it handed over."""
     why = authorise(Principal.peer(sender), Action.QUOTE)
     if why:
         core.warn(why)

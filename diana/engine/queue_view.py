@@ -1,4 +1,4 @@
-"""What can be seen of this site's queues: classes, users, Little's law, and why each waiting part stands there."""
+"""Views of this site's queues: classes, users, Little's law, and why each waiting part stands where it does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from diana.policy.rising import demand_of, rise
 MOST_CLASSES = 2000
 MOST_USERS = 2000
 MOST_PARTS = 20
-"""Shown per class."""
+"""Parts shown per class."""
 CLAIMED = "with the local resource manager: they start as slots come free"
 _ROUNDING = 1e-9
 
@@ -33,7 +33,7 @@ Starts = dict[tuple[CustodyKey, bool], float]
 
 
 def look(core: Context) -> tuple[list[Standing], Starts]:
-    """Everything that waits, as it stands now, and when it is predicted to start."""
+    """Return everything that waits, as it stands now, and when it is predicted to start."""
     core.queues.settle(core.now)
     standing = core.queues.standing()
     return standing, forecast.next_starts(core, standing)
@@ -70,7 +70,8 @@ def view(core: Context) -> QueueView:
 
 
 def seen_by(queue: QueueView, who: Principal) -> QueueView:
-    """Whose queue it is anybody may see; which groups of others wait there only an operator."""
+    """Return as much of the view as `who` may see: anybody sees whose jobs wait, only an operator sees which groups of
+    others do."""
     if who.role is Role.OPERATOR:
         return queue
     hidden = (c if c.user == who.name else msgspec.structs.replace(c, parts=()) for c in queue.classes)
@@ -137,7 +138,8 @@ def _users(core: Context, standing: Iterable[Standing]) -> tuple[QueueUser, ...]
 
 
 def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
-    """What waits here of these parts, best first; two for a part that a job threshold divides."""
+    """Return rows for the jobs of these parts that wait here, best first; two for a part that a job threshold
+    divides."""
     wanted = frozenset(parts)
     standing, starts = look(core)
     spread = core.predictions.spread()
@@ -208,7 +210,8 @@ def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Wai
 
 
 def _queued_for(core: Context, user: str, demand: float) -> float:
-    """Which n gives this demand: in the default mode part of it is the service the user had."""
+    """Return the n that gives this demand; -1: none. In the default mode part of the demand is the service the user
+    had."""
     settings, service = core.state.settings, core.state.service
     served = service.total_jobs()
     if settings.priority_mode != "paper" and served > 0:
@@ -221,7 +224,7 @@ def _queued_for(core: Context, user: str, demand: float) -> float:
 
 
 def _blocked(core: Context, custody: Custody, one: Standing) -> str:
-    """Why none of them would start even in a free slot; empty: they would."""
+    """Return why none of them would start even in a free slot; empty: they would."""
     settings = core.state.settings
     if not core.workers.there():
         return "the local resource manager does not answer"

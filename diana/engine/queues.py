@@ -1,7 +1,7 @@
 """The multilevel feedback queues of a site: which class of jobs starts next (SPEC D3-D5; paper sections VI, VII, X).
 
 All queued jobs of one (user, processors, offset, age step, demoted or not, bound or not) share a priority: a *class*,
-one row of `classes.py`. What waits is an *entry*, one per custody; its jobs stand in at most two classes, because only
+one row of `classes.py`. The waiting jobs of one custody are an *entry*; they stand in at most two classes, because only
 the job thresholds part them. Arrivals and dispatches cost by the number of classes, never of jobs.
 
 Volatile: made again from the custodies at start. Only the service users had is state.
@@ -22,7 +22,7 @@ from diana.model.settings import Settings
 from diana.policy import priority
 
 PORTION = 1 / 100
-"""Of the half-life of service."""
+"""Jobs that start between two looks at the shares, as a part of the half-life of service."""
 ALL = 1 << 62
 _ROUNDING = 1e-10
 MOST_WATCHED = 1000
@@ -30,7 +30,7 @@ MOST_WATCHED = 1000
 
 
 class Standing(NamedTuple):
-    """Where some of an entry's jobs stand, and why."""
+    """The place of some of an entry's jobs, and why they stand there."""
 
     entry: Entry
     key: ClassKey
@@ -38,21 +38,21 @@ class Standing(NamedTuple):
     allowance: float
     """N when everything was last re-prioritised."""
     base: float
-    """Pr then."""
+    """Pr at that time."""
     priority: float
-    """With ageing, offset and demotion."""
+    """Pr with ageing, offset and demotion."""
     level: priority.Level
 
 
 class Prospect(NamedTuple):
-    """Where jobs would stand that are not here yet."""
+    """The place that jobs would have which are not here yet."""
 
     priority: float
     jobs_ahead: int
     work_ahead_s: float
-    """Processor-seconds expected of those."""
+    """Processor-seconds expected of the jobs ahead."""
     gpus_ahead_s: float = 0.0
-    """GPU-seconds of those."""
+    """GPU-seconds expected of the jobs ahead."""
 
 
 class Queues:
@@ -74,13 +74,13 @@ class Queues:
         self._ageing.configure(settings)
         self._stale = False
         self.lifts = 0
-        """Moves when what waited long enough rises."""
+        """Version counter: rises when jobs that waited long enough rise."""
         self._watched: dict[CustodyKey, float] = {}
 
     # --- what waits --------------------------------------------------------------------------------
 
     def put(self, entry: Entry, now: float) -> None:
-        """Work that waits here from now on, or waits in another number than before (staged, held, queued again).
+        """Enter work that waits here from now on, or waits in another number than before (staged, held, queued again).
 
         More jobs than before are an arrival: everything is re-prioritised (section X). No jobs: it leaves.
         """
@@ -102,7 +102,7 @@ class Queues:
         self._stale = self._stale or entry.jobs > before
 
     def took(self, key: CustodyKey, jobs: int) -> None:
-        """So many of the entry's ready jobs started, those within the threshold first."""
+        """Count so many of the entry's ready jobs as started, those within the threshold first."""
         entry = self.entries[key]
         user = entry.user
         entry.jobs, entry.ready = entry.jobs - jobs, entry.ready - jobs
@@ -125,7 +125,7 @@ class Queues:
             self._drop(entry)
 
     def configure(self, settings: Settings, now: float) -> None:
-        """Settings changed: quotas, thresholds and mode count from now on."""
+        """Take over changed settings: quotas, thresholds and mode count from now on."""
         self._settings = settings
         entries = list(self.entries.values())
         for entry in entries:
@@ -136,14 +136,15 @@ class Queues:
         self._stale = True
 
     def jobs_of(self, user: str) -> int:
-        """n: the user's queued jobs."""
+        """Return n, the user's queued jobs."""
         return self._users.jobs(user)
 
     def prospect(
         self, user: str, processors: int, jobs: int, offset: float = 0.0, without: Collection[Kind] = ()
     ) -> Prospect:
-        """If the user queued so many jobs now, with a lasting offset: what has no lower priority then, what is queued
-        being re-prioritised as at any arrival. `without`: kinds that do not count."""
+        """Return the place of jobs if the user queued so many now, with a lasting offset. All queued jobs are
+        re-prioritised as at any arrival; those that have no lower priority then are ahead. `without`: kinds that do not
+        count."""
         settings = self._settings
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
@@ -155,17 +156,18 @@ class Queues:
     def weighed_ahead_s(
         self, place: Prospect, asked: tuple[str, int, int], weights: Mapping[Kind, float], without: Collection[Kind]
     ) -> float:
-        """Of what is before a prospect: processor-seconds, each as often as its kind weighs. `asked`: user, processors
-        and jobs of the prospect."""
+        """Return the processor-seconds before a prospect, each counted as often as its kind weighs. `asked`: user,
+        processors and jobs of the prospect."""
         base, _ = self.classes.sizes.if_arrived(self._settings, self._service, *asked)
         return self.classes.weighed_ahead_s(base, place.priority - _ROUNDING, weights, without)
 
     def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
-        """Processor-seconds expected of all that has no lower priority than the entry's jobs, theirs included."""
+        """Return the processor-seconds expected of all that has no lower priority than the entry's jobs, theirs
+        included."""
         return self.classes.ahead(self.classes.sizes.base, self._least(entry), without)[1]
 
     def gpus_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
-        """The same in GPU-seconds."""
+        """Return `work_before_s` in GPU-seconds."""
         return self.classes.gpus_ahead_s(self.classes.sizes.base, self._least(entry), without)
 
     def _least(self, entry: Entry) -> float:
@@ -173,11 +175,11 @@ class Queues:
         return max((float(self.classes.effective[row]) for row in rows), default=0.0) - _ROUNDING
 
     def waits_since_s(self, entry: Entry) -> float:
-        """Site time from which its ageing counts."""
+        """Return the site time from which the entry's ageing counts."""
         return self._ageing.since_s(entry)
 
     def best(self, key: CustodyKey) -> tuple[str, float]:
-        """(level, priority) of the best of the entry's jobs; an empty level: none is queued."""
+        """Return (level, priority) of the best of the entry's jobs; an empty level: none is queued."""
         entry = self.entries.get(key)
         rows = [row for row in entry.rows if row >= 0] if entry else []
         if not rows:
@@ -186,7 +188,7 @@ class Queues:
         return priority.level(now).name, now
 
     def moved_priorities(self, home: SiteId) -> list[CustodyKey]:
-        """Entries of other sites whose priority moved visibly since last asked; none when very many wait."""
+        """Return the entries of other sites whose priority moved visibly since last asked; none when very many wait."""
         if len(self.entries) > MOST_WATCHED:
             return []
         now = {key: round(self.best(key)[1], 2) for key, entry in self.entries.items() if entry.origin != home}
@@ -199,13 +201,13 @@ class Queues:
     # --- who is next ---------------------------------------------------------------------------------
 
     def order(self, now: float, closed: Closed | None = None) -> Iterator[tuple[Entry, int]]:
-        """(entry, how many of its jobs stand at this place), best first: effective priority descending, local before
-        global on ties, then submission, then fewest processors.
+        """Yield (entry, how many of its jobs stand at this place), best first: effective priority descending, local
+        before global on ties, then submission, then fewest processors.
 
-        The caller starts what it will of each entry (`took`) and may stop at any time. An entry it does not start
-        all of is passed over, this time. In the default mode service counts as it is given, in small portions: else
-        a site with many slots would fill them for one user. `closed`: what no more is to come of; the caller may add
-        to it.
+        The caller starts as many of each entry as it will (`took`) and may stop at any time. If it does not start all
+        of an entry, the rest is passed over this time. In the default mode service counts as it is given, in small
+        portions: else a site with many slots would fill them for one user. `closed`: kinds that are to come no more;
+        the caller may add to it.
         """
         passed: set[tuple[CustodyKey, bool]] = set()
         portion = self._portion()
@@ -229,14 +231,14 @@ class Queues:
                     break
 
     def _portion(self) -> int:
-        """Jobs that start between two looks at the shares."""
+        """Return how many jobs start between two looks at the shares."""
         settings = self._settings
         if settings.priority_mode == "paper":
             return ALL
         return max(1, int(settings.service_half_life * PORTION))
 
     def standing(self) -> list[Standing]:
-        """Every entry's classes, in order of submission; priorities as `settle` left them."""
+        """Return every entry's classes, in order of submission; priorities as `settle` left them."""
         out: list[Standing] = []
         for entry in sorted(self.entries.values(), key=lambda e: e.order):
             allowance, base = self.classes.sizes.last(entry.user, entry.processors)
@@ -248,7 +250,8 @@ class Queues:
         return out
 
     def settle(self, now: float) -> None:
-        """What waited long enough rises; after an arrival every class gets its Pr from the numbers as they are."""
+        """Let entries rise that waited long enough; after an arrival give every class its Pr from the numbers as they
+        are."""
         for entry in self._ageing.lifted(now):
             self.lifts += 1
             self.classes.place(entry)
@@ -288,14 +291,14 @@ class Queues:
         self.classes.leave(entry)
 
     def _count(self, entry: Entry, jobs: int) -> None:
-        """So many jobs came (or left): n of the user and T."""
+        """Count `jobs` that came (negative: left) in n of the user and in T."""
         self._users.change(entry.user, jobs)
         self._origins.change(entry.origin, jobs)
         self.classes.sizes.total_processors += jobs * entry.processors
         self.classes.sizes.set_queued(entry.user, self._users.jobs(entry.user))
 
     def _demote(self) -> None:
-        """What a user, or another site, queues beyond its threshold goes one level down (section VII, Figure 3)."""
+        """Put jobs that a user, or another site, queues beyond its threshold one level down (section VII, Figure 3)."""
         limits = (self._settings.job_threshold, self._settings.site_job_threshold)
         for at, (lines, limit) in enumerate(zip((self._users, self._origins), limits, strict=True)):
             for line in lines.to_limit(limit) if limit else ():

@@ -30,12 +30,12 @@ def quote(
     for_peer: bool = True,
     holders: Iterable[SiteId] = (),
 ) -> Quote:
-    """`held`: what this site holds of the asked refs. `holders`: sites the asked data may come from, the asker among
-    them, besides those whose summaries name it."""
+    """Make this site's quote. `held`: the asked refs that this site holds. `holders`: sites the asked data may come
+    from, the asker among them, besides those whose summaries name it."""
     settings = core.state.settings
     obstacles = load.obstacles(core, asked, for_peer=for_peer, in_part=True)
     room, slots = load.room(core, asked), core.workers.slots()
-    # What was promised to others is as good as taken.
+    # Processors promised to others are as good as taken.
     free_slots = max(0, load.free_slots(core) - core.migration.rooms.total(core.now))
     run = learned(core, asked)
     sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
@@ -80,7 +80,7 @@ def quote(
 
 
 def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tuple[LinkEstimate, ...]:
-    """In order of the site."""
+    """Return the link estimates to tell, in order of the site."""
     names = {dataset_of(ref) for ref in asked.refs} - {""}
     book = core.view.book
     some = dict.fromkeys(holders)
@@ -99,12 +99,12 @@ def _reach(core: Context) -> tuple[SiteId, ...]:
 
 
 def learned(core: Context, asked: QuoteRequest) -> Quantiles:
-    """Run times of the asker's template here; all zero: none seen."""
+    """Return run times of the asker's template here; all zero: none seen."""
     found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
     return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
 
 
 def guessed_s(core: Context, asked: QuoteRequest) -> float:
-    """Run time of a job nobody has seen here: as declared, else the default."""
+    """Return the run time of a job nobody has seen here: as declared, else the default."""
     settings = core.state.settings
     return (asked.work_s or settings.default_work_s) / settings.speed

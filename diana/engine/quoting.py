@@ -1,4 +1,5 @@
-"""View -> short list -> quotes: what a draft hears before it is decided, and what this site says to others' drafts."""
+"""Quotes: a draft asks a short list of the view's sites for them before it is decided, and others' drafts are answered
+here."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ SHORT_LIST = 16
 MOST_HOLDERS = 64
 """Peers asked because they hold data."""
 SMALL_GRID = 64
-"""With no more peers than this everybody that may take the group is looked at."""
+"""Most peers with which all that may take the group are looked at."""
 ROUNDS = 3
-"""So often a site that says nothing is asked, before a submission is refused."""
+"""Times that a silent site is asked before a submission is refused."""
 
 
 def replace(core: Context, group: Group) -> None:
@@ -75,8 +76,8 @@ def _decide(core: Context, draft: Draft) -> None:
 
 
 def _ask_again(core: Context, draft: Draft) -> bool:
-    """Those that said nothing, of a submission no site can take: what was asked is lost where a stream ends, and its
-    site may be back at once."""
+    """Ask silent sites again about a submission that no site can take; False: there is none, or they were asked often
+    enough. A question is lost where a stream ends, and its site may be back at once."""
     if draft.group or draft.rounds >= ROUNDS:
         return False
     silent = [site for site in _short_list(core, draft) if site not in draft.quotes]
@@ -100,7 +101,8 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 
 
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
-    """All peers in a small grid; else those where it would end first by their summaries, and those that hold data."""
+    """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, and those
+    that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
     if draft.to is not None or draft.export is not None:
         meant = {draft.to} if draft.export is None else {*draft.export.among, draft.export.site}
@@ -134,7 +136,7 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
         return
     if message.software:
         message = msgspec.structs.replace(message, software=software.asked(message.software))
-    # What a URL names is looked at for this site's own groups alone.
+    # URLs are looked up for this site's own groups alone.
     refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
     if refs:
         core.look_up(refs, lambda held: core.send(sender, quotes.quote(core, message, held, holders=(sender,))))

@@ -60,7 +60,7 @@ def ask(core: Context, event: Ask) -> None:
 
 
 def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
-    """None: other sites are asked first, or `queries` has answered."""
+    """Return the answer; None: other sites are asked first, or `queries` has answered."""
     if event.what in ("group", "ended", "explain"):
         group = core.state.groups.get(event.group or GroupId(""))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
@@ -115,7 +115,8 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
 
 
 def _groups(core: Context, event: Ask) -> views.Groups:
-    """Others' groups and those beyond the limit cost a look each, no more: nobody who asks pays for a flood of them."""
+    """Return the groups that were asked for. Others' groups and those beyond the limit cost a look each, no more:
+    nobody who asks pays for a flood of them."""
     if event.named:
         some = (core.state.groups.get(name) for name in event.named)
         mine = [g for g in some if g is not None and not authorise(event.principal, Action.READ_GROUP, g.owner)]
@@ -139,7 +140,7 @@ def _number(group: Group) -> int:
 
 
 def is_final(core: Context, group: Group) -> bool:
-    """Nothing more will happen to it by itself."""
+    """True if nothing more will happen to the group by itself."""
     return bool(group.state) or group.group in core.blocked
 
 
@@ -147,7 +148,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     shares = [
         _share(core, group, s)
         for s in sorted(group.subgroups.values(), key=lambda s: s.epoch)
-        # The merge is no job of the user's; what was retried is another share's.
+        # The merge is no job of the user's; retried jobs are another share's.
         if s.indices and s.indices.bounds[:1] != (group.jobs,)
     ]
     unreachable = sum(s.open_jobs() for s in group.subgroups.values() if out_of_reach(core, s))
@@ -225,8 +226,8 @@ def _unreachable_note(core: Context, group: Group) -> str:
 
 
 def out_of_reach(core: Context, subgroup: Subgroup) -> str:
-    """Why nobody can tell how its jobs fare (PROMISES 1.4 and 1.7); empty: their site is heard of. An offer needs no
-    word here: it is taken back by itself."""
+    """Return why nobody can tell how its jobs fare (PROMISES 1.4 and 1.7); empty: their site is heard of. An offer
+    needs no word here: it is taken back by itself."""
     if subgroup.unreachable or subgroup.site == core.site or subgroup.step is Step.OFFERED:
         return subgroup.unreachable
     if subgroup.site in core.banned:
@@ -241,7 +242,8 @@ def out_of_reach(core: Context, subgroup: Subgroup) -> str:
 
 
 def _staging_note(core: Context, group: Group) -> str:
-    """Of the first part whose inputs do not arrive."""
+    """Note on the first part whose inputs do not arrive, whose machine is away, or whose jobs wait for the end of a
+    maintenance; empty: there is none."""
     for part, subgroup in sorted(group.subgroups.items()):
         if not subgroup.open_jobs():
             continue
@@ -359,7 +361,7 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
 
 
 def peer_view(core: Context, site: SiteId) -> views.SiteView:
-    """A site by its newest summary, with the age of the last word: never an error (PROMISES section 6)."""
+    """Return a site by its newest summary, with the age of the last word: never an error (PROMISES section 6)."""
     peer = core.view.peers[site]
     told = peer.summary
     age = max(0.0, core.now - peer.last_heard_s)

@@ -45,7 +45,7 @@ class _Standing(_OfTransfer, frozen=True, kw_only=True):
     hold: IndexSet = IndexSet()
     recall: IndexSet = IndexSet()
     origin_db: str = ""
-    """Of the origin, where it gives an older database's order as its own."""
+    """The origin's database, where it gives an older one's order as its own; else empty."""
 
 
 class Opened(_Record, frozen=True, kw_only=True):
@@ -55,9 +55,9 @@ class Opened(_Record, frozen=True, kw_only=True):
     boot_nonce: str
     db_uuid: str
     restored: bool = False
-    """The store is a restored backup: everything not terminal is held."""
+    """True if the store is a restored backup: everything not terminal is held."""
     first_group: int = 0
-    """Of such a store: the number of its next group. 0, as in older journals: `SKIPPED_GROUPS` on."""
+    """Number of the next group of a restored store. 0, as in older journals: `SKIPPED_GROUPS` on."""
 
 
 class SettingsChanged(_Record, frozen=True, kw_only=True):
@@ -76,9 +76,9 @@ class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     wall_s: float
     authorisation: Authorisation
     after: tuple[GroupId, ...] = ()
-    """Not placed before these are done."""
+    """Groups that must be done before it is placed."""
     chain: tuple[GroupId, ...] = ()
-    """In the first group of a submission of several: all of them, itself included, in the order written."""
+    """All groups of a submission of several, in the order written; only in the first of them."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,7 +95,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt_base: int = 0
     exported: bool = False
     room: int = 0
-    """That the site keeps for them; 0: none."""
+    """Number of the room that the site keeps for them; 0: none."""
     unguarded: bool = False
 
 
@@ -146,14 +146,14 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     note: str = ""
     """The first error line of the batch."""
     took: Batch = ()
-    """Of another site's: run times of those that were done, at reference speed."""
+    """Run times of those that were done, at reference speed; only of another site's jobs."""
     output_bytes: int = 0
-    """Outputs of those that were done."""
+    """Bytes of outputs of those that were done."""
     revoked: IndexSet = IndexSet()
-    """Recalled before they started: unplaced again."""
+    """Jobs recalled before they started: unplaced again."""
     db_uuid: str = ""
     seq: int = 0
-    """Of another site's journal when it told."""
+    """Records in another site's journal when it told; `db_uuid` is its database."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -170,37 +170,38 @@ class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
     bytes_moved: int
     error: str = ""
     at_s: float = -1.0
-    """Seconds after submission."""
+    """Time of it, in seconds after submission."""
 
 
 class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
-    """O: cancelled while no site had them."""
+    """O: jobs were cancelled while no site had them."""
 
     indices: IndexSet
 
 
 class JobsMoved(_OfGroup, frozen=True, kw_only=True):
-    """O: where jobs are to go once no site has them; an empty `to`: wherever it is best."""
+    """O: jobs are to go to the site `to` once no site has them; empty: wherever it is best."""
 
     indices: IndexSet
     to: SiteId
     why: str
     exported: bool = False
-    """From now on they have been exported, which happens once (section IX)."""
+    """True if they count as exported from now on, which happens once (section IX)."""
     room: int = 0
-    """That `to` keeps for them; 0: none."""
+    """Number of the room that `to` keeps for them; 0: none."""
     gain_s: float = 0.0
-    """What the move is to save."""
+    """Seconds that the move is to save."""
 
 
 class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
-    """O: which of the jobs no site has are held."""
+    """O: the held ones among the jobs that no site has."""
 
     holding: IndexSet
 
 
 class JobsRetried(_OfGroup, frozen=True, kw_only=True):
-    """O: ended otherwise than done, or outputs lost: unplaced again, old results count no more. Index `jobs`: merge."""
+    """O: jobs that ended otherwise than done, or whose outputs are lost, are unplaced again; old results count no more.
+    Index `jobs`: the merge."""
 
     indices: IndexSet
 
@@ -210,7 +211,7 @@ class ControlIssued(_Standing, frozen=True, kw_only=True):
 
 
 class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
-    """O."""
+    """O: the destination acknowledged the standing order."""
 
     control_seq: int
 
@@ -223,13 +224,13 @@ class MergeStarted(_OfGroup, frozen=True, kw_only=True):
 
 
 class OutputsRegistered(_OfGroup, frozen=True, kw_only=True):
-    """O: what the group left stands in the catalogue here, durably; told in one transaction with the dataset."""
+    """O: the group's outputs stand in the catalogue here, durably; told in one transaction with the dataset."""
 
     dataset: str
 
 
 class GroupClosed(_OfGroup, frozen=True, kw_only=True):
-    """O: nothing more will happen by itself."""
+    """O: the group is over; nothing more will happen to it by itself."""
 
     state: str
     at_s: float
@@ -237,7 +238,7 @@ class GroupClosed(_OfGroup, frozen=True, kw_only=True):
 
 
 class GroupExpired(_OfGroup, frozen=True, kw_only=True):
-    """O: closed for so long that nothing of it is kept."""
+    """O: the group was closed for so long that nothing of it is kept."""
 
 
 class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
@@ -276,7 +277,7 @@ class CustodyClosed(_OfTransfer, frozen=True, kw_only=True):
 
 
 class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
-    """D."""
+    """D: the tombstone is forgotten."""
 
 
 class ControlTaken(_Standing, frozen=True, kw_only=True):
@@ -292,19 +293,19 @@ class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
 
 
 class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
-    """D: given to the LRM but never claimed there; pending again."""
+    """D: jobs given to the LRM but never claimed there are pending again."""
 
     indices: IndexSet
 
 
 class RunsReturned(_OfTransfer, frozen=True, kw_only=True):
-    """D: given to a worker that gave them back unbegun: those attempts never ran and never will; pending again."""
+    """D: jobs that a worker gave back unbegun are pending again: those attempts never ran and never will."""
 
     indices: IndexSet
 
 
 class RunsRepeated(_OfTransfer, frozen=True, kw_only=True):
-    """D: outcome unknown or interrupted under on_crash = rerun; pending again."""
+    """D: jobs whose outcome is unknown or interrupted are pending again, under on_crash = rerun."""
 
     indices: IndexSet
 
@@ -314,11 +315,11 @@ class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
 
     batch: int
     ended: IndexSet
-    """Started ones and those that could not be staged."""
+    """Jobs that had started, and those that could not be staged."""
     cancelled: IndexSet = IndexSet()
-    """Cancelled before they started; no facts."""
+    """Jobs cancelled before they started; they have no facts."""
     revoked: IndexSet = IndexSet()
-    """Recalled before they started; this epoch never starts them."""
+    """Jobs recalled before they started; this epoch never starts them."""
     has_outputs: bool = False
     bytes_staged: int = 0
     """Input bytes brought here since the last batch."""
@@ -334,7 +335,7 @@ class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
 
 
 class DatasetAdded(_Record, frozen=True, kw_only=True):
-    """Or another version of it is the newest now."""
+    """A dataset was added, or another version of it is the newest now."""
 
     dataset: Dataset
 
@@ -354,7 +355,7 @@ class PeerSeen(_Record, frozen=True, kw_only=True):
 
 
 class LinksRecorded(_Record, frozen=True, kw_only=True):
-    """What was measured of links since the last one of these; in order of the site."""
+    """Measurements of links since the last such record; in order of the site."""
 
     links: tuple[LinkSamples, ...]
 
@@ -367,7 +368,7 @@ class RegisterChanged(_Record, frozen=True, kw_only=True):
 
 
 class StatementKept(_Record, frozen=True, kw_only=True):
-    """Of the VO's ledger: the newest about its subject."""
+    """A statement of the VO's ledger: the newest about its subject."""
 
     signed: Signed
 
@@ -390,7 +391,7 @@ class InvitationNoted(_Record, frozen=True, kw_only=True):
 
 
 class ContactsLearned(_Record, frozen=True, kw_only=True):
-    """Where sites are reached, so that a restart finds the VO again whoever else is gone; some of many sites."""
+    """Contacts of sites, so that a restart finds the VO again whoever else is gone; of many sites only some."""
 
     contacts: tuple[KnownAt, ...] = ()
     gone: tuple[SiteId, ...] = ()

@@ -14,13 +14,13 @@ from diana.model.indexset import IndexSet
 
 
 def due(group: Group) -> bool:
-    """Everything else of it is done."""
+    """True if its outputs are still to become a dataset, once everything else of it is done."""
     return bool(group.spec.outputs.dataset) and not group.registered
 
 
 def taken(core: Context, owner: str, name: str) -> str:
-    """Why groups of this owner may not make a dataset of that name, one line; empty: they may. What others registered,
-    here or at a site in sight, is not given another meaning under its readers."""
+    """Return why groups of this owner may not make a dataset of that name, in one line; empty: they may. A dataset that
+    others registered, here or at a site in sight, is not given another meaning under its readers."""
     if core.state.produced.get(name) == owner:
         return ""
     sites = [core.site] if name in core.state.datasets else []
@@ -29,7 +29,8 @@ def taken(core: Context, owner: str, name: str) -> str:
 
 
 def begin(core: Context, group: Group) -> None:
-    """Once; after a crash the order is given again, which changes nothing where it was carried out."""
+    """Order the registration once. After a crash the order is given again, which changes nothing where it was carried
+    out."""
     if group.group in core.registrations.values():
         return
     ticket = core.ticket()
@@ -50,14 +51,16 @@ def begin(core: Context, group: Group) -> None:
 
 
 def _under_way(core: Context, group: Group) -> bool:
-    """Another group of that owner is about to give the name its first content; stagers register one after the other."""
+    """True if another group of that owner is about to give the name its first content; stagers register one after the
+    other."""
     others = (core.state.groups.get(name) for name in core.registrations.values() if name != group.group)
     mine = (group.owner, group.spec.outputs.dataset)
     return any(other is not None and (other.owner, other.spec.outputs.dataset) == mine for other in others)
 
 
 def named(order: RegisterOutputs, chunks: Iterable[tuple[FactsKey, Facts]]) -> Iterator[OutputFile]:
-    """The outputs that results of the group name, for drivers: from its facts, without jobs that were retried since."""
+    """Yield the outputs that results of the group name, without jobs that were retried since; drivers pass its
+    facts."""
     superseded = dict(order.superseded)
     for key, facts in chunks:
         old = superseded.get(key.subgroup, IndexSet())
@@ -65,7 +68,8 @@ def named(order: RegisterOutputs, chunks: Iterable[tuple[FactsKey, Facts]]) -> I
 
 
 def finished(core: Context, event: OutputsInCatalogue) -> tuple[Group, str] | None:
-    """The group, and why it has to be called failed (empty: it has not); None: nobody waits for this answer."""
+    """Take the catalogue's answer. Return the group, and why it has to be called failed (empty: it has not); None:
+    nobody waits for this answer."""
     name = core.registrations.pop(event.ticket, None)
     group = core.state.groups.get(name) if name else None
     if group is None or group.state:

@@ -1,9 +1,10 @@
-"""The executing site's side of leases: what it has of an origin with `on_site_lost = "rerun"` starts and runs only
-while that origin renews (PROMISES section 2, "Leases"; the other side: `leases.py`).
+"""The executing site's side of leases: an origin's work with `on_site_lost = "rerun"` starts and runs here only while
+that origin renews (PROMISES section 2, "Leases"; the other side: `leases.py`).
 
-A lease counts from the sending of what was granted. It is asked for when the first such work is committed, again long
-before it ends, and after a restart, whose clock knows nothing of the boot before. Whatever becomes of this process,
-each machine's own timer ends what runs when the lease is over (`effects.Lease`); it is then tried again under another.
+A lease counts from the sending of the request that was granted. It is asked for when the first such work is committed,
+again long before it ends, and after a restart, whose clock knows nothing of the boot before. Whatever becomes of this
+process, each machine's own timer ends the jobs when the lease is over (`effects.Lease`); they are then tried again
+under another.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from diana.engine.state import Custody
 from diana.model.ids import SiteId
 
 MOST_S = 86400.0
-"""No lease is longer, whatever a peer says."""
+"""Longest lease in seconds, whatever a peer says."""
 
 
 def leased(core: Context, custody: Custody) -> bool:
@@ -23,7 +24,7 @@ def leased(core: Context, custody: Custody) -> bool:
 
 
 def lapsed(core: Context, custody: Custody) -> bool:
-    """Nothing of it starts now."""
+    """True if the custody needs a lease and has none: nothing of it starts now."""
     if not leased(core, custody):
         return False
     known = core.state.peers.get(custody.origin)
@@ -34,7 +35,7 @@ def lapsed(core: Context, custody: Custody) -> bool:
 
 
 def begin(core: Context) -> None:
-    """At start."""
+    """Ask, at start, for leases of all work that needs one."""
     for key in sorted(core.state.custodies):
         if core.state.custodies[key].runnable:
             committed(core, core.state.custodies[key])
@@ -58,7 +59,7 @@ def on_peer_up(core: Context, site: SiteId) -> None:
 
 
 def ask(core: Context, origin: SiteId) -> None:
-    """Ask, and again until it is granted; no more once all such work of it is over."""
+    """Ask the origin for a lease, again and again until it is granted; no more once all such work of it is over."""
     book, custodies = core.leases, core.state.custodies
     mine = {key for key in book.under.get(origin, ()) if key in custodies and not custodies[key].over()}
     timer = ("renew", origin)
@@ -97,5 +98,5 @@ def over(core: Context, origin: SiteId) -> None:
 
 
 def _look_again(core: Context, origin: SiteId) -> None:
-    """What waits stands in the queues while it may start, and then only."""
+    """Count the origin's work under lease anew: it stands in the queues only while it may start."""
     core.requeue.update(key for key in core.leases.under.get(origin, ()) if key in core.state.custodies)

@@ -16,7 +16,7 @@ from diana.model.indexset import IndexSet
 from diana.model.sketch import Batch
 
 LEAST_SPEED, MOST_SPEED = 1e-3, 1e3
-"""That a peer is believed."""
+"""Least and most speed that a peer is believed."""
 _HELD = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
 
 
@@ -25,12 +25,12 @@ class Ends(NamedTuple):
 
     facts: Facts
     cancelled: IndexSet = IndexSet()
-    """Before they started."""
+    """Jobs cancelled before they started."""
     revoked: IndexSet = IndexSet()
 
 
 def told(order: SendResult, facts: Facts) -> Result:
-    """The message a driver makes of the order, with the facts that it kept of the batch."""
+    """Make the message of an order, with the facts that the driver kept of the batch."""
     return Result(
         subgroup=order.key.subgroup,
         epoch=order.key.epoch,
@@ -45,7 +45,7 @@ def told(order: SendResult, facts: Facts) -> Result:
 
 
 def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:
-    """From another site; told again until acknowledged."""
+    """Accept a batch of results from another site, which tells it again until it is acknowledged."""
     batch = message.batch
     if batch not in subgroup.batches and _disowned(subgroup, message):
         jobs = len(message.facts.indices) + len(message.cancelled)
@@ -66,7 +66,7 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
 
 
 def _disowned(subgroup: Subgroup, message: Result) -> bool:
-    """Whether it is about jobs that were placed anew since."""
+    """True if all jobs that it names were placed anew since."""
     named = IndexSet.of(message.facts.indices) | message.cancelled | message.revoked
     return bool(named) and named.issubset(subgroup.disowned)
 
@@ -113,7 +113,7 @@ def accept(
         if outcome == Outcome.DONE:
             done.append(index)
         elif outcome in (Outcome.CANCELLED, Outcome.LEASE_OVER):
-            # Of those whose lease ended only cancelled ones are told: the others are tried again.
+            # A job whose lease ended is only told if it was cancelled: else it is tried again.
             stopped.append(index)
         elif outcome in _HELD:
             held.append(index)
@@ -152,7 +152,7 @@ def accept(
     if facts.outputs:
         outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
     if ends.revoked:
-        # Cancelled when they were on their way back already.
+        # Some may have been cancelled when they were on their way back already.
         cancel_unplaced(core, group, subgroup.cancelling)
         core.to_place.add(group.group)
     if not subgroup.open_jobs():
@@ -166,7 +166,7 @@ def accept(
 
 
 def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
-    """Jobs no site has are over as soon as their user says so."""
+    """Cancel those of the jobs that no site has: they are over as soon as their user says so."""
     indices = wanted & group.unplaced
     if indices:
         core.persist(JobsCancelled(group=group.group, indices=indices))
@@ -176,7 +176,8 @@ def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
 
 
 def _work(core: Context, subgroup: Subgroup, facts: Facts) -> Batch:
-    """What another site's jobs took, at reference speed: for sites that never ran their like. Home learns by itself."""
+    """Return run times of another site's jobs, at reference speed: for sites that never ran their like. Home learns by
+    itself."""
     peer = core.view.peers.get(subgroup.site)
     told = peer.summary if peer is not None else None
     believed = told is not None and LEAST_SPEED <= told.speed <= MOST_SPEED
@@ -184,7 +185,8 @@ def _work(core: Context, subgroup: Subgroup, facts: Facts) -> Batch:
 
 
 def _first_error(group: Group, facts: Facts) -> str:
-    """What a status shows of a batch that did not go well. A merge has no other place to say how it ended."""
+    """Return the line that a status shows of a batch that did not go well. A merge has no other place to say how it
+    ended."""
     if facts.errors:
         return facts.errors[0].text
     if facts.indices == [group.jobs] and facts.exit_codes[0]:

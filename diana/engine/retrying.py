@@ -15,8 +15,8 @@ from diana.policy.authorise import Action
 
 
 def retry(core: Context, event: RetryJobs) -> None:
-    """Failed jobs of those named; held and cancelled ones if asked for; done ones never. A merge that failed when
-    every job was done is tried again too."""
+    """Try jobs again: failed ones of those named; held and cancelled ones if asked for; done ones never. A merge that
+    failed when every job was done is tried again too."""
     asked = asked_of(core, event, Action.RETRY)
     if asked is None:
         return
@@ -52,7 +52,7 @@ def retry(core: Context, event: RetryJobs) -> None:
 
 
 def _at_lost_sites(core: Context, group: Group, event: RetryJobs) -> int:
-    """Placed anew, whatever becomes of them where they were (PROMISES 1.7); how many that concerns."""
+    """Place anew jobs at sites out of reach, whatever becomes of them there (PROMISES 1.7); return how many."""
     count = 0
     for _, subgroup in sorted(group.subgroups.items()) if event.unreachable else ():
         why = reads.out_of_reach(core, subgroup)
@@ -65,7 +65,7 @@ def _at_lost_sites(core: Context, group: Group, event: RetryJobs) -> int:
 
 
 def not_registered(group: Group) -> bool:
-    """All went well but that its outputs could not be made a dataset."""
+    """True if all went well but that its outputs could not be made a dataset."""
     return group.state == "failed" and len(group.done) == group.jobs and registering.due(group)
 
 

@@ -1,5 +1,5 @@
-"""The receiver's side of a move: room for what it can start within the gain that justifies it, kept until it comes
-(SPEC D7, beyond the paper).
+"""The receiver's side of a move: it keeps room, until they come, for as many jobs as it can start within the gain that
+justifies the move (SPEC D7, beyond the paper).
 
 Nobody stands a level higher here without such room, so whoever claims that its work comes from a congested site passes
 no more of the queue than this site could start at once.
@@ -36,7 +36,7 @@ def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
 
 
 def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
-    """Asked again, the answer counts anew."""
+    """Keep room for as many of the jobs as can start in time. A question that is asked again is counted anew."""
     core.migration.rooms.over(_key(sender, asked.room))
     like = QuoteRequest(
         quote=0,
@@ -67,16 +67,16 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
 
 
 def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Grant:
-    """At the raised priority, behind what was promised to others. Jobs that begin together end together: what starts
-    within less than their run time is what has a slot at once. Work ahead of them is taken both for whole jobs like
-    these and for a fluid, and the less counts."""
+    """Return how many of the jobs can start within the gain, at the raised priority, behind all that was promised to
+    others. Jobs that begin together end together: within less than their run time only those start that have a slot at
+    once. Work ahead of them is taken both for whole jobs like these and for a fluid, and the lower number counts."""
     run = quotes.learned(core, asked)
     run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quotes.guessed_s(core, asked))
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE, load.untaken(core))
     slots, given_s = forecast.slots_of(core)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, load.room(core, asked))
-    # What was promised to others may want the same GPUs and licences.
+    # Jobs that others were promised room for may want the same GPUs and licences.
     promised = core.migration.rooms.total(core.now) // asked.processors
     if asked.gpus:
         gpus, given_s = forecast.gpus_of(core)
@@ -98,24 +98,24 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
 
 
 def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:
-    """Jobs of one processor, or one GPU, that start behind so much work."""
+    """Return how many jobs of one processor, or one GPU, start within the gain behind so much work."""
     waits_s = slots.starts_s(1, ahead_s)
     whole = slots.starts(run_s, 0.0, gain_s) - ceil(ahead_s / run_s)
     return min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
 
 
 def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
-    """Work for which room is kept has come; False: none is, or not so much."""
+    """Use up room for work that has come; False: none is kept for it, or not so much."""
     return core.migration.rooms.use(_key(sender, room), processors, core.now)
 
 
 def landing(core: Context, part: SubgroupId, epoch: int, processors: int) -> None:
-    """It was taken and is not yet committed: until it stands in the queues its room is kept, since others may ask."""
+    """Keep the room of work that was taken and is not committed yet: others may ask before it stands in the queues."""
     core.migration.rooms.make(f"{part} {epoch}", processors, core.now)
 
 
 def landed(core: Context, part: SubgroupId, epoch: int) -> None:
-    """It stands in the queues."""
+    """Free the room of work that stands in the queues now."""
     core.migration.rooms.over(f"{part} {epoch}")
 
 

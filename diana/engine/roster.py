@@ -13,11 +13,12 @@ from diana.policy.demand import Candidate, Demand, Link
 from diana.policy.sites import SiteTable
 
 SPARE = 4
-"""So many times more sites are taken from the table than are wanted: some may have fallen silent."""
+"""Factor by which more sites are taken from the table than are wanted: some may have fallen silent."""
 
 
 class Roster:
-    """Volatile, like the view it is made from. Whoever changes what is known of a peer says so by `touch`."""
+    """The table of all known sites. Volatile, like the view it is made from. Whoever changes what is known of a peer
+    says so by `touch`."""
 
     def __init__(self, home: SiteId, view: View, default_bytes_per_s: Callable[[], float]) -> None:
         self._view = view
@@ -25,33 +26,34 @@ class Roster:
         self._table = SiteTable(home)
         self._touched: dict[SiteId, None] = {}
         self._made = False
-        """The table is made when it is first asked, and kept in step from then on."""
+        """True once the table is made: when it is first asked. From then on it is kept in step."""
         self._datasets: dict[SiteId, tuple[str, ...]] = {}
         self._holders: dict[str, set[SiteId]] = {}
 
     def touch(self, site: SiteId) -> None:
-        """It came, left, or told something new."""
+        """Note that the site came, left, or told something new."""
         if self._made:
             self._touched[site] = None
 
     def best(self, demand: Demand, count: int, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
-        """At most `count` sites that are wanted, those first where the whole group would end first by the summaries."""
+        """Return at most `count` sites that are wanted; first those where the whole group would end first by the
+        summaries."""
         self._settle()
         found = cost.short_list(self._table, demand, SPARE * count) if len(self._table) else []
         return [site for site in found if wanted(site)][:count]
 
     def table(self) -> SiteTable:
-        """By the summaries; sites that take nothing have 0 slots. Good until the next event."""
+        """Return the table by the summaries; sites that take nothing have 0 slots. Good until the next event."""
         self._settle()
         return self._table
 
     def holders(self, datasets: Iterable[str]) -> set[SiteId]:
-        """Sites that name any of these datasets in their summaries."""
+        """Return the sites that name any of these datasets in their summaries."""
         self._settle()
         return {site for name in datasets for site in self._holders.get(name, ())}
 
     def has_processors(self, processors: int) -> bool:
-        """Some site that takes work has so many."""
+        """True if some site that takes work has so many."""
         self._settle()
         return bool((self._table.slots >= processors).any()) if len(self._table) else False
 

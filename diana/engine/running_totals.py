@@ -1,5 +1,5 @@
-"""What stands at this site, in totals that change with the records: a submission, a quote and a summary cost the same
-with ten groups and with ten thousand.
+"""Running totals of all that stands at this site, changed with the records: a submission, a quote and a summary cost
+the same with ten groups and with ten thousand.
 
 `Context.persist` names every record; the custodies and groups it concerns are counted anew at the next question, and
 nothing else is.
@@ -16,7 +16,7 @@ from diana.engine.state import Custody, CustodyKey, SiteState
 from diana.model.ids import GroupId, group_of
 
 Expected = Callable[[Custody], float]
-"""Run time of one of its jobs here, in seconds."""
+"""Gives the expected run time of one of the custody's jobs here, in seconds."""
 
 
 class Row(NamedTuple):
@@ -25,15 +25,15 @@ class Row(NamedTuple):
     owner: str
     template: str
     waiting: int
-    """No slot and not given to the LRM; held and inert ones included."""
+    """Jobs that have no slot and were not given to the LRM; held and inert ones included."""
     started: int
-    """STARTING until its end is durable."""
+    """Jobs from STARTING until their end is durable."""
     ahead_us: int
-    """Work of its jobs that wait and are not held, at this site's speed."""
+    """Work of its jobs that wait and are not held, at this site's speed, in processor-microseconds."""
 
 
 class Totals:
-    """Volatile: the sums over all custodies and groups of a state."""
+    """The sums over all custodies and groups of a state. Volatile."""
 
     def __init__(self, state: SiteState, expected: Expected, now: float) -> None:
         self.runs = GivenRuns(state.settings.slots)
@@ -42,7 +42,7 @@ class Totals:
         self._rows: dict[CustodyKey, Row] = {}
         self._unplaced: dict[GroupId, tuple[str, int]] = {}
         self._custodies: dict[CustodyKey, None] = dict.fromkeys(state.custodies)
-        """To be counted anew; a dict, so that the order is that of touching."""
+        """Custodies to be counted anew; a dict, so that the order is that of touching."""
         self._groups: dict[GroupId, None] = dict.fromkeys(state.groups)
         self._waiting = self._started = self._ahead_us = 0
         self._waiting_of: dict[str, int] = {}
@@ -58,7 +58,7 @@ class Totals:
     # --- what happens --------------------------------------------------------------------------------
 
     def saw(self, record: r.Record, now: float) -> None:
-        """`record` was folded into the state just now."""
+        """Follow `record`, which was folded into the state just now."""
         match record:
             case r.SettingsChanged():
                 self._custodies |= dict.fromkeys(self._state.custodies)
@@ -90,11 +90,11 @@ class Totals:
             self._groups[group] = None
 
     def touch(self, key: CustodyKey) -> None:
-        """Something it is counted by, other than its state, changed."""
+        """Count a custody anew: something it is counted by, other than its state, changed."""
         self._custodies[key] = None
 
     def relearned(self, template: str) -> list[CustodyKey]:
-        """The run times of a template are expected otherwise than before; the custodies that concerns."""
+        """Count anew the custodies of a template whose expected run times changed; return these custodies."""
         self._settle()
         keys = sorted(self._of_template.get(template, ()))
         self._custodies |= dict.fromkeys(keys)
@@ -131,8 +131,8 @@ class Totals:
         return list(self._unplaced)
 
     def ahead_s(self) -> float:
-        """Processor-seconds, at this site's speed, of what waits and may start; what was given to the LRM is not
-        among it."""
+        """Return the processor-seconds, at this site's speed, of jobs that wait and may start; jobs given to the LRM
+        are not among them."""
         self._settle()
         return self._ahead_us * 1e-6
 

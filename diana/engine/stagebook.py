@@ -1,4 +1,4 @@
-"""Which inputs of which custody are still on their way, and which jobs wait for them."""
+"""Inputs of custodies that are still on their way, and the jobs that wait for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from diana.model.data import Fetch
 from diana.model.indexset import IndexSet
 
 MAX_UNITS = 64
-"""Per custody; jobs of a unit start when all its files are here."""
+"""Units per custody; jobs of a unit start when all its files are here."""
 MOST_AFTER_FAULTS = 4 * MAX_UNITS
-"""Per custody, when units were halved because some of their files cannot be had."""
+"""Units per custody when some were halved because some of their files cannot be had."""
 
 
 class Unit:
@@ -24,11 +24,12 @@ class Unit:
         self.readers = readers
         self.tries = 0
         self.error = ""
-        """Of the last try; empty: none failed yet."""
+        """Error of the last try; empty: none failed yet."""
 
 
 class StageBook:
-    """Volatile: after a restart everything is asked of the stager again, which knows what it has."""
+    """The units on their way. Volatile: after a restart everything is asked of the stager again, which knows what it
+    has."""
 
     def __init__(self) -> None:
         self.units: dict[CustodyKey, dict[int, Unit]] = {}
@@ -43,8 +44,8 @@ class StageBook:
         return units
 
     def halve(self, custody: Custody, number: int) -> list[int]:
-        """Make two of a unit of which some files cannot be had, so that only those who read them go without; gives the
-        numbers of both. Empty, and nothing is changed: all its jobs read the same, or there are too many units."""
+        """Halve a unit of which some files cannot be had, so that only jobs that read them go without; return the
+        numbers of both halves. Empty, with nothing changed: all its jobs read the same, or there are too many units."""
         units = self.units[custody.key]
         wanted = {fetch.file.ref for fetch in units[number].files}
         parts = [unit for unit in _alike(custody) if unit.files[0].file.ref in wanted]
@@ -64,7 +65,7 @@ class StageBook:
             self.drop(key)
 
     def drop(self, key: CustodyKey) -> list[int]:
-        """Forget the custody; the tickets that still move."""
+        """Forget the custody; return the tickets that still move."""
         self._blocked.pop(key, None)
         if self.units.pop(key, None) is None:
             return []
@@ -74,12 +75,12 @@ class StageBook:
         return tickets
 
     def troubled(self, key: CustodyKey) -> Unit | None:
-        """The unit that failed most often and is tried again; None: all goes well."""
+        """Return the unit that failed most often and is tried again; None: all goes well."""
         failing = (unit for _, unit in sorted(self.units.get(key, {}).items()) if unit.error)
         return max(failing, key=lambda unit: unit.tries, default=None)
 
     def blocked(self, key: CustodyKey) -> IndexSet:
-        """Jobs that have inputs on their way."""
+        """Return the jobs that have inputs on their way."""
         return self._blocked.get(key, _NONE)
 
 
@@ -87,7 +88,7 @@ _NONE = IndexSet()
 
 
 def _alike(custody: Custody) -> list[Unit]:
-    """Files with the same readers together; what all jobs read first, then by lowest reader."""
+    """Put files with the same readers together; those with most readers first, then by lowest reader."""
     together: dict[IndexSet, list[Fetch]] = {}
     for file, sources, readers in zip(custody.files, custody.sources, custody.readers, strict=True):
         together.setdefault(readers, []).append(Fetch(file, sources))

@@ -11,14 +11,14 @@ from diana.errors import one_line
 from diana.model.ids import SubgroupId, group_of
 
 TRIES = 5
-"""To stage one unit before its jobs fail staging; each try goes through all sources. Once is enough where the stager
+"""Tries to stage one unit before its jobs fail staging; each goes through all sources. One is enough where the stager
 says that trying again would not help."""
 MOST_NOTE = 200
-"""Characters of what is told of a try that failed."""
+"""Characters of a note on a try that failed."""
 
 
 def begin(core: Context, custody: Custody) -> None:
-    """A custody became runnable (or the node restarted with it)."""
+    """Order the inputs of a custody that became runnable (or that the node restarted with)."""
     for number in core.staging.open(custody):
         _order(core, custody.key, number)
     core.requeue.add(custody.key)
@@ -64,7 +64,7 @@ def on_staged(core: Context, event: StageDone) -> None:
 
 
 def note(core: Context, key: CustodyKey) -> str:
-    """Why jobs of the custody wait for their inputs longer than they should: one line. Empty: they do not."""
+    """Return why jobs of the custody wait for their inputs longer than they should, in one line; empty: they do not."""
     unit = core.staging.troubled(key)
     if unit is None:
         return ""
@@ -72,13 +72,13 @@ def note(core: Context, key: CustodyKey) -> str:
 
 
 def clipped(text: str) -> str:
-    """As one line of at most `MOST_NOTE`; also what others say goes through here."""
+    """Return the text as one line of at most `MOST_NOTE` characters; words of other sites go through here too."""
     line = one_line(text[: 4 * MOST_NOTE])
     return line if len(line) <= MOST_NOTE else f"{line[: MOST_NOTE - 3]}..."
 
 
 def _say(core: Context, custody: Custody) -> None:
-    """Its note changed."""
+    """Tell the origin that the custody's note changed."""
     if custody.origin == core.site:
         core.notify(group_of(custody.subgroup))
     else:

@@ -1,4 +1,4 @@
-"""Jobs given to machines: what is written down of it, and what the machine is told."""
+"""Starts of jobs on machines: the records of them, and the orders to the machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diana.model.indexset import IndexSet
 
 
 def start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
-    """Start that many ready jobs of the custody on each machine; how many there were."""
+    """Start that many ready jobs of the custody on each machine; return how many started in all."""
     if not shares:
         return 0
     blocked = core.staging.blocked(custody.key)
@@ -62,7 +62,7 @@ def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> N
 
 
 def merge_directory(core: Context, custody: Custody) -> str:
-    """Where the merge command runs; empty for ordinary jobs."""
+    """Return the folder in which the merge command runs; empty for ordinary jobs."""
     group = core.state.groups.get(group_of(custody.subgroup)) if custody.origin == core.site else None
     if group is None or custody.indices.bounds[:1] != (group.jobs,):
         return ""

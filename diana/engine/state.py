@@ -1,4 +1,4 @@
-"""What a site remembers: the fold of its records, nothing else. `fold.py` is the only writer."""
+"""The state of a site: the fold of its records, nothing else. `fold.py` is the only writer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CustodyKey = tuple[SubgroupId, int]
 
 
 class Step(StrEnum):
-    """Where a placement stands at its origin."""
+    """The state of a placement at its origin."""
 
     OFFERED = "offered"
     COMMITTED = "committed"
@@ -54,10 +54,10 @@ class Subgroup(msgspec.Struct, kw_only=True):
     exported: bool = False
     room: int = 0
     unguarded: bool = False
-    """To be run there however many fail at once."""
+    """True if it is run there however many fail at once."""
     db_uuid: str = ""
     acked: bool = False
-    """The destination said it is runnable there."""
+    """True once the destination said that it is runnable there."""
     batches: IndexSet = IndexSet()
     """Result batches accepted."""
     finished: int = 0
@@ -69,24 +69,24 @@ class Subgroup(msgspec.Struct, kw_only=True):
     control_acked: int = 0
     cancelling: IndexSet = IndexSet()
     holding: IndexSet = IndexSet()
-    """Not to start there until released."""
+    """Jobs that are not to start there until released."""
     recalled: IndexSet = IndexSet()
-    """To come back unless they have started; once the order is acknowledged, those left here have."""
+    """Jobs that come back unless they have started; once the order is acknowledged, those left in this set have."""
     ordered_by: str = ""
     """The database that gave an older one's order as its own (`stocktaking.py`)."""
     decision: int = 0
-    """Which of the group's it came from."""
+    """Place of the decision it came from among the group's."""
     first_start_s: float = -1.0
     last_end_s: float = -1.0
-    """Of its jobs so far, in seconds after submission; negative: none."""
+    """`first_start_s` and `last_end_s` of its jobs so far, in seconds after submission; negative: none."""
     gathered_s: float = -1.0
-    """When the last outputs came home, in seconds after submission; negative: none yet."""
+    """Time at which the last outputs came home, in seconds after submission; negative: none yet."""
     bytes_in: int = 0
-    """Staged there for it, as told with its results."""
+    """Bytes staged there for it, as told with its results."""
     superseded: IndexSet = IndexSet()
-    """Were its jobs, and ended; placed anew since. No longer among `indices`."""
+    """Former jobs that ended and were placed anew since. No longer among `indices`."""
     disowned: IndexSet = IndexSet()
-    """Were its jobs, and had no result when they were placed anew. No longer among `indices`."""
+    """Former jobs that had no result when they were placed anew. No longer among `indices`."""
 
     def open_jobs(self) -> int:
         return len(self.indices) - self.finished
@@ -98,15 +98,15 @@ class Past(msgspec.Struct, kw_only=True):
     site: SiteId
     batches: IndexSet = IndexSet()
     disowned: IndexSet = IndexSet()
-    """As of the placement."""
+    """`Subgroup.disowned` of the placement."""
 
 
 class Disowned(msgspec.Struct, frozen=True):
-    """O: what a site may have still, and is to start no more."""
+    """O: a transfer that a site may have still, and of which it is to start no more."""
 
     epoch: int
     control_seq: int
-    """Of the standing order that says so."""
+    """Number of the standing order that says so."""
     cancel: IndexSet
     recall: IndexSet = IndexSet()
 
@@ -116,10 +116,10 @@ class Moving(msgspec.Struct, frozen=True):
 
     indices: IndexSet
     to: SiteId
-    """Empty: wherever it is best."""
+    """The site they are to go to; empty: wherever it is best."""
     why: str
     room: int = 0
-    """That `to` keeps for them; 0: none."""
+    """Number of the room that `to` keeps for them; 0: none."""
 
 
 class Group(msgspec.Struct, kw_only=True, dict=True):
@@ -137,14 +137,14 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     unplaced: IndexSet
     next_number: int = 0
     epoch: int = 0
-    """Rises with every offer."""
+    """The latest epoch given to a placement: it rises with each."""
     subgroups: dict[SubgroupId, Subgroup] = {}
     past: dict[SubgroupId, Past] = {}
     """The latest placements that were taken back."""
     moving: tuple[Moving, ...] = ()
-    """Disjoint; what is placed is moved no more."""
+    """Jobs to be moved, in disjoint sets; once placed they are moved no more."""
     exported: IndexSet = IndexSet()
-    """Jobs a congested site let go once; none does so again."""
+    """Jobs that a congested site let go once; none does so again."""
     on_hold: str = ""
     """Why nothing more of it is placed; empty: it is."""
     holding: IndexSet = IndexSet()
@@ -163,12 +163,12 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     not_gathered: list[FactsKey] = []
     """Batches given up; their executing sites keep the files."""
     merge: str = ""
-    """Empty, running, done, failed, cancelled or held."""
+    """State of the merge: empty, running, done, failed, cancelled or held."""
     merge_spec: bytes = b""
     registered: bool = False
-    """Its outputs stand in the catalogue as the dataset the spec names."""
+    """True once its outputs stand in the catalogue as the dataset the spec names."""
     after: tuple[GroupId, ...] = ()
-    """Not placed before these are done (`dependencies.py`)."""
+    """Groups that must be done before it is placed (`dependencies.py`)."""
     chain: tuple[GroupId, ...] = ()
     """All groups of the submission it was the first of."""
     first_start_s: float = -1.0
@@ -176,7 +176,7 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     bytes_moved: int = 0
     stale_results: int = 0
     state: str = ""
-    """done, failed, cancelled or held once closed."""
+    """Final state once closed: done, failed, cancelled or held; empty: still open."""
     closed_s: float = -1.0
     note: str = ""
 
@@ -193,23 +193,24 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
         return outputs_key(self.spec)
 
     def ended_s(self) -> float:
-        """When its last job ended or its last outputs were home, in seconds after submission; negative: none did."""
+        """Return when its last job ended or its last outputs were home, in seconds after submission; negative: none
+        did."""
         return max([self.last_end_s, *(part.gathered_s for part in self.subgroups.values())])
 
     def finished(self) -> int:
         return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
 
     def settled(self, indices: IndexSet) -> bool:
-        """Whether any of them has its result."""
+        """True if any of them has its result."""
         return any(kind.overlaps(indices) for kind in (self.done, self.failed, self.cancelled, self.held))
 
     def open_of(self, indices: IndexSet) -> IndexSet:
-        """Those of them that have no result."""
+        """Return those of them that have no result."""
         kinds = (self.done, self.failed, self.cancelled, self.held)
         return indices - IndexSet.union(kind.within(indices) for kind in kinds)
 
     def attempt_base(self, indices: IndexSet) -> int:
-        """Where the attempts of a new placement of these jobs count on from."""
+        """Return the number from which the attempts of a new placement of these jobs count on."""
         return 0 if self.retried.isdisjoint(indices) else self.attempts
 
 
@@ -240,34 +241,34 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
     max_parallel: int = 0
     attempt_base: int = 0
     exported: bool = False
-    """Came from a congested site, by its origin's word: not let go again."""
+    """True if it came from a congested site, by its origin's word: it is not let go again."""
     raised: bool = False
-    """Room was kept here for them: they stand one level higher (section IX)."""
+    """True if room was kept here for its jobs: they stand one level higher (section IX)."""
     unguarded: bool = False
-    """Started however many fail at once (`guard.py`)."""
+    """True if its jobs start however many fail at once (`guard.py`)."""
     origin_db: str = ""
     """The origin's database that gave the last order about it; empty: this site's own, or an older release's."""
     runnable: bool = False
     on_hold: bool = False
-    """Restored from a backup: nothing starts."""
+    """True if it was restored from a backup: nothing of it starts."""
     pending: IndexSet = IndexSet()
     running: dict[int, int] = {}
-    """index -> attempt, from STARTING until its end is durable."""
+    """Index -> attempt, from STARTING until its end is durable."""
     given: dict[str, IndexSet] = {}
-    """Machine -> jobs it was given; those of them that run are with it, all other running ones are with the machine
+    """Machine -> jobs it was given. Those of them that run are with it; all other running jobs are with the machine
     called `main`."""
     attempts: dict[int, int] = {}
     """Attempts used, for pending indices that were started before."""
     unbegun: IndexSet = IndexSet()
-    """Of those that were started before, the ones whose every attempt but the one at hand was given back unbegun."""
+    """Jobs that were started before, whose every attempt but the one at hand was given back unbegun."""
     next_batch: int = 0
     outgoing: dict[int, Outgoing] = {}
     control_seq: int = 0
     cancelled: IndexSet = IndexSet()
     held: IndexSet = IndexSet()
-    """Do not start; those that had started run on."""
+    """Jobs that do not start; those that had started run on."""
     recalled: IndexSet = IndexSet()
-    """Go back to the origin unless they started."""
+    """Jobs that go back to the origin unless they started."""
 
     @cached_property
     def spec(self) -> GroupSpec:
@@ -282,17 +283,17 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
         return (self.subgroup, self.epoch)
 
     def startable(self) -> IndexSet:
-        """Pending jobs that nobody holds."""
+        """Return the pending jobs that nobody holds."""
         return self.pending - self.held
 
     def revocable(self) -> IndexSet:
-        """Recalled jobs that were never given to a machine, or were given back unbegun each time. Any other counts as
-        started, whatever came of it: it would start anew elsewhere as an attempt that was made here."""
+        """Return the recalled jobs that were never given to a machine, or were given back unbegun each time. Any other
+        counts as started, whatever came of it: elsewhere it would start anew as an attempt that was made here."""
         back = self.recalled & self.pending
         return back - IndexSet.of(i for i in self.attempts if i in back and i not in self.unbegun) if back else back
 
     def never_begun(self) -> IndexSet:
-        """Running jobs no attempt of which began before the one at hand."""
+        """Return the running jobs no attempt of which began before the one at hand."""
         first = self.attempt_base + 1
         return IndexSet.of(i for i, attempt in self.running.items() if attempt == first or i in self.unbegun)
 
@@ -300,7 +301,7 @@ class Custody(msgspec.Struct, kw_only=True, dict=True):
         return self.runnable and not self.pending and not self.running
 
     def by_machine(self, indices: Iterable[int]) -> dict[str, list[int]]:
-        """Which machine has which of these running jobs; machines in order of their names."""
+        """Return machine -> those of these running jobs that it has; machines in order of their names."""
         left = set(indices)
         out: dict[str, list[int]] = {}
         for machine, mine in self.given.items():
@@ -320,10 +321,10 @@ class Service(msgspec.Struct, kw_only=True):
     """
 
     weight: float = 1.0
-    """What one job started now counts."""
+    """Weight of one job that starts now."""
     jobs: dict[str, float] = {}
     started: float = 0.0
-    """Of all users."""
+    """Weighted jobs of all users."""
     processors: float = 0.0
 
     def give(self, user: str, jobs: int, processors: int, half_life: float) -> None:
@@ -338,7 +339,7 @@ class Service(msgspec.Struct, kw_only=True):
             self.weight = 1.0
 
     def total_jobs(self) -> float:
-        """Decayed jobs, in units of a job started now."""
+        """Return the decayed jobs of all users, in units of a job started now."""
         return self.started / self.weight
 
 
@@ -357,9 +358,9 @@ class PeerMemory(msgspec.Struct, frozen=True):
     generation: int
     boot_nonce: str
     seq: int
-    """The longest journal heard of."""
+    """Records in its longest journal heard of."""
     former: tuple[str, ...] = ()
-    """db_uuids it had before this one, the latest last: whoever comes back with one of them is an older copy."""
+    """Databases it had before this one, the latest last: whoever comes back with one of them is an older copy."""
 
 
 class SiteState(msgspec.Struct, kw_only=True):
@@ -380,34 +381,35 @@ class SiteState(msgspec.Struct, kw_only=True):
     tombstones: dict[CustodyKey, Tombstone] = {}
     datasets: dict[str, Dataset] = {}
     produced: dict[str, str] = {}
-    """Datasets that groups made -> whose groups: only theirs may make the next version."""
+    """Dataset made by groups -> owner of the groups: only that owner's may make the next version."""
     peers: dict[SiteId, PeerMemory] = {}
     links: dict[SiteId, LinkHistory] = {}
-    """What was measured of this site's links."""
+    """Measurements of this site's links, by the other end."""
     contacts: dict[SiteId, KnownAt] = {}
-    """Where sites were reached; not all of a large VO."""
+    """Addresses at which sites were reached; not all of a large VO."""
     run_times: RunTimes = msgspec.field(default_factory=RunTimes)
-    """D: of jobs that ended here."""
+    """D: run times of jobs that ended here."""
     work_times: RunTimes = msgspec.field(default_factory=RunTimes)
-    """O: of jobs whose results came from other sites, at reference speed."""
+    """O: run times of jobs whose results came from other sites, at reference speed."""
     output_sizes: OutputSizes = msgspec.field(default_factory=OutputSizes)
-    """O: of jobs whose results were accepted."""
+    """O: outputs of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
-    """O: of predicted ends."""
+    """O: errors of predicted ends."""
     disowned: dict[SiteId, dict[SubgroupId, Disowned]] = {}
-    """O: placed anew, and its old site has not said yet that it starts none of it (`leases.py`)."""
+    """O: transfers placed anew, by their old sites, which have not said yet that they start none of them
+    (`leases.py`)."""
     registers: dict[SiteId, Register] = {}
-    """Of the sites this one is the witness of (`witness.py`)."""
+    """Registers of the sites that this one is the witness of (`witness.py`)."""
     ledger: dict[str, Signed] = {}
-    """What the VO's signers said, by what it is about: the newest."""
+    """Statements of the VO's signers, by what they are about: the newest of each."""
     invitations: dict[str, Invitation] = {}
-    """That this site gave out, by their ids."""
+    """Invitations that this site gave out, by their ids."""
     reported: dict[SiteId, bool] = {}
-    """O: since this store was put back, who has told what it holds (True), and who is waited for (False)."""
+    """O: site -> whether it has told what it holds (True) or is waited for (False), since this store was put back."""
     recovering: bool = False
-    """The store was put back once; whoever was not asked since is."""
+    """True once the store was put back: sites that have not told since what they hold are asked."""
     forgotten: tuple[tuple[int, int], ...] = ()
-    """Group numbers, from and up to, that may have been given out since it was copied."""
+    """Ranges of group numbers, from and up to, that may have been given out since the store was copied."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
     maintenance: tuple[Window, ...] = ()

@@ -1,8 +1,9 @@
-"""What waits here for GPUs or software that no machine of the site offers any more, or none that is wide enough, goes
-back to where it came from: its machine is away for long, or offers that no more (SPEC D8). Its origin places it anew,
-wherever that can be had.
+"""Stranded jobs: those that wait here for GPUs or software that no machine of the site offers any more, or none that is
+wide enough. Their machine is away for long, or offers that no more (SPEC D8). They go back to their origin, which
+places them anew, wherever that can be had.
 
-Looked for by kinds of jobs, not job by job; what is gone for less than the patience below keeps its place.
+They are looked for by kinds of jobs, not job by job. While the machine is gone for less than `pulling.NO_SLOTS_S` they
+keep their place.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from diana.engine.wants import Kind, of_kind
 from diana.model.ids import GroupId, SiteId, group_of
 
 AGAIN_S = 60.0
-"""An origin that leaves a group here is not told of it again sooner."""
+"""Seconds until an origin that leaves a group here is told of it again."""
 FAR_S = 30 * 86400.0
-"""For an origin that goes by prices alone: an end that nobody foresees."""
+"""Seconds told as the end of such jobs, which nobody foresees, for an origin that goes by prices alone."""
 
 
 def look(core: Context) -> None:
-    """At each turn."""
+    """Tell the origins, at each turn, which jobs are stranded here."""
     book = core.guard.stranded
     overdue = _overdue(core)
     if core.now < book.look_due_s or not overdue:
@@ -48,7 +49,8 @@ def look(core: Context) -> None:
 
 
 def _overdue(core: Context) -> set[Kind]:
-    """What no machine that counts can run for too long: of a site without slots `pulling.py` speaks."""
+    """Return the kinds that no machine that counts has been able to run for too long. A site without slots is left to
+    `pulling.py`."""
     book = core.guard.stranded
     missing = sorted(load.untaken(core)) if core.workers.slots() else []
     book.since = {kind: book.since.get(kind, core.now) for kind in missing}

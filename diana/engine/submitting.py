@@ -17,7 +17,7 @@ def submit(core: Context, event: SubmitGroup) -> None:
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
         return
-    # What stands already is answered also by a site that takes nothing new.
+    # A submission that stands already is answered even by a site that takes nothing new.
     if event.key and not event.plan_only and known_key(core, event):
         return
     why_not = refusal(core, event)

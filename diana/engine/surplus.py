@@ -1,7 +1,7 @@
-"""What waits here and might run elsewhere earlier: looked for every few seconds, told to those who answer for it
+"""Surplus: jobs that wait here and might run elsewhere earlier, looked for every few seconds and told to their origins
 (SPEC D7; papers/diana-bulk-scheduling section X).
 
-The executing site knows its queues, the origin decides: so that every move is one of its own, with its reasons, and no
+The executing site knows its queues, the origin decides: so every move is one of the origin's, with its reasons, and no
 two sites move the same job.
 """
 
@@ -21,13 +21,13 @@ from diana.policy.congestion import CongestionSettings, Mode
 from diana.policy.priority import Level
 
 LOOK_S = 5.0
-"""Between two looks. A quote of a site that just got work is that old at most."""
+"""Seconds between two looks. A quote of a site that just got work is that old at most."""
 ENTRIES_PER_S = 200
-"""In longer queues it is looked for less often, so that it costs the same."""
+"""Entries looked through per second at most: long queues are looked at less often, so that it costs the same."""
 MOST_GROUPS = 16
-"""Told to one origin at a time: those that wait longest."""
+"""Groups told to one origin at a time: those that wait longest."""
 MOST_PARTS = 64
-"""Of each group."""
+"""Parts told of each group."""
 
 
 class Waiting(NamedTuple):
@@ -38,13 +38,13 @@ class Waiting(NamedTuple):
     priority: float
     level: Level
     jobs_ahead: int
-    """Ahead of the last of them."""
+    """Jobs ahead of the last of them."""
     ends_s: float
-    """When that one is through, seconds from now."""
+    """Seconds from now until the last of them is through."""
 
 
 def settings_of(core: Context) -> CongestionSettings | None:
-    """None: this site lets nothing go."""
+    """Return how this site judges congestion; None: it lets nothing go."""
     settings = core.state.settings
     if not settings.migrates():
         return None
@@ -53,11 +53,11 @@ def settings_of(core: Context) -> CongestionSettings | None:
 
 
 def look(core: Context) -> None:
-    """At a turn: tell the origins what they may move, where that may pay."""
+    """Tell the origins, at each turn, which jobs they may move, where that may pay."""
     if core.now < core.migration.look_due_s or not len(core.queues) or not core.view.peers:
         return
     if not core.workers.slots():
-        # When it would run here nobody can say; its origins call it back (`pulling.py`).
+        # Nobody can say when work would run here; its origins call it back (`pulling.py`).
         return
     core.migration.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
     settings = settings_of(core)
@@ -86,7 +86,8 @@ def look(core: Context) -> None:
 
 
 def _waiting(core: Context) -> list[Waiting]:
-    """In the order in which they would start if nothing more came; only what a move can save the least time for."""
+    """Return the waiting jobs in the order in which they would start if nothing more came; only those for which a move
+    can save the minimum gain."""
     slots, ahead_s = forecast.slots_of(core)
     gain_s = core.state.settings.migration_gain_s
     untaken = load.untaken(core)
@@ -110,7 +111,8 @@ def _turn(one: Standing) -> tuple[float, bool, object, bool]:
 
 
 def _may_go(core: Context, custody: Custody, one: Standing) -> bool:
-    """The local queue stays, a merge runs where the outputs are, and nobody goes twice."""
+    """True if the jobs may go: not from the local queue, not a merge, which runs where the outputs are, not under
+    `max_parallel`, and not twice."""
     bound = one.key.bound or custody.key in core.merges
     return not (bound or custody.exported or custody.max_parallel)
 

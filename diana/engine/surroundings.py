@@ -1,4 +1,4 @@
-"""What an engine is given at birth: its journal's content, and a keyring to sign and check with.
+"""Surroundings that an engine is given at birth: its journal's content, and a keyring to sign and check with.
 
 They are ports too; `ports.py` names them with the others.
 """
@@ -14,7 +14,7 @@ from diana.model.ids import GroupId
 
 
 class Journal(msgspec.Struct, frozen=True, kw_only=True):
-    """What `Store.load` finds."""
+    """The content of a journal, as `Store.load` finds it."""
 
     snapshot: bytes | None
     seq: int
@@ -22,7 +22,7 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     """Site time of the last transaction."""
     records: list[bytes]
-    """Those after the snapshot, in order."""
+    """Records after the snapshot, in order."""
 
 
 class Keyring(Protocol):
@@ -31,17 +31,18 @@ class Keyring(Protocol):
     def authorise(self, owner: str, group: GroupId, spec: bytes) -> Authorisation: ...
 
     def check(self, authorisation: Authorisation, spec: bytes) -> str:
-        """Empty: good. Else one line why not: wrong hash, expired, unknown signer, signer may not speak for owner."""
+        """Return why it is not good, in one line: wrong hash, expired, unknown signer, signer may not speak for owner.
+        Empty: it is good."""
         ...
 
     def sign_statement(self, payload: bytes) -> tuple[bytes, bytes]:
-        """(chain, signature) by this site's signer key. `errors.UsageError` where this site is no signer."""
+        """Return (chain, signature) by this site's signer key. `errors.UsageError` where this site is no signer."""
         ...
 
     def check_statement(
         self, payload: bytes, chain_pem: bytes, signature: bytes, signer: str = "", said_s: float = 0.0
     ) -> str:
-        """Empty: by a signer of this VO that is not revoked, by that of site `signer` where one is named, and said at a
-        time (`said_s`, seconds since 1970) that is not ahead of this site's clock by more than
-        `model.ledger.MOST_AHEAD_S`. Else one line why not."""
+        """Return why it is not good, in one line; empty: it is good. It is if it comes from a signer of this VO that is
+        not revoked (from that of site `signer` where one is named), and was said at a time (`said_s`, seconds since
+        1970) that is not ahead of this site's clock by more than `model.ledger.MOST_AHEAD_S`."""
         ...

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 TimerKey = tuple[str, ...]
-"""What is due, then whom it concerns: ("commit", "alpha-1/0")."""
+"""Name of a deadline: what is due, then whom it concerns, as in ("commit", "alpha-1/0")."""
 
 
 class Timers:
-    """At most one deadline per key; setting a key again moves it."""
+    """Deadlines, at most one per key; setting a key again moves it."""
 
     def __init__(self) -> None:
         self._due: dict[TimerKey, float] = {}
         self._heap: list[tuple[float, TimerKey]] = []
         self._popped: dict[TimerKey, None] = {}
-        """Due at once, and not handled yet."""
+        """Keys that are due at once, and not handled yet."""
 
     def set(self, key: TimerKey, due_s: float) -> None:
         self._popped.pop(key, None)
@@ -40,8 +40,8 @@ class Timers:
         return heap[0][0] if heap else None
 
     def pop_due(self, now: float) -> Iterator[TimerKey]:
-        """The keys due by `now`, earliest first, ties by key; they are gone. What is cancelled or set again while those
-        before it are handled is left out: many are due at once after a node stood still."""
+        """Yield the keys due by `now`, earliest first, ties by key, and drop them. A key that is cancelled or set again
+        while those before it are handled is left out: many are due at once after a node stood still."""
         while (at := self.earliest()) is not None and at <= now:
             key = heappop(self._heap)[1]
             del self._due[key]

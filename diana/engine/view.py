@@ -1,4 +1,4 @@
-"""What a site knows of the others just now: volatile, learned again after a restart. Links alone have a memory."""
+"""A site's view of the others just now. Volatile, learned again after a restart; links alone have a memory."""
 
 from __future__ import annotations
 
@@ -50,30 +50,32 @@ class PeerView:
         self.site = site
         self._book = book
         self.apart = -1
-        """From here, on the ring of `membership/neighbourhood.py`; negative: not asked yet."""
+        """Distance from here on the ring of `membership/neighbourhood.py`; negative: not asked yet."""
         self.hello: Hello | None = None
-        """None: never met."""
+        """Latest Hello of the site; None: never met."""
         self.up = False
-        """A stream to it stands."""
+        """True while a stream to it stands."""
         self.state = State.ALIVE
-        """By what is told of it."""
+        """State of the site, by what is told of it."""
         self.version = UNHEARD
-        """The newest one heard of, first-hand or not (`suspicion.renew`)."""
+        """The newest version heard of, first-hand or not (`suspicion.renew`)."""
         self.doubted = False
-        """Its stream fell, or never came, and nobody has heard of it since."""
+        """True if its stream fell, or never came, and nobody has heard of it since."""
         self.loose = False
-        """Its stream, if any, is not held from here."""
+        """True while its stream, if any, is not held from here."""
         self.held_s = 0.0
-        """Since when it is held from here; silence before that means nothing."""
+        """Site time since which its stream is held from here; silence before that means nothing."""
         self.loose_said = False
-        """What the other end was told of that last; who is not told that a stream was let go waits in vain."""
+        """The value of `loose` that the other end was told last: if it were not told that a stream was let go, it would
+        wait in vain."""
         self.loose_there = True
-        """Nor is it held from there."""
+        """True while its stream, if any, is not held from there."""
         self.summary: Summary | None = None
         self.summary_s = 0.0
-        """When that was said, as far as is known."""
+        """Site time at which the summary was said, as far as is known."""
         self.last_heard_s = 0.0
-        """When it last said something, as far as that is known: of what came through others, less its age."""
+        """Site time at which it last said something, as far as is known; the age of words that came through others is
+        taken off."""
         self.told: Told | None = None
 
     @property
@@ -90,13 +92,13 @@ class PeerView:
 
     @property
     def rtt_s(self) -> float | None:
-        """Forecast; None: never measured."""
+        """Forecast of the round trip; None: never measured."""
         found = self.link.rtt.forecast() if self._book.knows(self.site) else None
         return None if found is None else found.value
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Forecast, from there to here; None: never measured."""
+        """Forecast of the throughput from there to here; None: never measured."""
         found = self.link.rate.forecast() if self._book.knows(self.site) else None
         return None if found is None else found.value
 
@@ -106,29 +108,29 @@ class PeerView:
 
     @property
     def address(self) -> str:
-        """Empty: it can only dial out, or nobody said."""
+        """host:port where it is reached; empty: it can only dial out, or nobody said."""
         said = self.summary.address if self.summary else ""
         return said or (self.hello.data_address if self.hello else "")
 
     @property
     def tied(self) -> bool:
-        """A stream stands that one of the two holds, so it is heard of at every turn."""
+        """True while a stream stands that one of the two holds: then it is heard of at every turn."""
         return self.up and not (self.loose and self.loose_there)
 
     @property
     def here(self) -> bool:
-        """Nothing speaks against its being alive and in reach."""
+        """True if nothing speaks against its being alive and in reach."""
         return self.state is not State.LEFT and (self.up or (self.state is State.ALIVE and not self.doubted))
 
     def answers(self, now: float, suspect_after_s: float) -> bool:
-        """Whether it is worth asking: its stream speaks, or others hear it."""
+        """True if it is worth asking: its stream speaks, or others hear it."""
         if self.tied:
             return now - self.last_heard_s <= suspect_after_s and self.state is not State.LEFT
         return self.state is State.ALIVE and not self.doubted
 
 
 def standing(peer: PeerView, age_s: float, suspect_after_s: float) -> str:
-    """As people are told it; `age_s`: since it was last heard of."""
+    """Return the peer's state as people are told it; `age_s`: seconds since it was last heard of."""
     if peer.state >= State.LOST and not (peer.up and peer.state is State.LOST):
         return peer.state.name.lower()
     if not peer.here and peer.doubted:
@@ -143,13 +145,13 @@ class View:
         self.peers: dict[SiteId, PeerView] = {}
         self.book = LinkBook(histories, now)
         self.told: tuple[LinkEstimate, ...] = ()
-        """Of this site's links, to newcomers last, and when."""
+        """Links of this site that newcomers were told last, at `told_s`."""
         self.told_s = -inf
         self.told_again_s = 0.0
-        """When a summary carries links again."""
+        """Site time from which a summary carries links again."""
 
     def met(self, hello: Hello) -> PeerView:
-        """The peer as it is known, made at its first Hello or the first word of it."""
+        """Return the peer of this Hello, made at its first Hello or the first word of it."""
         peer = self.entry(hello.site)
         peer.hello = hello
         return peer

@@ -1,4 +1,4 @@
-"""What jobs ask of the machine they run on."""
+"""Demands of jobs on the machine they run on."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from diana.model.spec import GroupSpec
 
 
 class Needs(NamedTuple):
-    """What not every machine has. Jobs that differ in it stand in classes of their own, so that where one of them can
-    start nowhere, a million like it cost no look each."""
+    """Demands that not every machine meets. Jobs that differ in them stand in classes of their own, so that where one
+    of them can start nowhere, a million like it cost no look each."""
 
     gpus: int = 0
     software: tuple[str, ...] = ()
     """Names of `model/software.py`, in order."""
     memory_bytes: int = 0
-    """About as much as one job asks and not more (`about`); of plain jobs 0: nearly every machine has what they ask."""
+    """Memory that one job asks, rounded down (`about`); 0 for plain jobs: nearly every machine has what they ask."""
 
 
 PLAIN = Needs()
-"""What any machine has."""
+"""Needs that any machine meets."""
 
 Kind = tuple[int, Needs]
 """(processors, needs)."""
 
 
 class Want(NamedTuple):
-    """What one job asks of its machine."""
+    """The demands of one job on its machine."""
 
     processors: int
     memory_bytes: int
     ahead: bool = False
-    """It may wait there for a slot."""
+    """True if it may wait there for a slot."""
     gpus: int = 0
     software: tuple[str, ...] = ()
 
@@ -51,13 +51,13 @@ def needs(spec: GroupSpec) -> Needs:
 
 
 def about(size_bytes: int) -> int:
-    """Rounded down to one of four steps per doubling, so that sizes make few kinds: none is taken for one that asks
-    more than its jobs do, or machines that have enough would be left out."""
+    """Round a size down to one of four steps per doubling, so that sizes make few kinds. It is never rounded up, or
+    machines that have enough for the jobs would be left out."""
     below = max(0, size_bytes.bit_length() - 3)
     return size_bytes >> below << below
 
 
 def want(spec: GroupSpec) -> Want:
-    """Of each of the group's jobs."""
+    """Return the demands of each of the group's jobs."""
     asked = needs(spec)
     return Want(spec.resources.processors, spec.resources.memory_bytes, gpus=asked.gpus, software=asked.software)

@@ -1,7 +1,7 @@
-"""The witness of other sites: one register each, of who leads there, journaled (PROMISES section 2, Standby).
+"""The witness of other sites: one register each, which says who leads there, journaled (PROMISES section 2, Standby).
 
-A site's two machines may both be alive and not hear each other; whose change is recorded here first, leads. Nothing
-but compare-and-set is promised, so nothing here looks at what the machines want.
+A site's two machines may both be alive and not hear each other; the one whose change is recorded here first leads.
+Nothing but compare-and-set is promised, so nothing here looks at what the machines want.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_REGISTERS = 10_000
 
 
 def asked(core: Context, event: RegisterAsked) -> None:
-    """Answered with the register as it is after the question, durable."""
+    """Read or change a site's register. Answered with the register as it is after that, durable."""
     why = authorise(Principal.peer(event.by), Action.WITNESS, event.site)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))

@@ -23,7 +23,8 @@ NO_CAPS: Mapping[str, int] = {}
 
 
 class Workers:
-    """`own` is the machine the node itself runs on: its slots are those of the settings, the others bring theirs."""
+    """All machines of the site. `own` is the one the node itself runs on: its slots are those of the settings, the
+    others bring theirs."""
 
     def __init__(self, runs: GivenRuns, state: SiteState, now: float) -> None:
         self._runs = runs
@@ -37,7 +38,7 @@ class Workers:
         self._deep: dict[str, None] = {}
         """Workers that say themselves how much they are given ahead."""
         self._unfed: dict[str, None] = {}
-        """Workers that are given nothing ahead of free slots in this round: what is next waits for them."""
+        """Workers that are given nothing ahead of free slots in this round: the next job waits for them."""
         self._idle: dict[str, Worker] = {}
         """Workers with free slots that are to be given jobs."""
         self.own = MAIN_MACHINE
@@ -45,11 +46,12 @@ class Workers:
         """Machines that are under maintenance, by name, and why."""
         self.offers = Offers(self._workers, self.own, state.settings)
         self.next_waits = False
-        """What is next in the queue takes the next free slot, and nothing is given before there is one."""
+        """True if the next job in the queue takes the next free slot: nothing is given before there is one."""
         self.rests: tuple[int, ...] | None = None
-        """The last round gave nothing, nor would another as long as this is what `dispatching.py` counts."""
+        """Stamp of the last round if it gave nothing: while `dispatching.py` counts the same, another round would give
+        nothing either. None: it may give something."""
         self.told_slots = -1
-        """What the queues were last told."""
+        """Slots that the queues were last told."""
         for name, machine in state.machines.items():
             runs.configure(0 if machine.gone else machine.slots, name)
         for name in runs.lanes:
@@ -60,7 +62,7 @@ class Workers:
     # --- what happens to machines ----------------------------------------------------------------------
 
     def own_is(self, name: str, now: float) -> None:
-        """The node starts, on the machine of this name."""
+        """Begin when the node starts, on the machine of this name."""
         self.own = name
         self.offers.own = name
         known = self._state.machines.get(MAIN_MACHINE)
@@ -70,20 +72,20 @@ class Workers:
         self.configured()
 
     def configured(self) -> None:
-        """The settings changed."""
+        """Take over changed settings."""
         self.look_again()
         self.offers.has(self._state.settings)
         self._runs.configure(self._state.settings.slots, self.own)
         self._runs.touched |= dict.fromkeys(self._workers)
 
     def site_offers(self, software: tuple[str, ...]) -> None:
-        """What jobs may ask for at machines that do not say it themselves."""
+        """Set the software that jobs may ask for at machines that do not say it themselves."""
         self.offers.default = software
         self.offers.changed()
         self.look_again()
 
     def look_again(self) -> None:
-        """What the last round came to may be otherwise now."""
+        """Forget the outcome of the last round: another may come to something else now."""
         self.next_waits, self.rests = False, None
 
     def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
@@ -96,7 +98,8 @@ class Workers:
         self._expect(worker, True)
 
     def sized(self, name: str, ahead: int, delay_s: float = 0.0, trouble: str = "") -> None:
-        """The worker is to be given so much beyond its slots, and starts it not before."""
+        """Set how many processors' worth of jobs the worker is given `ahead`, beyond its slots (-1: as the settings
+        say), and the `delay_s` before it starts anything."""
         worker = self._workers[name]
         worker.trouble = trouble
         if delay_s != worker.lane.delay_s:
@@ -121,7 +124,7 @@ class Workers:
         self._runs.touched[name] = None
 
     def not_expected(self, name: str, now: float) -> None:
-        """It is away for long."""
+        """Count without a member machine that is away for long."""
         worker = self._worker(name, now)
         if worker.session is None and name != self.own:
             self._expect(worker, False)
@@ -132,7 +135,7 @@ class Workers:
         self._runs.touched[worker.name] = None
 
     def close(self, closed: Mapping[str, str]) -> None:
-        """These have no slots for now, and why; all others have."""
+        """Close the named machines, which have no slots for now, with the reasons; all others are open."""
         for worker in self._workers.values():
             why = closed.get(worker.name, "")
             if why != worker.closed:
@@ -146,11 +149,11 @@ class Workers:
     # --- questions -------------------------------------------------------------------------------------
 
     def there(self) -> bool:
-        """Some machine can be given jobs."""
+        """True if some machine can be given jobs."""
         return len(self._away) < len(self._workers)
 
     def trouble(self) -> str:
-        """Of the first by name that has any: one line. Empty: none has."""
+        """One line on the trouble of the first machine by name that has any; empty: none has."""
         told = ((name, self._workers[name].closed or self._workers[name].trouble) for name in self.names())
         return next((f"{name}: {trouble}" for name, trouble in told if trouble), "")
 
@@ -161,27 +164,28 @@ class Workers:
         return self._workers.get(name)
 
     def slots(self) -> int:
-        """Of all machines that are here or soon will be."""
+        """Return the slots of all machines that are here or soon will be."""
         self._settle()
         return self._slots
 
     def free_slots(self) -> int:
-        """Of these, what nothing running or claimed ahead wants."""
+        """Return how many of `slots` nothing running or claimed ahead wants."""
         self._settle()
         return self._free
 
     def load(self) -> int:
-        """Processors of the jobs all machines hold, as far as they have told."""
+        """Return the processors of the jobs that all machines hold, as far as they have told."""
         return sum(lane.load for lane in self._runs.lanes.values())
 
     def widest(self, software: tuple[str, ...] = (), gpus: int = 0) -> int:
-        """The most processors one job can have. Of an MPI job: of all machines of a cluster."""
+        """Return the most processors one job can have; an MPI job can have those of all machines of a cluster."""
         self._settle()
         wholes = self.offers.wholes((MPI,)) if spreads(software, gpus) else []
         return max(wholes or self._sizes, default=0)
 
     def lanes(self, processors: int, gpus: int = 0, software: tuple[str, ...] = ()) -> int:
-        """How many jobs of this width, of so many GPUs and with this software run at once, if there is nothing else."""
+        """Return how many jobs of this width, of so many GPUs and with this software run at once, if there is nothing
+        else."""
         self._settle()
         if not (gpus or software):
             return lanes_of(self._sizes, processors)
@@ -191,82 +195,85 @@ class Workers:
         return sum(min(lanes_of(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
 
     def memory_bytes(self) -> int:
-        """The most memory one job can have; 0: no limit is known."""
+        """Return the most memory one job can have; 0: no limit is known."""
         default = self._state.settings.memory_bytes
         here = ((name, worker) for name, worker in self._workers.items() if worker.counted[0])
         limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
         return max(limits, default=default) if all(limits) else 0
 
     def gpus(self) -> int:
-        """The most one job can have."""
+        """Return the most GPUs one job can have."""
         self._settle()
         return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
 
     def all_gpus(self) -> int:
-        """Of all machines that are here or soon will be."""
+        """Return the GPUs of all machines that are here or soon will be."""
         self._settle()
         return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted[0])
 
     def free_gpus(self, worker: Worker) -> int:
-        """Those that nothing it holds asked for. Where a batch system hands them out, jobs wait for them there."""
+        """Return the worker's GPUs that no job it holds asked for. Where a batch system hands them out, there are
+        always enough: jobs wait for them there."""
         return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
 
     def offered(self) -> tuple[str, ...]:
-        """What jobs may ask for at some machine that is here or soon will be."""
+        """Return the software that jobs may ask for at some machine that is here or soon will be."""
         self._settle()
         return self.offers.union()
 
     def offered_now(self) -> tuple[str, ...]:
-        """What they may ask for at some machine that is here."""
+        """Return the software that jobs may ask for at some machine that is here."""
         return together(self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
 
     def late(self) -> list[tuple[float, int]]:
-        """(seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
+        """Return (seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
         self._settle()
         some = (self._workers[name] for name in self._deep)
         return [(w.lane.delay_s, w.counted[1]) for w in some if w.lane.delay_s > 0.0 and w.counted[1] > 0]
 
     def away(self) -> list[Worker]:
-        """Machines that are not in touch, by name."""
+        """Return the machines that are not in touch, by name."""
         return [self._away[name] for name in sorted(self._away)]
 
     def absent(self) -> list[Worker]:
-        """Machines away that hold jobs, by name."""
+        """Return the machines away that hold jobs, by name."""
         return [worker for worker in self.away() if worker.lane.load]
 
     def suits_any(self, want: Want) -> bool:
-        """Whether such a job can run on some machine that is here or soon will be."""
+        """True if such a job can run on some machine that is here or soon will be."""
         self._settle()
         return any(worker.counted[0] and self.offers.suits(worker, want) for worker in self._workers.values())
 
     def present(self) -> list[Worker]:
-        """By name."""
+        """Return the machines that are in touch, by name."""
         return [self._workers[name] for name in self.names() if self._workers[name].session is not None]
 
     def takers(self, want: Want) -> list[Worker]:
-        """Who is here and can run such a job at all, by name."""
+        """Return the machines that are here and can run such a job at all, by name."""
         some = self.crew(want._replace(memory_bytes=0)).here
         return [worker for worker in some if self.offers.suits(worker, want)] if want.memory_bytes else list(some)
 
     def crew(self, want: Want) -> Crew:
-        """Who can run such a job at all; to be asked for kinds of jobs, since each memory asked for is kept."""
+        """Return the machines that can run such a job at all. It is for kinds of jobs only, since every memory size
+        that is asked for is kept."""
         self._settle()
         return self.offers.crew(want)
 
     def has_room(self, worker: Worker, want: Want) -> bool:
-        """Whether a machine that is here is given such a job just now."""
+        """True if the machine, which is here, may be given such a job just now."""
         self._settle()
         lane = worker.lane
         fits = fitting(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
         return fits and self.free_gpus(worker) >= want.gpus
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
-        """`changes`: as long as it is the same, so are the kinds."""
+        """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
         self._settle()
         return self.offers.sorted(kinds, changes)
 
     def any_has_room(self, crew: Crew, want: Want) -> bool:
-        """`has_room` of some machine of the crew, by those that have free slots where nothing may wait."""
+        """True if some machine of the crew `has_room`. Only those with free slots are looked at where no job may
+        wait."""
         self._settle()
         fewer = not want.ahead and len(self._idle) + len(self._deep) < len(crew.here)
         some = (*self._idle.values(), *(self._workers[name] for name in self._deep)) if fewer else crew.here
@@ -280,19 +287,20 @@ class Workers:
     # --- who gets jobs ---------------------------------------------------------------------------------
 
     def hungry(self, beside: Iterable[str] = ()) -> bool:
-        """Whether any machine, but for the named ones, is to be given jobs. Refilling in batches, not one by one, is
-        what keeps the cost of a start low."""
+        """True if any machine, but for the named ones, is to be given jobs. Refilling in batches, not one by one, keeps
+        the cost of a start low."""
         self._settle()
         if self.next_waits and not self._free and not any(self._workers[name].counted[2] for name in self._deep):
             return False
         return self._room > sum(self._workers[name].counted[2] for name in beside)
 
     def feed_no_more(self, some: Iterable[Worker]) -> None:
-        """What is next waits for a slot there: until the round is over nothing is given ahead of that."""
+        """Give these machines nothing ahead of free slots until the round is over: the next job waits for a slot
+        there."""
         self._unfed |= {worker.name: None for worker in some}
 
     def round_over(self, rests: tuple[int, ...] | None) -> None:
-        """All that could be given just now was. `rests`: as the attribute."""
+        """End a round: all that could be given just now was. `rests`: as the attribute."""
         self.rests = rests if not self._served else None
         for name in self._served:
             self._workers[name].filling = False
@@ -300,7 +308,8 @@ class Workers:
         self._served, self._unfed = {}, {}
 
     def fits_nowhere(self, want: Want, beside: Container[str] = ()) -> bool:
-        """Surely no machine that is given jobs, but for those beside, has so many processors free, nor may one wait."""
+        """True if surely no machine that is given jobs, but for those beside, has so many processors free, and the job
+        may not wait."""
         self._settle()
         if want.ahead or self._deep:
             return False
@@ -312,9 +321,9 @@ class Workers:
     def share_out(
         self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
     ) -> dict[str, int]:
-        """Machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors are free,
-        then, if they may wait there, to where most may; of equals the first by name. `spared` get none, who is
-        among `caps` no more than it says there.
+        """Return machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors
+        are free, then, if they may wait there, to where most may; among equals the first by name. `spared` get none;
+        machines named in `caps` get no more than it says.
 
         With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
         outcome is the same, with an order per machine instead of one per machine and portion.
@@ -348,7 +357,7 @@ class Workers:
                 continue
             following = self._peek()
             if following is None or plenty:
-                # What is free there and what may wait, at once.
+                # All that is free there and all that may wait, at once.
                 some = min(jobs, room // want.processors if here.ahead else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
@@ -366,12 +375,12 @@ class Workers:
                 heappush(self._heap, rest)
         for key in aside:
             heappush(self._heap, key)
-        # What was taken stands in the heap as if started; whoever does not start it looks again.
+        # Jobs shared out stand in the heap as if started; whoever does not start them looks again.
         self.took(given)
         return {name: given[name] for name in sorted(given)}
 
     def took(self, names: Iterable[str]) -> None:
-        """These are given jobs in this round."""
+        """Note that these machines are given jobs in this round."""
         served = dict.fromkeys(names)
         self._served |= served
         self._runs.touched |= served

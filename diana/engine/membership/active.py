@@ -1,4 +1,5 @@
-"""To whom this site holds streams: some drawn by rank, those it works with, and a few lost ones, in case they return.
+"""The sites this one holds streams to: some drawn by rank, those it works with, and a few lost ones, in case they
+return.
 
 Each site draws half of `active_peers` for itself and is drawn by about as many, so that streams form a random graph
 that hangs together with high probability, whatever n is. In a small VO everybody holds streams to everybody.
@@ -25,13 +26,13 @@ RETRIES = 2
 """Lost sites tried at a time, at most."""
 RETRY_TURNS = 8
 FORGET_AFTER_S = 86400.0
-"""A site that was lost or left is forgotten."""
+"""Seconds until a site that was lost or left is forgotten."""
 MOST_FORGOTTEN = 64
-"""At one turn."""
+"""Sites forgotten at one turn."""
 
 
 def begin(core: Context) -> None:
-    """At start: the contacts of the last run."""
+    """Tell the driver, at start, the contacts of the last run."""
     small = len(core.state.contacts) <= core.state.settings.active_peers
     sites = sorted(core.state.contacts)
     first = sites if small else drawn(sites, core.state.settings.active_peers // 2, core.state.generation)
@@ -44,7 +45,7 @@ def begin(core: Context) -> None:
 
 
 def consider(core: Context, site: SiteId) -> None:
-    """A site that is new, or newly reached: does it rank before those that were drawn?"""
+    """Choose a site that is new, or newly reached, if it ranks before those that were drawn."""
     members, peer = core.members, core.view.peers[site]
     if _small(core):
         members.replan = True
@@ -60,7 +61,7 @@ def consider(core: Context, site: SiteId) -> None:
 
 
 def look(core: Context) -> None:
-    """At each turn: whom streams are held to now."""
+    """Settle, at each turn, which sites streams are held to."""
     members = core.members
     neighbourhood.look(core)
     again = members.turn % RETRY_TURNS == 0
@@ -96,7 +97,8 @@ def _wanted(core: Context) -> set[SiteId]:
 
 
 def met(core: Context, site: SiteId) -> None:
-    """A stream to it stands. In a small VO it is held at once, so that its end is noticed from the start."""
+    """Note that a stream to the site stands. In a small VO it is held at once, so that its end is noticed from the
+    start."""
     members, peer = core.members, core.view.peers[site]
     if _small(core) and site not in members.kept:
         members.kept.add(site)
@@ -109,7 +111,7 @@ def _small(core: Context) -> bool:
 
 
 def _draw(core: Context) -> None:
-    """Fill the places of those that are gone."""
+    """Fill the places of chosen sites that are gone."""
     members, peers = core.members, core.view.peers
     wanted = core.state.settings.active_peers // 2
     members.chosen = [one for one in members.chosen if one[1] in peers and _eligible(core, peers[one[1]])]
@@ -150,7 +152,7 @@ def _release(core: Context, site: SiteId) -> None:
 
 
 def _forget(core: Context) -> None:
-    """Those gone for a day, with whom nothing is open."""
+    """Forget sites that are gone for a day and with which nothing is open."""
     members, peers = core.members, core.view.peers
     busy = core.parties.sites()
     gone = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from diana.engine.view import PeerView
 
 MAX_NAMED_DATASETS = 256
-"""In a summary; more are found by asking for a quote."""
+"""Datasets named in a summary; more are found by asking for a quote."""
 MOST_VIA = 4
 MOST_TOLD = 4096
 """Rows of any kind that are read of one message."""
@@ -34,14 +34,14 @@ MOST_TEXT = 300
 MOST_SERVED = 4
 """Newcomers told everything at the same time."""
 MOST_CONTACTS = 256
-"""In the journal: enough to find the VO again."""
+"""Contacts in the journal: enough to find the VO again."""
 CONTACTS_EVERY_S = 5.0
 AT_ONCE = 4
-"""The first so many contacts do not wait for others."""
+"""Number of first contacts that are recorded at once, and not with others."""
 
 
 def sane(told: Summary) -> bool:
-    """An entry that may be kept and passed on."""
+    """True if the entry may be kept and passed on."""
     if not (0 <= told.generation < MOST_VALUE and 0 <= told.counter < MOST_VALUE):
         return False
     if len(told.address) > MOST_TEXT or len(told.release) > MOST_TEXT:
@@ -98,9 +98,9 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
 
 
 def answer(core: Context, sender: SiteId, refuted: list[SiteId], newer: list[SiteId], wanted: list[SiteId]) -> None:
-    """What is newer here than the sender knows, and what is wanted of it, within the budget of one message. What
-    refutes the sender's word goes first; all else also within what this turn's answers may weigh, so that traffic does
-    not grow with the sites that have something to say."""
+    """Send words that are newer here than the sender knows, and ask for those that are wanted of it, within the budget
+    of one message. Words that refute the sender's go first. All others must also stay within the weight of this turn's
+    answers, so that traffic does not grow with the number of sites that have something to say."""
     members, budget = core.members, core.state.settings.gossip_bytes
     entries: list[Summary] = []
     rumours: list[Rumour] = []
@@ -138,7 +138,8 @@ def _told_of_self(core: Context, generation: int, counter: int) -> None:
 
 
 def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
-    """What a site says of itself. False: it has said something newer before, or others say so; then it is told."""
+    """Take in a site's word about itself. False: it has said something newer before, or others say so; then it is
+    told."""
     members, now = core.members, (told.generation, told.counter)
     peer.loose_there = told.loose
     if not sane(told):
@@ -160,7 +161,7 @@ def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
 
 
 def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None]) -> bool:
-    """False: something newer is known here."""
+    """Take in another's word about a site. False: something newer is known here."""
     peers, now = core.view.peers, (told.generation, told.counter)
     peer = peers.get(told.site)
     if peer is None:
@@ -189,14 +190,14 @@ def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None])
 
 
 def learn(core: Context, told: Summary, heard_s: float) -> None:
-    """A newer word of a site, by others: it is alive."""
+    """Keep a newer word of a site, by others: it is alive."""
     peer = core.view.peers.get(told.site) or joined(core, told.site)
     suspicion.alive_again(core, peer)
     _keep(core, peer, told, max(peer.last_heard_s, heard_s))
 
 
 def leaps(known: Version, told: Version) -> bool:
-    """A version that far away is not believed from others; before anything is known any is."""
+    """True if the version is too far ahead to be believed from others; before anything is known, any is believed."""
     if known == UNHEARD:
         return False
     ahead = told[1] - known[1] if told[0] == known[0] else told[1]
@@ -204,7 +205,7 @@ def leaps(known: Version, told: Version) -> bool:
 
 
 def joined(core: Context, site: SiteId) -> PeerView:
-    """It is known from now on."""
+    """Make the site known from now on."""
     members = core.members
     peer = core.view.entry(site)
     members.order.append(site)
@@ -215,7 +216,7 @@ def joined(core: Context, site: SiteId) -> PeerView:
 
 
 def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
-    """The newest word of a site, cut to what is kept of it."""
+    """Keep the newest word of a site, cut (`_cut`)."""
     old, members = peer.summary, core.members
     if told.unnamed and old is not None and (old.generation, old.named_at) == (told.generation, told.named_at):
         told = replace(told, datasets=old.datasets, unnamed=old.unnamed)
@@ -236,8 +237,8 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
 
 
 def _cut(told: Summary) -> Summary:
-    """Without what is first-hand alone, and no longer than is passed on. Made once: in a simulation many sites are told
-    by one object, and keep one."""
+    """Return a word without its first-hand fields, and no longer than is passed on. It is made once: in a simulation
+    many sites are told by one object, and keep one."""
     if not (told.links or told.known or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA):
         return told
     kept: Summary | None = told.__dict__.get("cut")
@@ -256,7 +257,7 @@ def _cut(told: Summary) -> Summary:
 
 
 def _tells_more(old: Summary | None, told: Summary) -> bool:
-    """Others plan by what changed here, or changes all the time."""
+    """True if others plan by what changed between these words, or if the site has work, which changes all the time."""
     if old is None or told.queued_jobs or told.running_jobs or told.work_ahead_s:
         return True
     new = (
@@ -285,7 +286,7 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
 
 
 def _rumour(core: Context, told: Rumour) -> bool:
-    """True: something newer is known here that refutes it."""
+    """Take in a rumour. True: something newer is known here that refutes it."""
     at = (told.generation, told.counter)
     if told.site == core.site:
         if told.state > State.ALIVE:
@@ -335,7 +336,7 @@ def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict
 
 
 def tell_contact(core: Context, peer: PeerView) -> None:
-    """The driver is told how the site is reached, whole."""
+    """Tell the driver how the site is reached, whole each time."""
     via = peer.summary.via if peer.summary else ()
     known = core.state.contacts.get(peer.site)
     address = peer.address or (known.address if known and peer.summary is None else "")
@@ -344,8 +345,8 @@ def tell_contact(core: Context, peer: PeerView) -> None:
 
 
 def learn_contact(core: Context, site: SiteId) -> None:
-    """For the journal, with others of the next seconds in one record; the first few at once, since a standby that takes
-    over then knows nobody else's address."""
+    """Have a contact recorded, with others of the next seconds in one record; the first few at once, since a standby
+    that takes over then knows nobody else's address."""
     members, contacts = core.members, core.state.contacts
     peer = core.view.peers[site]
     if not peer.address and not (peer.summary and peer.summary.via):

@@ -1,7 +1,7 @@
-"""Which sites a table keeps when the VO has more than it should hold: those nearest on a ring of hashed names.
+"""The sites that a table keeps when the VO has more than it should hold: those nearest on a ring of hashed names.
 
 All sites hash to places on one ring, and each keeps the `known_sites` nearest to its own. Neighbours keep nearly the
-same ones, so that what one tells is of use to the other and an entry's age depends on `known_sites`, not on the VO;
+same ones, so the words of one are of use to the other, and an entry's age depends on `known_sites`, not on the VO;
 neighbourhoods overlap all round the ring, so work still flows from any of them to any other. Sites that are spoken to
 or that hold work are kept wherever they are. The rule hangs on names alone: tables settle however sites become known.
 """
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from diana.engine.view import PeerView
 
 SLACK = 8
-"""A table grows by one part in so many before it is cut back: a cut looks at all of it."""
+"""Divisor of the table's size: it grows by one such part before it is cut back, since a cut looks at all of it."""
 
 
 def admits(core: Context, site: SiteId) -> bool:
-    """Whether others' word of a site that is not known yet is of use here."""
+    """True if others' word of a site that is not known yet is of use here."""
     reach = core.members.reach
     return reach is None or ring_distance(core.site, site) < reach
 
 
 def is_far(core: Context, peer: PeerView) -> bool:
-    """Whether its table holds none of those this one is to hold: each keeps those around it."""
+    """True if the peer's table holds none of the sites that this one is to hold: each keeps those around it."""
     reach = core.members.reach
     return reach is not None and _apart(core, peer) >= 2 * reach
 
 
 def look(core: Context) -> None:
-    """At each turn: is the table too large, or has it lost so many that farther ones are welcome again? Lost sites take
-    nobody's place, but as many as living ones are remembered, so that no old word brings them back to life."""
+    """Cut the table, at each turn, if it is too large; welcome farther sites again if it has lost too many. Lost sites
+    take nobody's place, but as many as living ones are remembered, so that no old word brings them back to life."""
     members, wanted = core.members, core.state.settings.known_sites
     slack, living = wanted // SLACK, members.alive - 1
     if members.reach is not None and living < wanted - slack:
@@ -66,7 +66,7 @@ def _apart(core: Context, peer: PeerView) -> int:
 
 
 def forget(core: Context, site: SiteId) -> None:
-    """Nothing is known of it any more, as if it had never been heard of; `Members.order` is left to the caller."""
+    """Forget all that is known of the site, as if it had never been heard of; `Members.order` is left to the caller."""
     members, peer = core.members, core.view.peers.pop(site)
     if peer.state < State.LOST:
         members.count(site, -1)

@@ -1,4 +1,4 @@
-"""What messages weigh on the wire, near enough to keep to a budget; the codec itself is not at hand here."""
+"""Sizes of messages on the wire, near enough to keep to a budget; the codec itself is not at hand here."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from diana.engine.messages import Gossip, Message, Rumour, Summary
 from diana.engine.recovery_messages import Met
 
 _FRAME = 30
-"""Names and versions around a message."""
+"""Bytes of names and versions around a message."""
 _LINK = 70
 _NONCE = 40
-"""Of a boot, with its field."""
+"""Bytes of a boot's nonce, with its field."""
 
 
 def summary_bytes(told: Summary) -> int:
-    """Weighed once: an entry is told many times."""
+    """Return the bytes of an entry. It is weighed once, and told many times."""
     kept = told.__dict__
     if "weight_bytes" not in kept:
         kept["weight_bytes"] = _weighed(told)
@@ -32,7 +32,7 @@ def rumour_bytes(told: Rumour) -> int:
 
 
 def message_bytes(message: Message) -> int:
-    """Of what sites say to each other of themselves and of others."""
+    """Return the bytes of a message of membership: a summary, gossip or `Met`."""
     if isinstance(message, Summary):
         return _FRAME + summary_bytes(message)
     if isinstance(message, Gossip):

@@ -1,12 +1,12 @@
-"""What is told at each turn, and to whom: the own entry to every stream that is held, others' entries to a few drawn.
+"""Words spread at each turn: the own entry over every stream that is held, others' entries to a few drawn sites.
 
 News of membership comes first, each piece about log n times; then newer words this site has not passed on yet, in the
 order in which they came (the latest first starves some for a minute); then the rest, round and round. Whoever hears all
 sites first-hand and knows the same ones is told nothing of others, so a small VO whose sites all see each other speaks
 as if there were no gossip.
 
-Who has nothing new to say says so less often: a site without work tells each stream every few turns that it is there,
-and passes others' entries on as rarely. Whatever others decide by goes out at the next turn.
+A site that has nothing new to say speaks less often: without work it tells each stream every few turns that it is
+there, and passes others' entries on as rarely. Whatever others decide by goes out at the next turn.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ if TYPE_CHECKING:
     from diana.engine.view import PeerView
 
 DIGEST_SHARE = 0.4
-"""Of the budget goes to rows of a digest: each brings what is newer on either side; an entry may bring nothing."""
+"""Share of the budget that goes to rows of a digest: each brings the newer word of either side; an entry may bring
+nothing."""
 ROW_BYTES = 25
 MEETING_ROWS = 256
 FEW_NAMES = 8
-"""An entry with more datasets is passed on without their names; who lacks them asks."""
+"""An entry with more datasets is passed on without their names; a site that lacks them asks."""
 MOST_LOOKED_AT = 64
-"""Streams, for one that may relay."""
+"""Streams looked at for sites that may relay."""
 SERVED_BYTES = 64 * 1024
-"""To a newcomer at each turn."""
+"""Bytes sent to a newcomer at each turn."""
 ASK_ALL_EVERY_S = 10.0
-"""A newcomer that still lacks much asks somebody again."""
+"""Seconds until a newcomer that still lacks much asks somebody again."""
 MOST_QUIET_TURNS = 3
-"""Between two words of a site to which nothing happens."""
+"""Turns between two words of a site to which nothing happens."""
 
 
 def tell_own(core: Context, told: Summary) -> None:
-    """Over every stream that one of its two ends holds, in order of the site; where nothing is new, every few turns.
-    All are told the same version: whoever missed the last one would take it for a sign of life when this site dies."""
+    """Tell the own entry over every stream that one of its two ends holds, in order of the site; where nothing is new,
+    every few turns. All are told the same version: whoever missed the last one would take it for a sign of life when
+    this site dies."""
     members = core.members
     if not is_news(core, told) and (members.turn + mark(core.site)) % quiet_turns(core):
         return
@@ -58,7 +60,7 @@ def tell_own(core: Context, told: Summary) -> None:
 
 
 def is_news(core: Context, told: Summary) -> bool:
-    """Whether the own entry says more than that this site is there; it counts as said from now on."""
+    """True if the own entry says more than that this site is there; it counts as said from now on."""
     members = core.members
     said = replace(told, counter=0, seq=0, links=())
     news = members.pressed or bool(told.links) or is_busy(told) or said != members.said
@@ -71,20 +73,22 @@ def is_busy(told: Summary) -> bool:
 
 
 def quiet_turns(core: Context) -> int:
-    """So many that a peer hears twice of this site before it doubts it."""
+    """Return the turns between two words of this site if it is quiet: so few that a peer hears it twice before it
+    doubts it."""
     settings = core.state.settings
     return max(1, min(MOST_QUIET_TURNS, int(settings.suspect_after_s / (2 * settings.summary_every_s))))
 
 
 def via(core: Context) -> tuple[SiteId, ...]:
-    """Who may relay to this site: peers that can be dialled, those whose streams stand longest first."""
+    """Return the sites that may relay to this one: peers that can be dialled, first those whose streams stand
+    longest."""
     peers = core.view.peers
     dialled = (site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address)
     return tuple(islice(dialled, learning.MOST_VIA))
 
 
 def others(core: Context) -> None:
-    """One message, the same for all that are drawn; and their share for newcomers."""
+    """Tell of others: one message, the same for all sites that are drawn, and their share for newcomers."""
     members, settings = core.members, core.state.settings
     due = members.news or members.lively or members.turn % quiet_turns(core) == 0
     to = targets(core) if due else []
@@ -104,8 +108,8 @@ def others(core: Context) -> None:
 
 
 def refill(core: Context) -> None:
-    """What may be said beside a turn's own gossip until the next one: as much again in news, and in answers, of which
-    what was not needed is kept for a while: questions come in clusters."""
+    """Refill the bytes that may be said beside a turn's own gossip until the next one: as many again for news, and for
+    answers. Bytes for answers that were not needed are kept for a while: questions come in clusters."""
     members, settings = core.members, core.state.settings
     members.news_bytes = settings.gossip_peers * settings.gossip_bytes
     more = members.news_bytes // (1 if members.lively else quiet_turns(core))
@@ -113,7 +117,7 @@ def refill(core: Context) -> None:
 
 
 def hurry(core: Context) -> None:
-    """Between two turns: news of membership alone, as long as there is some, within a turn's weight of gossip."""
+    """Tell, between two turns, news of membership alone, as long as there is some, within a turn's weight of gossip."""
     members, settings = core.members, core.state.settings
     to = targets(core) if members.news else []
     chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}.{members.hurried}"))
@@ -134,7 +138,7 @@ def hurry(core: Context) -> None:
 
 
 def targets(core: Context) -> list[SiteId]:
-    """Streams at whose other end something of others may be news."""
+    """Return the sites at the other end of streams for which something of others may be news."""
     members, peers = core.members, core.view.peers
     return [site for site in sorted(members.linked) if peers[site].tied and not _knows_all(core, site)]
 
@@ -144,7 +148,7 @@ def _knows_all(core: Context, site: SiteId) -> bool:
 
 
 def meet(core: Context, peer: PeerView, told: Summary) -> None:
-    """Its first words over a new stream: what it does not know, and what it knows more of, is found out at once."""
+    """Compare, at a peer's first words over a new stream, what both sides know: each gets at once what it lacks."""
     members = core.members
     if told.members == members.marks and told.known == members.alive:
         return
@@ -186,7 +190,7 @@ def _ages_s(core: Context, entries: dict[SiteId, Summary]) -> tuple[float, ...]:
 
 
 def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary], rumours: list[Rumour]) -> int:
-    """Those told least so far first. Gives the bytes left."""
+    """Add news, those told least so far first; return the bytes left."""
     members = core.members
     for site in sorted(members.news, key=lambda site: (-members.news[site], site)):
         if left <= 0:
@@ -207,7 +211,7 @@ def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary],
 
 
 def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
-    """Its bytes; 0 where there is nothing to tell."""
+    """Add the site's entry; return its bytes, 0 where there is nothing to tell."""
     told = core.view.peers[site].summary
     if told is None or site in entries or site in core.members.standing:
         return 0
@@ -218,7 +222,7 @@ def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
 
 
 def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
-    """The next ones round the table."""
+    """Return rows of the next sites round the table."""
     members, peers, order, home = core.members, core.view.peers, core.members.order, core.site
     last = len(order)
     if not last:

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from diana.engine.view import PeerView
 
 DETOUR_S = 60.0
-"""A site that others hear and that cannot be reached from here is left alone this long."""
+"""Seconds that a site that others hear and that cannot be reached from here is left alone."""
 FIRST_STREAM_S = 5.0
-"""A first stream may take this much longer than one that is had again."""
+"""Seconds that a first stream may take longer than one that is had again."""
 WARN_EVERY_S = 1.0
 NEWS_TURNS = 0.2
-"""Of a turn go by between hearing news and telling it, and between two tellings."""
+"""Part of a turn between hearing news and telling it, and between two tellings."""
 STALE_TURNS = 60.0
 """An entry nobody renewed for so many turns is suspect; more among many sites, whose entries come round less often."""
 STALE_TURNS_PER_SITE = 0.2
 
 
 def spread(core: Context, site: SiteId) -> None:
-    """Tell how it stands as news, from the start and soon."""
+    """Tell the site's state as news, from the start and soon."""
     core.members.spread(site)
     hurry(core)
 
@@ -43,13 +43,13 @@ def hurry(core: Context) -> None:
 
 
 def renew(core: Context, peer: PeerView) -> None:
-    """What is told of it, by itself or by others, changed: so may the version it is known by."""
+    """Set the version the peer is known by, after the word told of it, by itself or by others, changed."""
     told = core.members.standing.get(peer.site) or peer.summary
     peer.version = (told.generation, told.counter) if told is not None else UNHEARD
 
 
 def look(core: Context) -> None:
-    """At each turn: what has been silent for too long."""
+    """Judge, at each turn, the sites that have been silent for too long."""
     members, settings = core.members, core.state.settings
     _feel(core)
     slow = 1 + members.health
@@ -75,7 +75,7 @@ def look(core: Context) -> None:
 
 
 def _feel(core: Context) -> None:
-    """Lifeguard's local health: turns that come late say that this site, not the others, is slow."""
+    """Update Lifeguard's local health: turns that come late say that this site, not the others, is slow."""
     members, every_s = core.members, core.state.settings.summary_every_s
     late = members.due_s >= 0 and core.now - members.due_s > 0.5 * every_s
     members.health = min(MOST_HEALTH, members.health + 1) if late else max(0, members.health - 1)
@@ -95,14 +95,14 @@ def _expire(core: Context) -> None:
 
 
 def stale(core: Context, peer: PeerView) -> None:
-    """`peer` comes round as an entry to tell: has anybody heard it lately?"""
+    """Suspect `peer`, which comes round as an entry to tell, if nobody has heard it lately."""
     turns = STALE_TURNS + STALE_TURNS_PER_SITE * core.members.alive
     if not peer.up and core.now - peer.last_heard_s > turns * core.state.settings.summary_every_s:
         _miss(core, peer.site)
 
 
 def _miss(core: Context, site: SiteId) -> None:
-    """First-hand: this site cannot hear it."""
+    """Suspect a site first-hand: this one cannot hear it."""
     peer = core.view.peers[site]
     if peer.state is State.ALIVE and not core.members.streamless():
         core.count("suspicions_raised")
@@ -110,7 +110,7 @@ def _miss(core: Context, site: SiteId) -> None:
 
 
 def fell(core: Context, site: SiteId) -> None:
-    """The stream to it ended, and one of the two wanted it."""
+    """Doubt a site: the stream to it ended, and one of the two wanted it."""
     peer = core.view.peers[site]
     if peer.state is not State.LEFT:
         peer.doubted = True
@@ -118,12 +118,12 @@ def fell(core: Context, site: SiteId) -> None:
 
 
 def hears(core: Context, peer: PeerView) -> bool:
-    """First-hand: it speaks."""
+    """True if this site hears the peer first-hand."""
     return peer.tied and core.now - peer.last_heard_s <= core.state.settings.suspect_after_s
 
 
 def heard_rumour(core: Context, peer: PeerView, rumour: Rumour) -> None:
-    """Of a site that this one hears: the site is told, so that it says something newer, and that is news then."""
+    """Tell a site that this one hears of a rumour about it, so that it says something newer, which is news then."""
     members = core.members
     if core.now - members.warned.get(peer.site, float("-inf")) >= WARN_EVERY_S:
         members.warned[peer.site] = core.now
@@ -132,7 +132,7 @@ def heard_rumour(core: Context, peer: PeerView, rumour: Rumour) -> None:
 
 
 def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) -> None:
-    """Believe that the site stands so at this version, and tell it on. Of two words about one version the higher state
+    """Believe that the site stands so at this version, and tell it on. The higher state of two words about one version
     counts; a further voice for the same shortens a suspicion."""
     members, site = core.members, peer.site
     held = members.standing.get(site)
@@ -165,7 +165,7 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
 
 
 def alive_again(core: Context, peer: PeerView) -> None:
-    """A newer word of it came."""
+    """Take the peer for alive: a newer word of it came."""
     members, site = core.members, peer.site
     members.doubts.pop(site, None)
     members.awaited.pop(site, None)
@@ -187,8 +187,8 @@ def alive_again(core: Context, peer: PeerView) -> None:
 
 
 def refute(core: Context, generation: int, counter: int) -> None:
-    """Somebody tells of this site as of a version at or beyond its own: the next one is newer. A generation beyond its
-    own is that of a journal it no longer has."""
+    """Make this site's next version newer than one that somebody tells of it, at or beyond its own. A generation beyond
+    its own is that of a journal it no longer has."""
     members = core.members
     members.pressed = True
     if generation > members.incarnation:

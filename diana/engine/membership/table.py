@@ -1,4 +1,4 @@
-"""What the membership protocol remembers between two turns. Volatile: a restart learns it again within seconds."""
+"""Memory of the membership protocol between two turns. Volatile: a restart learns it again within seconds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_LEAP = 1_000_000
 
 
 class Suspicion:
-    """Of one site at one version."""
+    """A suspicion of one site at one version."""
 
     __slots__ = ("by", "since_s")
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s
         self.by: set[SiteId] = set()
-        """Who missed it first-hand."""
+        """Sites that missed it first-hand."""
 
 
 class Served(NamedTuple):
@@ -33,11 +33,11 @@ class Served(NamedTuple):
 
     site: SiteId
     at: int
-    """Place in `Members.order` it goes on from."""
+    """Place in `Members.order` from which the next part goes on."""
 
 
 class Members:
-    """Beside `View.peers`, which holds the sites themselves."""
+    """All that membership knows beside `View.peers`, which holds the sites themselves."""
 
     def __init__(self, site: SiteId) -> None:
         self.site = site
@@ -47,20 +47,20 @@ class Members:
         self.named_at = 0
         self.names: tuple[str, ...] = ()
         self.said: Summary | None = None
-        """What this site said of itself last, without what changes all the time."""
+        """This site's last word about itself, without `counter`, `seq` and `links`, which change all the time."""
         self.pressed = False
-        """Somebody doubts this site: the next turn tells everybody something newer."""
+        """True if somebody doubts this site: the next turn tells everybody something newer."""
         self.lively = False
-        """News of others came that is worth a message: membership apart, of work or of who takes some."""
+        """True if news of others came that is worth a message: membership apart, of work or of who takes some."""
         self.turn = 0
         self.due_s = -1.0
-        """When the next turn should come; later than that means this site is slow."""
+        """Site time at which the next turn should come; if it comes later, this site is slow."""
         self.health = 0
         """Turns that came late, less those that did not: 0 is well."""
         self.order: list[SiteId] = []
         """All sites in the order they became known; entries are told round it when nothing is more urgent."""
         self.reach: int | None = None
-        """On the ring of `neighbourhood`: sites from so far on are not taken in; None: any are."""
+        """Distance on the ring of `neighbourhood` from which on sites are not taken in; None: any are."""
         self.at = 0
         self.digest_at = 0
         self.fresh: dict[SiteId, None] = {}
@@ -70,13 +70,13 @@ class Members:
         self.hurried = 0
         """Messages of news sent between turns; each draws others."""
         self.news_bytes = 0
-        """That such messages may still weigh before the next turn."""
+        """Bytes that messages of news between turns may still weigh before the next turn."""
         self.answer_bytes = 0
-        """That entries in answers may still weigh before the next turn."""
+        """Bytes that entries in answers may still weigh before the next turn."""
         self.twins: dict[SiteId, Changes] = {}
         """Sites whose address goes back and forth."""
         self.standing: dict[SiteId, Rumour] = {}
-        """How sites stand that are not simply alive."""
+        """Latest words on sites that are not simply alive."""
         self.suspicions: dict[SiteId, Suspicion] = {}
         self.doubts: dict[SiteId, float] = {}
         """Streams that fell -> when; nothing was heard of those sites since."""
@@ -87,7 +87,7 @@ class Members:
         self.warned: dict[SiteId, float] = {}
         """Sites told that somebody misses them -> when."""
         self.hears_all: dict[SiteId, int] = {}
-        """Linked sites that have streams to all they know -> which those are (`marks`)."""
+        """Linked sites that have streams to all they know -> fingerprint of those (`marks`)."""
         self.meeting: set[SiteId] = set()
         """Streams over which no summary came yet."""
         self.leaving = False
@@ -110,9 +110,9 @@ class Members:
         self.marks ^= mark(site)
 
     def spread(self, site: SiteId) -> None:
-        """Tell it as news, from the start."""
+        """Tell the site's state as news, from the start."""
         self.news[site] = repeats(self.alive)
 
     def streamless(self) -> bool:
-        """Whoever hears nobody concludes nothing about others."""
+        """True if no stream stands: whoever hears nobody concludes nothing about others."""
         return not self.linked

@@ -1,8 +1,8 @@
 """Two nodes that show the name of one site, as gossip sees them: the site's address goes back and forth.
 
-Now one, now the other has said something newer, since each refutes what it hears of itself, so that everybody hears
-both by turns. A site that moved, was restored or was taken over changes its address once. Who holds a stream to
-one of them and is dialled by the other sees it at once (`adapters/grpc_transport`); in a large VO nobody may.
+Each refutes what it hears of itself, so now the one and now the other has said something newer, and everybody hears
+both by turns. A site that moved, was restored or was taken over changes its address once. A site that holds a stream to
+one of them and is dialled by the other sees it at once (`adapters/grpc_transport`); in a large VO there may be none.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from diana.engine.context import Context
 
 FRESH_S = 60.0
-"""A change this long after the last one begins anew."""
+"""Seconds; a change this long after the last one begins anew."""
 TELL_S = 180.0
-"""Told for so long after the last change."""
+"""Seconds for which two nodes are told of after the last change."""
 SURE = 6
 SURE_S = 15.0
-"""So many changes over so long are no move of a site."""
+"""`SURE` changes over `SURE_S` seconds are no move of a site."""
 MOST = 256
 
 
 class Changes:
-    """Of one site's address."""
+    """Changes of one site's address."""
 
     __slots__ = ("count", "first_s", "last_s", "now_at", "was_at")
 
@@ -36,7 +36,8 @@ class Changes:
 
 
 def heard(core: Context, site: SiteId, was_at: str, now_at: str) -> None:
-    """A newer word of the site names another address than the last; either may be empty: it does not say."""
+    """Count a change of address between two words of the site, the last and a newer one; either may be empty: it does
+    not say."""
     if not was_at or not now_at or was_at == now_at:
         return
     changes = core.members.twins
@@ -55,7 +56,7 @@ def heard(core: Context, site: SiteId, was_at: str, now_at: str) -> None:
 
 
 def note(core: Context, site: SiteId) -> str:
-    """Where two nodes of the name are; empty: it has one, or that is not sure yet."""
+    """Say where two nodes of the name are; empty: it has one, or that is not sure yet."""
     found = core.members.twins.get(site)
     if found is None or core.now - found.last_s > TELL_S:
         return ""
