@@ -249,7 +249,8 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     """State of a site's name."""
 
     taken: str = ""
-    """The site that has the name or gave it out; empty: it is free, or is given to the asker now."""
+    """Reason why the name is taken: who gave it out, or that its site is known; empty: it is free, or is given to the
+    asker now."""
     signers: tuple[str, ...] = ()
     """Sites of the VO that are signers, as the signers say."""
 
