@@ -22,8 +22,7 @@ DIGITS = 11
 nothing."""
 LEVEL_WIDTH = 0.5
 DEMAND_FRACTION = 1 / 200
-"""Share of the half-life: most jobs that `served_weight` counts for present demand (K). At quotas 2:1 this costs 1 % of
-the share at most."""
+"""Upper bound of K in `served_weight`, as a share of the half-life. At quotas 2:1 it costs 1 % of the share at most."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
