@@ -110,9 +110,9 @@ class Base:
         """Time until which a lease granted by this replica may run. After a start it is not known: a whole lease is
         assumed."""
         self.grant_term = saved.term
-        """Highest term for which a lease was granted."""
+        """Highest term for which a lease may have been granted."""
         self.early = True
-        """True until the register was read, after the start."""
+        """True until the register is asked for: after the start and, without a witness, after an ack of the other."""
         self.force = 0
         """Request of the operator who forces a takeover; 0: none."""
         self.forced_at = 0
