@@ -1,23 +1,24 @@
-"""Errors that cross layers. A user's mistake carries its mend; an internal fault keeps its evidence."""
+"""Errors that cross layers. The text of a user's mistake says how to mend it; an internal fault keeps its evidence."""
 
 from __future__ import annotations
 
 
 def one_line(text: str) -> str:
-    """Whatever other people's names put into it: no line ends, no control characters for a terminal."""
+    """Return `text` as one line, without control characters for a terminal, whatever names from outside it holds."""
     joined = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
 class DianaError(Exception):
-    """Base. `str()` is one line for a person: what, where, the mend. `code` picks the exit code."""
+    """Base of the errors. `str()` is one line for a person: the fault, its place, the mend. `code` names the kind,
+    `exit_code` is the exit code of the CLI."""
 
     code = "internal"
     exit_code = 1
 
 
 class UsageError(DianaError):
-    """The user's mistake."""
+    """A mistake of the user."""
 
     code = "usage"
     exit_code = 2
@@ -41,7 +42,7 @@ class Unreachable(DianaError):
 
 
 class Overloaded(DianaError):
-    """Try again after `retry_after_s`."""
+    """The node has too much to do now; try again after `retry_after_s`."""
 
     code = "retry"
     exit_code = 4
@@ -57,7 +58,7 @@ class WaitTimedOut(DianaError):
 
 
 class JobFailed(DianaError):
-    """A job ended without the result somebody waits for. `log`: the end of what it wrote, where that could be had."""
+    """A job ended without the result somebody waits for. `log`: the end of its log, where that could be had."""
 
     code = "failed"
 
@@ -65,13 +66,13 @@ class JobFailed(DianaError):
         super().__init__(text)
         self.job = job
         self.outcome = outcome
-        """As `JobResult` has it; HELD for a job that will not start by itself."""
+        """Outcome as in `JobResult`; HELD for a job that will not start by itself."""
         self.job_exit_code = job_exit_code
         self.log = log
 
 
 class StoreFailed(DianaError):
-    """The disk refused; never retried."""
+    """The disk refused to store something; never retried."""
 
 
 class StoreNewer(DianaError):

@@ -43,7 +43,7 @@ class Upload(Protocol):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """The placeholders there are. `known` None: a table is still to come, so they cannot be checked yet."""
+    """The placeholders allowed. `known` None: a table is still to come, so they cannot be checked yet."""
 
     known: frozenset[str] | None
 
@@ -70,7 +70,7 @@ def build_spec(
     default_name: str,
     extra_environment: Mapping[str, str],
 ) -> GroupSpec:
-    """`parameters` None: the sweep's table is still to come. ValueError names the key."""
+    """Build the group's spec. `parameters` None: the sweep's table is still to come. ValueError names the key."""
     names = Names(frozenset(parameters.names) if parameters else None)
     group = raw.group
     argv, argv_key = _argv(raw)
@@ -109,8 +109,8 @@ def build_spec(
 
 
 def local_path(url: str) -> str | None:
-    """The local file a url means; None for data known by name and for real URLs. ValueError for a scheme nobody
-    knows."""
+    """Return the local file that a url means; None for data known by name and for real URLs. ValueError for a scheme
+    nobody knows."""
     if is_url(url):
         return None
     scheme = _SCHEME.match(url)
@@ -131,7 +131,7 @@ def raw_input(item: str | RawInput) -> RawInput:
 
 
 def split_command(text: str, key: str) -> tuple[str, ...]:
-    """As a shell splits words. ValueError for what only a shell would understand."""
+    """Split words as a shell does. ValueError for text that only a shell would understand."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -145,7 +145,7 @@ def split_command(text: str, key: str) -> tuple[str, ...]:
 
 
 def _argv(raw: RawJob) -> tuple[tuple[str, ...], str]:
-    """The words to run and the key they stand under."""
+    """Return the words to run and the key they stand under."""
     group = raw.group
     given = [key for key in ("command", "executable", "script") if getattr(group, key)]
     if len(given) != 1:
@@ -184,7 +184,7 @@ def _environment(written: Mapping[str, Scalar], extra: Mapping[str, str], names:
 
 
 def _path(text: str, key: str, names: Names) -> str:
-    """A template of a path that stays below its folder."""
+    """Check and return a template of a path that stays below its folder."""
     names.check(text, key)
     shown = f"{key}: {text!r}"
     if text.startswith("/"):

@@ -1,4 +1,4 @@
-"""Is the command there at all? Asked at submission, where the mistake still has its author in front of it."""
+"""Check that the command exists. Done at submission, while its author is still there to mend a mistake."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _SKIP = "or submit with --no-check-command if only other sites have it"
 
 
 def missing_command(spec: GroupSpec, path: str) -> str | None:
-    """One line when the command (or the script's interpreter) is neither on this machine nor among the inputs.
+    """Return one line when the command (or the script's interpreter) is neither on this machine nor among the inputs;
+    else None.
 
-    `path` is the PATH to search. None also when it cannot be told: the command names a placeholder, or is looked for in
-    an image or after modules were made ready.
+    `path` is the PATH to search. None also when it cannot be checked: the command names a placeholder, or is looked for
+    in an image or after modules were made ready.
     """
     if spec.container or spec.modules:
         return None
@@ -62,7 +63,7 @@ def _missing_interpreter(script: str) -> str | None:
 
 
 def _among_inputs(spec: GroupSpec, command: str) -> bool:
-    """Is it an input, or below one that may be a directory, or may it be one whose name varies?"""
+    """True if the command is an input, or below one that may be a directory, or may be one whose name varies."""
     name = os.path.normpath(command)
     for file in spec.inputs:
         template = compile_template(file.path)

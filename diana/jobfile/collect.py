@@ -1,6 +1,7 @@
-"""Outputs of different jobs must have different names, or one would silently replace another in the gathered folder.
+"""Check that outputs of different jobs have different names, or one would silently replace another in the gathered
+folder.
 
-Proved from the templates where their form allows it, else by rendering them all, up to a limit.
+It is proved from the templates where their form allows it, else by rendering them all, up to a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _PIECE = re.compile(r"\{\{|\}\}|\{(\w+)\}|([^{}]+)")
 
 
 def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> str | None:
-    """One line when two outputs would have the same name; None when that cannot be. Placeholders must be known."""
+    """Return one line when two outputs would have the same name; None when that cannot be. Placeholders must be
+    known."""
     alone = all(_apart(a, b) for a, b in itertools.combinations(templates, 2))
     unproved = [t for t in templates if not _distinct(t, sweep, parameters.size)]
     if alone and not unproved:
@@ -50,7 +52,7 @@ def _rendered_clash(templates: Iterable[Template], parameters: Parameters) -> st
 
 
 def _pieces(template: Template) -> list[tuple[str, str]]:
-    """(placeholder, "") or ("", literal), neighbours of one kind joined for literals."""
+    """Pieces of a template, each (placeholder, "") or ("", literal); neighbouring literals are joined."""
     out: list[tuple[str, str]] = []
     for found in _PIECE.finditer(template.text):
         name = found[1] or ""
@@ -66,7 +68,7 @@ def _pieces(template: Template) -> list[tuple[str, str]]:
 
 
 def _distinct(template: Template, sweep: Sweep, jobs: int) -> bool:
-    """Is the template sure to differ between jobs?"""
+    """True if the template surely differs between jobs."""
     if jobs <= 1:
         return True
     pieces = _pieces(template)
@@ -85,7 +87,8 @@ def _distinct(template: Template, sweep: Sweep, jobs: int) -> bool:
 
 
 def _digits_apart(pieces: list[tuple[str, str]], numbers: set[str]) -> bool:
-    """All placeholders are numbers and the text after each begins with something else: readable back, so distinct."""
+    """True if all placeholders are numbers and no digit follows one: the numbers can be read back, so the texts
+    differ."""
     for here, after in itertools.pairwise(pieces):
         if here[0] and (after[0] or after[1][0].isdecimal()):
             return False
@@ -93,14 +96,14 @@ def _digits_apart(pieces: list[tuple[str, str]], numbers: set[str]) -> bool:
 
 
 def _ends_in_index(pieces: list[tuple[str, str]]) -> bool:
-    """The last placeholder is the index, behind text that ends in no digit."""
+    """True if the last placeholder is the index, behind text that ends in no digit."""
     last = max(at for at, piece in enumerate(pieces) if piece[0])
     before = pieces[last - 1] if last else ("", "-")
     return pieces[last][0] == "index" and not before[0] and not before[1][-1].isdecimal()
 
 
 def _apart(a: Template, b: Template) -> bool:
-    """Do the fixed beginnings or ends of two templates differ?"""
+    """True if the fixed beginnings or ends of two templates differ."""
     one, two = _pieces(a), _pieces(b)
     if not one or not two:
         return False

@@ -9,7 +9,8 @@ MARK = ":::"
 
 
 def from_words(words: list[str]) -> dict[str, object]:
-    """The job file (a dict to be written as JSON) for a command and its `:::` lists; several lists make the product.
+    """Return the job file (a dict to be written as JSON) for a command and its `:::` lists; several lists make the
+    product.
 
     The lists belong to the placeholders `{name}` in the order of their first appearance; as in GNU parallel, `{}`
     and `{1}` stand for the first list, `{2}` for the second; with no placeholder the values follow the command.
@@ -36,7 +37,7 @@ def from_words(words: list[str]) -> dict[str, object]:
 
 
 def _names(command: list[str], count: int) -> tuple[list[str], list[str]]:
-    """The swept names, one per list, and the command with numbered placeholders made named ones."""
+    """Return the swept names, one per list, and the command with its numbered placeholders turned into named ones."""
     found = list(dict.fromkeys(name for word in command for name in _placeholders(word)))
     if not found:
         names = [f"arg{number}" for number in range(1, count + 1)]

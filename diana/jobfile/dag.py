@@ -1,7 +1,8 @@
-"""Several groups in one job file (SPEC J4): `[[group]]` tables, what each waits for, and that it can begin at all.
+"""Several groups in one job file (SPEC J4): `[[group]]` tables, the groups each waits for, and a check that each can
+begin at all.
 
-A group waits for those its `after` names and for those that make a dataset it reads. Each table is read exactly as a
-file of one group is; only its sections stand inside it (`[group.sweep]`, `[[group.inputs]]`, ...).
+A group waits for the groups its `after` names and for those that make a dataset it reads. Each table is read exactly as
+a file of one group; only its sections stand inside it (`[group.sweep]`, `[[group.inputs]]`, ...).
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _FOR_ALL = (
     *("group.after", "group.sites", "group.not_sites", "group.on_crash", "group.on_site_lost", "group.class"),
     "group.environment.",
 )
-"""Options that mean something for every group of a file alike, and `resources.`"""
+"""Options that apply to every group of a file alike, besides those of `resources.`"""
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """What a group waits for."""
+    """The groups that a group waits for."""
 
     members: tuple[int, ...] = ()
     """Groups of the same file, by their place."""
@@ -39,8 +40,8 @@ class Waits(msgspec.Struct, frozen=True):
 
 
 def members(data: Mapping[str, Any], options: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The groups of a file with `[[group]]` tables: (name, the same as a file of one group). ValueError names the key;
-    UsageError for an option that fits no file or not several groups."""
+    """Return the groups of a file with `[[group]]` tables: (name, the same as a file of one group). ValueError names
+    the key; UsageError for an option that fits no file or not several groups."""
     for key in data:
         if key != "group":
             where = f"write [group.{key}] below the [[group]] it belongs to"
@@ -74,14 +75,14 @@ def _with_options(alone: dict[str, Any], options: Mapping[str, str]) -> dict[str
     written = alone["group"].get("after")
     out = apply(alone, options)
     if "after" in options and isinstance(written, list):
-        # What the file says holds as well: the option only adds.
+        # The file's own value stays: the option only adds to it.
         out["group"]["after"] = [*written, *out["group"]["after"]]
     return out
 
 
 def waits(jobs: Sequence[ParsedJob]) -> tuple[Waits, ...]:
-    """What each group waits for, by `after` and by the datasets it reads. ValueError for an unknown name, two groups
-    that make one dataset, and groups that wait for each other in a circle."""
+    """Return the groups each group waits for, by `after` and by the datasets it reads. ValueError for an unknown name,
+    two groups that make one dataset, and groups that wait for each other in a circle."""
     places = {job.spec.name: at for at, job in enumerate(jobs)} if len(jobs) > 1 else {}
     makers = _makers(jobs)
     out = []

@@ -1,4 +1,4 @@
-"""Command-line options put over a job file's keys. Their values are text; the model says what each should become."""
+"""Command-line options put over a job file's keys. Their values are text; the model gives the type of each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
             more = "a table; name one of its keys" if path in _TABLES else f"unknown; {_mend(name)}"
             raise UsageError(f"option {name}: {more}{_TABLES.get(path, '')}")
         if path == "resources.cpus" or path == "resources.processors":
-            # Two names of one thing: the option replaces whichever the file has.
+            # Two keys name one thing: the option replaces the one the file has.
             out["resources"] = {k: v for k, v in _table(out, "resources").items() if k not in ("cpus", "processors")}
         section, _, key = path.partition(".")
         if key.startswith("environment."):
@@ -80,7 +80,7 @@ def _mend(name: str) -> str:
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """What stands under `key`; a misfit is left for the check of the whole, which names it better."""
+    """Return the table under `key`; a value that is none is left for the check of the whole, which names it better."""
     value = data.get(key, {})
     return dict(value) if isinstance(value, dict) else {}
 
@@ -107,7 +107,7 @@ def _kind_of(path: str) -> inspect.Type | None:
 
 
 def _value(text: str, kind: inspect.Type) -> Any:
-    """Text as the key wants it; text that cannot be is left, so that the check names it."""
+    """Convert text to the key's type; text that does not fit is left, so that the check names it."""
     kind = plain(kind)
     kinds = [plain(one) for one in kind.types] if isinstance(kind, inspect.UnionType) else [kind]
     if any(isinstance(one, inspect.StrType) for one in kinds):

@@ -1,4 +1,4 @@
-"""The door of this package: a job file's bytes in, a checked `GroupSpec` or one line for its author out."""
+"""Entry of this package: takes a job file's bytes, gives a checked `GroupSpec` or one line for its author."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from diana.model.spec import GroupSpec
 from diana.model.sweep import Parameters, refs_of
 
 MOST_REFS = 1_000_000
-"""Different files a group may read. More would make placement as large as the data."""
+"""Most different files a group may read. More would make placement as large as the data."""
 
 
 class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One group."""
+    """One group of a job file, checked."""
 
     spec: GroupSpec
     jobs: int
     refs: tuple[tuple[str, IndexSet], ...]
     """The `dataset:`, `url:` and `blob:` refs its inputs render to, each with the jobs that read it; sorted."""
     needs_files: tuple[str, ...] = ()
-    """Local files, as written, whose content is wanted first; the other fields then mean nothing."""
+    """Local files, as written, whose content is needed first; the other fields then mean nothing."""
     after: tuple[str, ...] = ()
-    """What it is to come after, as written."""
+    """Groups it is to come after, as written."""
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[ParsedJob, ...]
     waits: tuple[Waits, ...] = ()
     needs_files: tuple[str, ...] = ()
-    """As in `ParsedJob`, of all groups."""
+    """Local files needed first, as in `ParsedJob`, of all groups."""
 
 
 def parse_file(
@@ -90,7 +90,7 @@ def parse_file(
 def _tables(
     content: bytes, format: str, source: str, options: Mapping[str, str]
 ) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str]]:
-    """(the groups by name, each as a file of one group; the options that are yet to be put over them)."""
+    """(groups by name, each as a file of one group; options still to be put over them)."""
     check_format(format, source)
     if format == "script":
         data, options = script_data(read_text(content, source), options)
@@ -138,7 +138,7 @@ def _parse(
 
 
 def _local_files(raw: RawJob) -> list[str]:
-    """Every local file the job file names, once each, in order."""
+    """Local files that the job file names, once each, in order."""
     out = []
     source = raw.sweep.get("from")
     if isinstance(source, str):

@@ -1,4 +1,4 @@
-"""Why a job file does not fit the model: one line that names the key, what stands there and what is wanted.
+"""Complaints about a job file that does not fit the model: one line with the key, its value and the value wanted.
 
 msgspec tells only the first half (no list positions, no nearest key), so this walks the same model once it has refused.
 """
@@ -17,14 +17,14 @@ MODEL = inspect.type_info(RawJob)
 
 
 def plain(kind: inspect.Type) -> inspect.Type:
-    """Without its description."""
+    """Return the type without its description."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     return kind
 
 
 def problem(value: Any, kind: inspect.Type = MODEL, path: str = "") -> str | None:
-    """The first misfit of `value` as `path: what; the mend`; None when it fits."""
+    """Return the first misfit of `value` as `path: fault; the mend`; None when it fits."""
     kind = plain(kind)
     if isinstance(kind, inspect.UnionType):
         return _in_union(value, kind, path)
@@ -162,7 +162,7 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def checked(data: Any) -> RawJob:
-    """`data` as the typed model; ValueError with the line when it does not fit."""
+    """Return `data` as the typed model; ValueError with one line when it does not fit."""
     try:
         return msgspec.convert(data, RawJob)
     except (msgspec.ValidationError, TypeError) as error:

@@ -23,7 +23,7 @@ Duration = Annotated[
 
 
 class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every job of the group runs."""
+    """The group: the command of its jobs and the rules for the whole."""
 
     name: Annotated[str, Meta(description="For people; any short text. Each of several groups has its own.")] = ""
     after: Annotated[
@@ -83,7 +83,7 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each job needs."""
+    """Resources of each job."""
 
     cpus: Annotated[Count | None, Meta(description="Processors per job.")] = None
     processors: Annotated[Count | None, Meta(description="The same as `cpus`.")] = None
@@ -98,7 +98,7 @@ class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One file or dataset each job reads."""
+    """One file or dataset that each job reads."""
 
     url: Annotated[
         str,
@@ -114,7 +114,7 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each job leaves, and where it is gathered."""
+    """Outputs of each job, and the place where they are gathered."""
 
     collect: Annotated[
         str | list[str], Meta(description="Files below the job's directory; a different name for every job. Templates.")
@@ -137,8 +137,8 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RawMember(RawGroup, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of several groups of a job file, its sections inside it. For the published schema: what is read is taken
-    apart and checked as `RawJob`."""
+    """One of several groups of a job file, its sections inside it. It serves the published schema only: each group that
+    is read is checked as a `RawJob`."""
 
     sweep: Annotated[
         dict[str, str | list[Scalar | dict[str, Scalar]]], Meta(description="As in a file of one group.")

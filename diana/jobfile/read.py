@@ -1,4 +1,4 @@
-"""Bytes of a job file to plain data. Syntax errors name the line where the format tells it."""
+"""Reading a job file's bytes into plain data. Syntax errors name the line where the format's reader tells it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_text(content: bytes, source: str) -> str:
 
 
 def read_data(content: bytes, format: str, source: str) -> dict[str, Any]:
-    """The top-level table; for toml, yaml and json."""
+    """Return the top-level table of a toml, yaml or json file."""
     text = read_text(content, source)
     read = {"toml": _toml, "yaml": _yaml, "json": _json}[format]
     data = read(text, source)
@@ -64,7 +64,7 @@ def _json(text: str, source: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         pass
-    # Slower, but it tells the line.
+    # This parser is slower, but tells the line.
     try:
         json.loads(text)
     except json.JSONDecodeError as error:

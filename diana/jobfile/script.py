@@ -30,7 +30,7 @@ _PATTERN = {"%j": "{group}", "%A": "{group}", "%a": "{array}", "%%": "%"}
 
 
 def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The job file's data a script stands for, and the options its lines give. `arguments` are the command line's
+    """Return the job file's data for a script, and the options its lines give. `arguments` are the command line's
     options, which override the lines. ValueError names the line."""
     if not text.startswith("#!"):
         raise ValueError('line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line')
@@ -59,7 +59,7 @@ def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any]
 
 
 def _diana(words: list[str]) -> dict[str, str]:
-    """`key=value`, `--key=value` or `--key value`; dashes within a key are underscores."""
+    """Split `key=value`, `--key=value` or `--key value`; dashes within a key become underscores."""
     out = {}
     waiting = list(words)
     while waiting:
@@ -70,7 +70,7 @@ def _diana(words: list[str]) -> dict[str, str]:
                 raise ValueError(f"{word!r} has no value; write #DIANA key=value")
             value = waiting.pop(0)
         dotted, dot, last = key.rpartition(".")
-        # Names of variables and swept values keep their dashes, if only to be refused by their own name.
+        # Names of variables and swept values keep their dashes, so that a refusal quotes them as written.
         out[key if dotted in ("group.environment", "sweep") else f"{dotted}{dot}{last.replace('-', '_')}"] = value
     return out
 
@@ -163,7 +163,7 @@ class _Slurm:
         self._resources["gpus"] = _count(value)
 
     def _export(self, value: str) -> None:
-        """ALL and NONE mean nothing here (a job never inherits the submitter's variables); assignments are kept."""
+        """Keep assignments; ALL and NONE mean nothing here, since a job never inherits the submitter's variables."""
         for part in value.split(","):
             name, equals, text = part.partition("=")
             if equals:
@@ -179,7 +179,7 @@ class _Slurm:
         self.group["stderr"] = self._file(value)
 
     def _file(self, value: str) -> str:
-        """Slurm's file name pattern as a template; the file is collected, since nobody else would see it."""
+        """Return Slurm's file name pattern as a template; the file is collected, since it would be lost otherwise."""
         text = value.replace("{", "{{").replace("}", "}}")
 
         def one(found: re.Match[str]) -> str:
@@ -201,7 +201,7 @@ def _count(value: str) -> int:
 
 
 def array_environment(first: int, last: int, count: int) -> dict[str, str]:
-    """What a script of an array finds in its environment, under our names and Slurm's; templates."""
+    """Return the variables of an array's script, under our names and Slurm's; their values are templates."""
     return {
         "DIANA_ARRAY_TASK_ID": "{array}",
         "SLURM_ARRAY_TASK_ID": "{array}",

@@ -8,7 +8,7 @@ from diana.model.software import MOST_MODULES, MOST_TEXT, is_module
 
 
 def software_name(text: str, key: str) -> str:
-    """ValueError: it would be read as something else where it arrives."""
+    """Check a name; ValueError for one that could be read as something else where it arrives."""
     if len(text) > MOST_TEXT or not text.isprintable() or text.strip() != text or text.startswith("-"):
         raise ValueError(f"{key}: {text[:60]!r}: want a name of at most {MOST_TEXT} printable characters")
     return text

@@ -17,20 +17,22 @@ from diana.model.template import GIVEN, is_name
 MOST_JOBS = 1_000_000_000
 MOST_ROWS = 10_000_000
 INLINE_BYTES = 64 << 10
-"""A longer list of values leaves the spec, which travels with every offer, for a blob, which travels once."""
+"""Longest list of values kept in the spec. The spec travels with every offer; longer lists go into a blob, which
+travels once."""
 
 
 class BuiltSweep(msgspec.Struct, frozen=True, kw_only=True):
     sweep: Sweep
     rows: Rows | None = None
     content: bytes = b""
-    """Of the table's blob; to be kept by the caller once everything else is in order."""
+    """Content of the table's blob; the caller keeps it once everything else is in order."""
     max_parallel: int = 0
-    """From `array = "1-100%10"`; 0: not said."""
+    """Limit of jobs at once from `array = "1-100%10"`; 0: none given."""
 
 
 def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) -> BuiltSweep:
-    """`csv_text` is the content of the file `from` names, when it is at hand. ValueError names the key."""
+    """Build axes and table. `csv_text`: content of the file that `from` names, when it is at hand. ValueError names the
+    key."""
     axes: list[Axis] = []
     parallel = 0
     columns: tuple[str, ...] = ()
@@ -66,7 +68,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
 
 
 def text_of(value: object) -> str:
-    """A scalar as jobs see it: numbers as written, truth as `true` and `false`."""
+    """Return a scalar as jobs see it: numbers as written, booleans as `true` and `false`."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -90,7 +92,7 @@ def _axis(name: str, value: object) -> Axis:
 
 
 def _array(text: str) -> tuple[str, int]:
-    """Slurm's `1-100%10` -> the range and the limit of jobs at once."""
+    """Split Slurm's `1-100%10` into the range and the limit of jobs at once."""
     text, percent, limit = text.partition("%")
     if percent and (not limit.strip().isdecimal() or int(limit) < 1):
         raise ValueError(f"sweep.array: {limit!r} after % is no number of jobs at once; write one of at least 1")

@@ -17,7 +17,7 @@ _RANGE = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?\s*\Z")
 MOST_BYTES = 1 << 60
 LONGEST_S = 1e9
 MOST_LISTED = 100_000
-"""Indices a list of several ranges may have; a single range may have any number."""
+"""Most indices of a list of several ranges; a single range may have any number."""
 
 
 def size_bytes(value: str | int, bare: str = "B") -> int:
@@ -58,7 +58,8 @@ def duration_s(value: str | float) -> float:
 
 
 def slurm_time_s(text: str) -> float:
-    """As sbatch reads it: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]."""
+    """Read a duration as sbatch does: minutes, minutes:seconds, hours:minutes:seconds,
+    days-hours[:minutes[:seconds]]."""
     found = _CLOCK.match(text.strip())
     if not found:
         raise ValueError(f"{text!r} is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS")
@@ -74,7 +75,7 @@ def slurm_time_s(text: str) -> float:
 
 
 class Span(NamedTuple):
-    """start, start + step, ... below stop."""
+    """The indices start, start + step, ... below stop."""
 
     start: int
     stop: int
@@ -82,7 +83,7 @@ class Span(NamedTuple):
 
 
 def spans(text: str) -> list[Span]:
-    """`1-5000`, `0-100:5` (both ends belong to it), or several separated by commas."""
+    """Read `1-5000`, `0-100:5` (both ends belong to it), or several separated by commas."""
     out = []
     for part in text.split(","):
         found = _RANGE.match(part)

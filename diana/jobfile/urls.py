@@ -13,11 +13,11 @@ from diana.model.template import GIVEN, Template
 from diana.model.urls import check_file_url, check_folder_url
 
 MOST_URLS = 10_000
-"""Different URLs a group may read: each is asked for its size before the group is placed."""
+"""Most different URLs a group may read: the size of each is asked for before the group is placed."""
 
 
 def url_input(template: Template, path: str, executable: bool, key: str) -> InputFile:
-    """`path` empty: the last name of the URL. ValueError names the key."""
+    """Return an input from a URL. `path` empty: the last name of the URL. ValueError names the key."""
     if "group" in template.names:
         raise ValueError(f"{key}: {{group}} is not known when data is placed; name it otherwise")
     place = template.text.partition("://")[2].partition("/")[0]
@@ -37,7 +37,7 @@ def default_path(text: str) -> str:
 
 
 def check_output_url(text: str) -> None:
-    """ValueError for a place no file can be put."""
+    """Check a place for outputs; ValueError where no file can be put."""
     if "{" in text or "}" in text:
         raise ValueError(f"outputs.to: {text!r}: no template; the names in outputs.collect may hold placeholders")
     try:
@@ -47,7 +47,7 @@ def check_output_url(text: str) -> None:
 
 
 def check_count(refs: Iterable[str]) -> None:
-    """ValueError when a group reads too many of them."""
+    """Check the number of URLs a group reads; ValueError when there are too many."""
     count = sum(ref.startswith("url:") for ref in refs)
     if count > MOST_URLS:
         raise ValueError(

@@ -28,8 +28,8 @@ class Fetch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site says of a named, immutable list of files that lives there; the files themselves stand in its
-    catalogue."""
+    """A dataset as its site announces it: a named, immutable list of files that lives there. The site's catalogue lists
+    the files themselves."""
 
     name: str
     digest: str
@@ -37,11 +37,11 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     size_bytes: int
     version: int = 1
-    """Counts the contents that were registered here under this name."""
+    """Number of the contents among those registered here under this name, from 1."""
 
     @property
     def unit(self) -> DataFile:
-        """The whole of it."""
+        """The whole dataset as one unit of data."""
         return DataFile(f"dataset:{self.name}", self.size_bytes, self.digest)
 
 
@@ -61,12 +61,12 @@ class HeldDataset(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Checked(msgspec.Struct, frozen=True, array_like=True):
-    """How far reading a dataset again is."""
+    """Progress of reading a dataset again to verify it."""
 
     files: int
     size_bytes: int
     changed: tuple[str, ...]
-    """Since the last word: a line for each file that is not what it was."""
+    """One line for each file found changed since the last report."""
 
 
 def dataset_of(ref: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 
 MOST = 256
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,80}")
-"""An index, or a UUID as `nvidia-smi -L` tells it: what CUDA_VISIBLE_DEVICES takes between two commas."""
+"""An index, or a UUID as `nvidia-smi -L` shows it: one item of the list in CUDA_VISIBLE_DEVICES."""
 
 
 def declared(value: Any) -> tuple[str, ...]:
-    """From `2`, `[0, 1]` or `["0", "GPU-8932f937"]`: the names of the devices, in that order. ValueError otherwise."""
+    """Names of the devices, in order, from `2`, `[0, 1]` or `["0", "GPU-8932f937"]`. ValueError otherwise."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MOST:
             raise ValueError(f"{value} is out of range; want 0 to {MOST}")

@@ -1,4 +1,4 @@
-"""What is known of finished attempts, in columns: one value per batch of jobs, never one per job."""
+"""Facts of finished attempts, in columns: one value per batch of jobs, never one per job."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
 MOST_ATTEMPTS = 1_000_000
-"""No job is tried more often; a peer that says so is not believed."""
+"""Most attempts of one job; a peer that claims more is not believed."""
 
 
 class Outcome(IntEnum):
-    """How an attempt ended. Values are wire format: never renumbered."""
+    """Outcome of an attempt. Values are wire format: never renumbered."""
 
     DONE = 1
     """Exited 0 and every collected output was there."""
@@ -46,7 +46,7 @@ class OutputFile(msgspec.Struct, frozen=True, array_like=True):
 class JobError(msgspec.Struct, frozen=True, array_like=True):
     index: int
     text: str
-    """One line: what, where, the mend."""
+    """One line: the error, its place, the mend."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What a site counts for whoever watches it over time: numbers, bounded in size whatever the site holds."""
+"""Figures of a site for monitoring over time: numbers, bounded in size whatever the site holds."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from diana.model.ids import SiteId
 
 
 class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Another site, by its newest summary. Negative: not known."""
+    """Another site as its newest summary describes it. Negative: not known."""
 
     site: SiteId
     linked: bool
-    """A stream to it stands."""
+    """True while a stream to that site stands."""
     slots: int
     free_slots: int
     queued_jobs: int
     running_jobs: int
     work_ahead_s: float
     placed_jobs: int
-    """Of this site's groups, open there."""
+    """Open jobs of this site's groups that are placed there."""
     rtt_s: float = -1.0
     bytes_per_s: float = -1.0
     silence_s: float = -1.0
@@ -28,45 +28,46 @@ class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
-    """Starts of the node with this journal."""
+    """Number of starts of the node with this journal."""
     records: int
-    """In the journal, ever."""
+    """Number of records ever written to the journal."""
     slots: int
     free_slots: int
     machines: dict[str, int]
-    """here, away."""
+    """Number of machines by state: here, away."""
     drained: bool
     low_room: bool
     congested: float
-    """(A - S) / A over the migration window; 0 while nothing comes."""
+    """(A - S) / A over the migration window, A arrivals and S starts; 0 while nothing arrives."""
     work_ahead_s: float
     jobs: dict[str, int]
-    """Held at this site: queued, kept (inert or held), claimed, running."""
+    """Number of jobs at this site by state: queued, kept (inert or held), claimed, running."""
     levels: dict[tuple[str, str], int]
-    """(local or global, Q1 to Q4) -> queued jobs."""
+    """(local or global queue, Q1 to Q4) -> queued jobs."""
     queue_mean_jobs: float
     queue_mean_wait_s: float
     queue_arrivals_per_s: float
     queue_deviation_jobs: float
-    """Of Little's law, over at most an hour."""
+    """Deviation from Little's law over at most an hour, in jobs."""
     transfers: int
-    """Units of inputs on their way here."""
+    """Number of units of input data on their way here."""
     groups: dict[str, int]
-    """Submitted here, by where they stand: placing, open, merging, held, final."""
+    """Number of groups submitted here by state: placing, open, merging, held, final."""
     blocked_groups: int
-    """Wait for a group that did not end well."""
+    """Number of groups that wait for a group that did not end well."""
     group_jobs: dict[str, int]
-    """Of the groups that are not final: unplaced, held, placed, done, failed, cancelled, unknown."""
+    """Number of jobs of the groups that are not final, by state: unplaced, held, placed, done, failed, cancelled,
+    unknown."""
     placed_here: int
-    """Of those, placed at this site and open."""
+    """Open jobs of these groups that are placed at this site."""
     stopped_groups: int
-    """That this site failed, and gets no more of for now."""
+    """Number of groups that get nothing here for now, because their jobs failed here."""
     sites_on_probation: int
     peers: dict[str, int]
-    """Other sites by how they stand: alive, suspect, unreachable, lost, left, banned."""
+    """Number of other sites by state: alive, suspect, unreachable, lost, left, banned."""
     sites: tuple[SiteFigures, ...]
-    """Other sites one by one: those with work of this site's or a stream to it first, then by name; not all."""
+    """Other sites one by one: first those that have work of this site or a stream to it, then by name; not all."""
     others: SiteFigures | None
-    """The sum of those left out; None: none was."""
+    """Sum over the sites left out of `sites`; None: none was."""
     counters: dict[str, int]
-    """Since the node started."""
+    """Counters by name, since the node started."""

@@ -1,4 +1,5 @@
-"""What past work teaches: run times and outputs per template and user, and how far predictions of groups were off.
+"""History learned from past work: run times and outputs per template and user, and the errors of predicted ends of
+groups.
 
 Both are part of a site's state, folded from its records, and bounded whatever happens.
 """
@@ -22,11 +23,11 @@ LEAST_ERRORS = 5
 
 
 def template_key(spec: GroupSpec) -> str:
-    """What two groups have in common whose jobs run alike: command, script, environment, inputs, software and
+    """Return the key shared by groups whose jobs run alike: command, script, environment, inputs, software and
     resources.
 
-    Not the sweep's values, the name, where outputs go, nor limits. Uploaded content counts by its path: it differs from
-    one submission to the next though the work does not.
+    Left out are the sweep's values, the name, the places of outputs, and limits. Uploaded content counts by its path:
+    it differs from one submission to the next though the work does not.
     """
     need = spec.resources
     what = (
@@ -42,8 +43,8 @@ def template_key(spec: GroupSpec) -> str:
 
 
 def program_key(spec: GroupSpec) -> str:
-    """What two groups have in common that run the same program with the same things of a site: as `template_key`, but
-    for what they read and how long and with how much memory they are to run."""
+    """Return the key shared by groups that run the same program with the same things of a site: as `template_key`,
+    without inputs, expected run time and memory."""
     need = spec.resources
     had = (spec.container, spec.modules, spec.mpi, need.processors, need.gpus, need.licences)
     what = (spec.argv, spec.script, spec.environment, *had)
@@ -51,10 +52,10 @@ def program_key(spec: GroupSpec) -> str:
 
 
 class RunTimes(msgspec.Struct):
-    """Sketches by template and user."""
+    """Sketches of run times by template and user."""
 
     sketches: dict[str, Sketch] = {}
-    """`TEMPLATE USER` -> its run times; the one learned of last stands last."""
+    """`TEMPLATE USER` -> its run times, the latest updated last."""
 
     def add(self, template: str, user: str, batch: Batch) -> None:
         name = f"{template} {user}"
@@ -77,10 +78,10 @@ class OutputSizes(msgspec.Struct):
     """Bytes that one job leaves to be gathered, by template and user; older jobs fade as with run times."""
 
     means: dict[str, tuple[float, float]] = {}
-    """`KEY USER` -> (weight of the jobs seen, their weighted bytes); the one learned of last stands last."""
+    """`KEY USER` -> (weight of the jobs seen, their weighted bytes), the latest updated last."""
 
     def add(self, key: str, user: str, jobs: int, size_bytes: int) -> None:
-        """So many more jobs were done and left so much together."""
+        """Add `jobs` done jobs that left `size_bytes` together."""
         name = f"{key} {user}"
         weight, total = self.means.pop(name, (0.0, 0.0))
         fade = 0.5 ** (jobs / HALF_LIFE)
@@ -94,22 +95,23 @@ class OutputSizes(msgspec.Struct):
 
 
 def outputs_key(spec: GroupSpec) -> str:
-    """As `template_key`, for what jobs leave: they collect the same files, too."""
+    """Return the key shared by groups whose jobs leave alike outputs: as `template_key`, and they collect the same
+    files."""
     what = (template_key(spec), spec.outputs.collect)
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
 
 class PastError(NamedTuple):
-    """Of predicted ends of whole groups."""
+    """Past errors of the predicted ends of whole groups."""
 
     low: float
-    """achieved/predicted that one in ten stays below; at most 1."""
+    """achieved/predicted below which one in ten stays; at most 1."""
     high: float
-    """That one in ten exceeds; at least 1."""
+    """achieved/predicted that one in ten exceeds; at least 1."""
     median: float
     """Median of |achieved/predicted - 1|."""
     groups: int
-    """They rest on; 0: too few, the others mean nothing."""
+    """Number of groups these rest on; 0: too few, the other fields mean nothing."""
 
 
 class Errors(msgspec.Struct):
@@ -118,7 +120,7 @@ class Errors(msgspec.Struct):
     logs: list[float] = []
 
     def add(self, predicted_s: float, achieved_s: float) -> None:
-        """What is shorter than a millisecond counts as one."""
+        """Add one group. A time below a millisecond counts as a millisecond."""
         self.logs = [*self.logs, log(max(achieved_s, 1e-3) / max(predicted_s, 1e-3))][-MOST_ERRORS:]
 
     def past(self) -> PastError:

@@ -1,5 +1,5 @@
-"""Whom a certificate names, and how that is written: one URI that the receiving side compares, and for those who
-serve a DNS name, the only thing a gRPC client can check.
+"""Identities that certificates name, and their written form: one URI, which the receiving side compares, and for those
+who serve also a DNS name, since a gRPC client can check nothing else.
 
     site    spiffe://VO/site/SITE               SITE.VO.diana
     member  spiffe://VO/member/SITE/MACHINE     MACHINE.SITE.VO.diana
@@ -41,21 +41,22 @@ USER = re.compile(_USER + r"\Z")
 
 
 class Identity(NamedTuple):
-    """Whom a certificate names. All empty: nobody."""
+    """The identity a certificate names. All empty: nobody."""
 
     kind: Kind
     name: str
-    """Of a member `SITE/MACHINE`."""
+    """The bare name; a member's is `SITE/MACHINE`."""
     vo: str
 
     @property
     def site(self) -> str:
-        """The site it belongs to or speaks for; empty for users and invitations."""
+        """The site this identity belongs to or speaks for; empty for users and invitations."""
         return self.name.partition("/")[0] if self.kind in ("site", "member", "signer") else ""
 
     @property
     def said(self) -> str:
-        """As lists of the revoked and authorisations name it: `site:SITE`, `member:SITE/MACHINE`, `user:NAME@VO`."""
+        """The form used in lists of the revoked and in authorisations: `site:SITE`, `member:SITE/MACHINE`,
+        `user:NAME@VO`."""
         return f"{self.kind}:{self.name}@{self.vo}" if self.kind == "user" else f"{self.kind}:{self.name}"
 
 
@@ -67,7 +68,7 @@ def uri_of(identity: Identity) -> str:
 
 
 def parse_uri(uri: str) -> Identity:
-    """NOBODY for a URI that is none of ours."""
+    """Return the identity a URI names; NOBODY for a URI of another form."""
     for kind, pattern in _URIS.items():
         found = pattern.match(uri)
         if found is not None:
@@ -76,13 +77,13 @@ def parse_uri(uri: str) -> Identity:
 
 
 def vo_of_uri(uri: str) -> str:
-    """The VO a root's URI names; empty for any other."""
+    """The VO that a root's URI names; empty for any other URI."""
     found = _VO_URI.match(uri)
     return found["vo"] if found else ""
 
 
 def dns_names(identity: Identity) -> tuple[str, ...]:
-    """What its certificate must carry as DNS names, exactly."""
+    """Return the DNS names its certificate must carry, exactly these."""
     if identity.kind == "site":
         return (f"{identity.name}.{identity.vo}.diana",)
     if identity.kind == "member":

@@ -1,4 +1,4 @@
-"""Names of things. All ids are text a person can read, type and paste."""
+"""Ids of sites, groups, subgroups and jobs: text a person can read, type and paste."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SubgroupId = NewType("SubgroupId", str)
 """`GROUP/NUMBER`, the number counted within its group by the origin: `alpha-12/0`."""
 
 MAIN_MACHINE = "main"
-"""What a site's machine is called unless somebody named it; a site of one machine has no other."""
+"""Name of a site's machine unless somebody gave another; a site of one machine has only this one."""
 
 _SITE = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _GROUP = re.compile(r"(?P<site>[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?)-(?P<number>[1-9][0-9]{0,17})\Z")
 
 
 def site_id(text: str) -> SiteId:
-    """Check `text` as a site id; ValueError says what a site id looks like."""
+    """Check `text` as a site id; ValueError shows the form of a site id."""
     if not _SITE.match(text):
         raise ValueError(f"site id {text!r}: want 1 to 40 lower-case letters, digits and inner hyphens, a letter first")
     return SiteId(text)

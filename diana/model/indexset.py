@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 LARGEST = 1 << 53
-"""No index from outside is larger, so that counts stay counts everywhere."""
+"""Largest index accepted from outside, so that counts stay exact integers everywhere."""
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8
 _ONES = re.compile("1+")
@@ -34,7 +34,7 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def of(indices: Iterable[int]) -> IndexSet:
-        """From indices in any order, repeats allowed."""
+        """Make a set from indices in any order, repeats allowed."""
         out: list[int] = []
         for i in sorted(set(indices)):
             if out and out[-1] == i:
@@ -45,7 +45,7 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def union(sets: Iterable[IndexSet]) -> IndexSet:
-        """Of many sets at once: O(R log R) in their ranges."""
+        """Unite many sets at once, in O(R log R) for R ranges."""
         out: list[int] = []
         for start, stop in sorted(r for s in sets for r in s.ranges()):
             if out and start <= out[-1]:
@@ -56,7 +56,7 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def checked(bounds: Iterable[int]) -> IndexSet:
-        """From bounds a peer or a user sent; ValueError when they are no index set."""
+        """Make a set from bounds a peer or a user sent; ValueError when they are no index set."""
         b = tuple(bounds)
         if len(b) % 2 or (b and not 0 <= b[0] <= b[-1] <= LARGEST) or any(x >= y for x, y in pairwise(b)):
             raise ValueError(f"index set bounds must be an even number of strictly rising integers, 0 to {LARGEST}")
@@ -64,7 +64,7 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def parse(text: str) -> IndexSet:
-        """From `3`, `3-9`, `1,4-6`; ranges include both ends. ValueError names the bad part."""
+        """Make a set from `3`, `3-9`, `1,4-6`; ranges include both ends. ValueError names the bad part."""
         out = IndexSet()
         for part in text.split(","):
             first, dash, last = part.strip().partition("-")
@@ -138,7 +138,7 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """Bounds of what lies in both."""
+    """Bounds of the intersection."""
     if len(a) < len(b):
         a, b = b, a
     if len(b) == 2:
@@ -162,7 +162,7 @@ def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _within(a: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
-    """Bounds of what of `a` lies in low..high: a look-up and a slice."""
+    """Bounds of the part of `a` within low..high: a look-up and a slice."""
     first, last = bisect_right(a, low), bisect_left(a, high)
     head = (low,) if first % 2 else ()
     tail = (high,) if last % 2 else ()
@@ -170,7 +170,7 @@ def _within(a: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
 
 
 def _less(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """Bounds of what lies in `a` and not in `b`."""
+    """Bounds of `a` without `b`."""
     if a == b or (len(b) == 2 and b[0] <= a[0] and a[-1] <= b[1]):
         return ()
     if a[-1] <= b[0] or b[-1] <= a[0]:
@@ -214,7 +214,7 @@ class FinishedSet:
         return True
 
     def _chunk(self, key: int, size_bytes: int) -> bytearray:
-        """At least so long: a group of one job is not to weigh what one of ten thousand does."""
+        """Return the chunk, grown to at least `size_bytes`; a small group thus needs less memory than a large one."""
         chunk = self._chunks.get(key)
         if chunk is None:
             chunk = self._chunks[key] = bytearray(size_bytes)
@@ -245,7 +245,7 @@ class FinishedSet:
                 start, left = start + count, left - count
 
     def discard_set(self, indices: IndexSet) -> None:
-        """Take out those of `indices` that are in."""
+        """Remove the members that are in `indices`."""
         for key, low, high in self._stretches(indices):
             chunk, first, last = self._chunks[key], low >> 3, (high + 7) >> 3
             had = int.from_bytes(chunk[first:last], "little")
@@ -254,7 +254,8 @@ class FinishedSet:
             chunk[first:last] = new.to_bytes(last - first, "little")
 
     def _stretches(self, indices: IndexSet) -> Iterator[tuple[int, int, int]]:
-        """(chunk that is here, first bit, behind the last bit) of what `indices` covers, as far as the chunk goes."""
+        """Yield (key of an existing chunk, first bit, bit after the last) for each stretch of `indices`, as far as the
+        chunk goes."""
         if not self._chunks:
             return
         for start, stop in indices.ranges():
@@ -285,7 +286,7 @@ class FinishedSet:
                     byte ^= low
 
     def overlaps(self, indices: IndexSet) -> bool:
-        """Whether any of `indices` is a member; costs chunks, not indices."""
+        """True if any of `indices` is a member; costs chunks, not indices."""
         return any(self._bits(*stretch) for stretch in self._stretches(indices))
 
     def _bits(self, key: int, low: int, high: int) -> int:
@@ -306,7 +307,7 @@ class FinishedSet:
         return IndexSet(tuple(out))
 
     def dump(self) -> dict[int, bytes]:
-        """A plain value `load` takes back, for snapshots: chunks without the zeros at their ends."""
+        """Return a plain value for snapshots, which `load` takes back: chunks without the zeros at their ends."""
         return {key: bytes(some) for key, chunk in sorted(self._chunks.items()) if (some := chunk.rstrip(b"\0"))}
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""Invitations a site gave out: what its journal keeps of them, and for how long.
+"""Invitations a site gave out, as its journal keeps them, and for how long it does.
 
-Of an invitation's key only the public half is kept, as a certificate; whoever reads a journal can join with none.
-What was used or has run out stays for a while, so that the one who comes late with it hears why.
+The journal keeps only the public half of an invitation's key, as a certificate, so nobody can join with what a journal
+holds. Invitations that were used or have run out stay for a while, so that a late bearer hears why.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 import msgspec
 
 TELL_S = 86_400.0
-"""So long after it ran out an invitation's bearer still hears that it did."""
+"""Seconds after its end for which an invitation's bearer still hears what became of it."""
 NAME_S = 30 * 86_400.0
-"""So long a name given out counts as taken although its node was never seen."""
+"""Seconds after the invitation's end for which its name counts as taken although the node was never seen."""
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     kind: str
     name: str
-    """The only name it is good for; empty: any that is free."""
+    """The only name this invitation is good for; empty: any that is free."""
     certificate: str
     """PEM: the key's public half, which signs what the newcomer shows. Empty when nobody is told of it any more."""
     made_by: str
     expires_wall_s: float
     noted_wall_s: float = 0.0
-    """When this was put down, in seconds since 1970."""
+    """Wall time at which this was recorded, in seconds since 1970."""
     again: bool = False
-    """For a site or machine that has been in the VO and lost its certificate."""
+    """True for a site or machine that has been in the VO and lost its certificate."""
     used_by: str = ""
     """SHA-256 of the public key that joined with it."""
     used_name: str = ""
@@ -37,16 +37,17 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return wall_s >= self.expires_wall_s
 
     def told(self, wall_s: float) -> bool:
-        """Whether its bearer still hears what became of it."""
+        """True while the bearer still hears what became of it."""
         return wall_s < self.expires_wall_s + TELL_S
 
     def named(self, wall_s: float) -> bool:
-        """Whether the name it gave out still counts as taken."""
+        """True while the name it gave out counts as taken."""
         return wall_s < self.expires_wall_s + NAME_S
 
 
 def noted(known: dict[str, Invitation], new: Invitation) -> dict[str, Invitation]:
-    """With the new state of one. Those nobody asks for any more go; of those whose name alone counts, the rest goes."""
+    """Return `known` with the new state of one invitation. Drop those nobody asks for any more; where only the name
+    still counts, drop the certificate."""
     now_s, out = new.noted_wall_s, dict[str, Invitation]()
     for name, one in known.items():
         if one.told(now_s):

@@ -1,4 +1,4 @@
-"""Where things lie below a node's data directory. Names only; nothing here touches the disk."""
+"""Paths below a node's data directory. Names only; nothing here touches the disk."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class DataDir:
         self.lock = root / "lock"
         self.journal = root / "journal.db"
         self.mark = root / "journal.mark"
-        """How far the journal was; no part of any copy of it."""
+        """Mark of how far the journal was; no part of any copy of the journal."""
         self.catalogue = root / "catalogue.db"
         self.keys = root / "keys"
         """0700: site.key, site.pem (leaf and its signers), vo.pem (trust root); at a signer signer.key and signer.pem;
-        vo.key where the VO was made; `revoked`, whom this site trusts no more. A member has member.key, member.pem."""
+        vo.key where the VO was made; `revoked`, the list of those this site trusts no more. A member has member.key,
+        member.pem."""
         self.web_key = self.keys / "web.key"
-        """What the dashboard signs its sessions with; without it all are over."""
+        """Key with which the dashboard signs its sessions; without it all sessions end."""
         self.control = root / "control"
         """0750, with `diana.sock` 0660."""
         self.socket = self.control / "diana.sock"
@@ -36,7 +37,7 @@ class DataDir:
         self.spawner = root / "spawner"
         self.node_log = root / "node.log"
         self.audit = root / "audit.log"
-        """0600: who asked for what, and what was decided (`node/audit.py`)."""
+        """0600: each request, its caller and the decision on it (`node/audit.py`)."""
 
     def slot(self, number: int) -> Path:
         """A slot's scratch directory, emptied after each job that used it."""

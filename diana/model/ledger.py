@@ -1,8 +1,8 @@
-"""What the signers of a VO have decided for all of it: who is trusted no more, who is again, the VO's policy, and which
-names of sites were given out.
+"""The ledger of a VO: its signers' decisions for all sites. They ban and lift bans, set the VO's policy, and list the
+names of sites given out.
 
-A statement is bytes that a signer signed; it is kept and passed on as those bytes, so that every site checks the very
-same. Of two about the same thing the later one counts; of two pages of names the one that has more.
+A statement is bytes that a signer signed; it is kept and passed on as those bytes, so that every site checks the same
+ones. Between two about the same thing the later one counts; between two pages of names, the one that has more.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from diana.model.ids import SiteId, site_id
 from diana.model.settings import Settings
 
 FORM = "diana-ledger-1"
-"""Begins each statement, so that a signature means nothing elsewhere."""
+"""Form of a statement, part of the signed bytes, so that a signature means nothing elsewhere."""
 POLICY = "policy"
-"""What a policy statement is about."""
+"""The `about` of a policy statement."""
 NAMED = "named:"
-"""Begins what a page of names is about, `named:SIGNER/NUMBER`: only that signer says it."""
+"""Prefix of the `about` of a page of names, `named:SIGNER/NUMBER`; only that signer may state it."""
 MOST_PAGES = 128
-"""Of one signer."""
+"""Pages of names that one signer may have."""
 MOST_ON_PAGE = 1024
 MOST_BYTES = 64 << 10
-"""Of a policy or a page of names; a statement about somebody has `MOST_WORD_BYTES`, since thousands of them stand."""
+"""Largest policy or page of names, in bytes. A statement about somebody has at most `MOST_WORD_BYTES`, since thousands
+of them stand."""
 MOST_WORD_BYTES = 4 << 10
 MOST_REASON = 300
 MOST_AHEAD_S = 86_400.0
-"""A statement dated further ahead of a site's clock is not taken: nobody could replace it by a later one."""
+"""Seconds a statement may be dated ahead of a site's clock; one further ahead is refused, since nobody could replace it
+by a later one."""
 
 POLICY_KEYS = frozenset(
     (
@@ -60,8 +62,8 @@ ENTRY_KINDS = ("site", "signer", "member", "user", "serial")
 
 
 def checked_entry(text: str) -> str:
-    """Whom a ban names, in canonical form: `site:NAME`, `signer:NAME`, `member:SITE/MACHINE`, `user:NAME@VO` or
-    `serial:HEX`. ValueError for what names nobody."""
+    """Return the name of a ban's target in canonical form: `site:NAME`, `signer:NAME`, `member:SITE/MACHINE`,
+    `user:NAME@VO` or `serial:HEX`. ValueError for a text that names nobody."""
     kind, _, name = text.partition(":")
     if kind == "serial":
         digits = name.lower().lstrip("0")
@@ -84,9 +86,9 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     `named:SIGNER/NUMBER` for a page of names."""
     reason: str = ""
     values: dict[str, Any] = {}
-    """Of a policy: settings by name, of `POLICY_KEYS`. Of a page: `names` given out, and `signers` among them."""
+    """A policy's settings by name, of `POLICY_KEYS`. A page's `names` given out, and `signers` among them."""
     wall_s: float
-    """When, seconds since 1970: never before the one it replaces."""
+    """Date of the statement, seconds since 1970; never before that of the one it replaces."""
     signer: SiteId
 
 
@@ -95,17 +97,17 @@ def page_about(signer: str, number: int) -> str:
 
 
 def names_in(page: Statement) -> frozenset[str]:
-    """Names of sites that were given out."""
+    """Names of sites that the page says were given out."""
     return frozenset(page.values["names"])
 
 
 def signers_in(page: Statement) -> frozenset[str]:
-    """Of those, the sites that were made signers."""
+    """Those names in the page whose sites were made signers."""
     return frozenset(page.values["signers"])
 
 
 def _check_page(said: Statement) -> None:
-    """ValueError for a page that is none."""
+    """Raise ValueError for a page of another form."""
     signer, _, number = said.about.removeprefix(NAMED).rpartition("/")
     good = signer == said.signer and number.isascii() and number.isdecimal() and int(number) < MOST_PAGES
     if not good or said.about != page_about(signer, int(number)) or said.values.keys() != {"names", "signers"}:
@@ -120,7 +122,7 @@ def _check_page(said: Statement) -> None:
 
 
 def of_itself(about: str, signer: str) -> bool:
-    """Whether a signer would speak of its own trust: a later date would undo whatever ban comes."""
+    """True if a signer states something about its own trust; by a later date it could undo any ban."""
     return about in (f"site:{signer}", f"signer:{signer}")
 
 
@@ -137,7 +139,7 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     @cached_property
     def statement(self) -> Statement:
-        """ValueError for bytes that are none. Whether the signature fits is a keyring's to say."""
+        """The statement these bytes hold; ValueError for bytes that hold none. A keyring checks the signature."""
         if len(self.payload) > MOST_BYTES:
             raise ValueError(f"{len(self.payload):,} bytes are more than a statement has")
         try:
@@ -161,8 +163,8 @@ class Signed(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return said
 
     def after(self, other: Signed) -> bool:
-        """Whether it replaces `other`, which is about the same: a total order; but for pages of names, of which only
-        one that has all of the other replaces it, so that an older copy of a signer's journal loses no name."""
+        """True if it replaces `other`, which is about the same thing. A total order, except for pages of names: there a
+        page must have all names of the other, so that an older copy of a signer's journal loses no name."""
         mine, its = self.statement, other.statement
         if mine.kind == its.kind == "named" and mine.values != its.values:
             return names_in(mine) >= names_in(its) and signers_in(mine) >= signers_in(its)
@@ -181,7 +183,7 @@ def dated_ahead(said_s: float, now_s: float) -> str:
 
 
 def digest(idents: list[str]) -> str:
-    """Equal where the same statements are known."""
+    """Digest of the known statements: equal at sites that know the same ones."""
     return hashlib.sha256(",".join(sorted(idents)).encode()).hexdigest()[:16]
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 COUNTED_THERE = "licences"
-"""What offers this counts its own licences, as a batch system does; all other machines of a site share the site's."""
+"""Name offered by a machine that counts its own licences, as a batch system does; all other machines share the
+site's."""
 MOST_LICENCES = 16
-"""Kinds of them that a job may want."""
+"""Kinds of licences that a job may want."""
 MOST_OF_ONE = 1_000_000
 _BEGINS = "licence "
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,99}", re.ASCII)
@@ -25,7 +26,7 @@ def is_name(text: str) -> bool:
 
 
 def check(licences: Mapping[str, int], where: str, least: int = 1) -> Counts:
-    """By name. ValueError."""
+    """Check the names and counts and return them in order of name. ValueError names the bad entry."""
     if len(licences) > MOST_LICENCES and least:
         raise ValueError(f"{where}: names {len(licences)}; want at most {MOST_LICENCES}")
     for name, count in licences.items():
@@ -37,7 +38,7 @@ def check(licences: Mapping[str, int], where: str, least: int = 1) -> Counts:
 
 
 def plain(licences: Counts) -> bool:
-    """Whether it may stand in a spec, which may come from anywhere."""
+    """True if these counts may stand in a spec, which may come from anywhere."""
     try:
         return check(dict(licences), "") == licences
     except (ValueError, TypeError):
@@ -45,7 +46,7 @@ def plain(licences: Counts) -> bool:
 
 
 def named(licences: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """Of how many there are, or are wanted."""
+    """Names under which these counts, offered or wanted, travel between sites."""
     return tuple(f"{_BEGINS}{name} {count}" for name, count in licences if count > 0)
 
 
@@ -55,7 +56,7 @@ def is_licence(name: str) -> bool:
 
 @lru_cache(1024)
 def among(names: tuple[str, ...]) -> Counts:
-    """The licences among these, each with the most that is said of it. What cannot be read is none."""
+    """The licences among these names, each with its largest count. Names that cannot be read are left out."""
     found: dict[str, int] = {}
     for one in names:
         name, _, count = one.removeprefix(_BEGINS).rpartition(" ") if is_licence(one) else ("", "", "")
@@ -65,7 +66,7 @@ def among(names: tuple[str, ...]) -> Counts:
 
 
 def lacking(offered: Iterable[str], asked: str) -> str:
-    """Why a site that offers so much has not what is asked, a licence; empty: it has."""
+    """Say why a site with these offers lacks the asked licence; empty: it has it."""
     wanted = among((asked,))
     if not wanted:
         return "has no such licence"
@@ -77,5 +78,5 @@ def lacking(offered: Iterable[str], asked: str) -> str:
 
 
 def shown(name: str) -> str:
-    """As people are told of it, and of any other name as it is."""
+    """Return a licence's name as people read it; any other name unchanged."""
     return " and ".join(f"{count} of {kind}" for kind, count in among((name,))) or name

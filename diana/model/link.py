@@ -1,4 +1,4 @@
-"""Links between sites as they are remembered and shown: bounded histories, rows of forecasts, ways over sites."""
+"""Links between sites as they are remembered and shown: bounded histories, rows of forecasts, paths over sites."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from diana.model.ids import SiteId
 RING = 64
 """Samples kept per link and quantity."""
 MOST_LINKS = 1024
-"""Links whose history is kept over restarts; of more, those measured last."""
+"""Links whose history is kept over restarts; beyond this many, those measured last."""
 
 Sample = tuple[float, float]
 """(site time in seconds, value)."""
 
 
 class LinkSamples(msgspec.Struct, frozen=True, array_like=True):
-    """What was measured of one link since the last record."""
+    """Measurements of one link since the last record."""
 
     site: SiteId
     rtts: tuple[Sample, ...] = ()
-    """Seconds."""
+    """Round trips, in seconds."""
     rates: tuple[Sample, ...] = ()
-    """Bytes per second towards this site."""
+    """Throughput towards this site, in bytes per second."""
     jitter_s: float = -1.0
-    """As it stands now; negative: not known."""
+    """Jitter as it stands now; negative: not known."""
     sent: int = 0
     lost: int = 0
-    """Pings."""
+    """Pings lost, of the `sent` ones."""
 
 
 class LinkHistory(msgspec.Struct):
-    """Oldest first, at most `RING` of each."""
+    """Measurements of one link, oldest first, at most `RING` of each quantity."""
 
     rtts: list[Sample] = []
     rates: list[Sample] = []
     pings: list[tuple[int, int]] = []
-    """(sent, lost) of one record each."""
+    """(sent, lost) pings, one pair per record."""
     jitter_s: float = -1.0
 
     def add(self, new: LinkSamples) -> None:
@@ -67,40 +67,40 @@ class LinkView(msgspec.Struct, frozen=True, kw_only=True):
     error: float
     """Past error of the throughput forecast, relative."""
     predictor: str
-    """Which one made the throughput forecast, or that of the round trip where throughput was never measured."""
+    """Name of the predictor of the throughput, or of the round trip where throughput was never measured."""
     samples: int
     age_s: float
-    """Since the newest throughput sample; since the newest round trip where throughput was never measured."""
+    """Seconds since the newest throughput sample; since the newest round trip where throughput was never measured."""
     rtt_error_s: float = -1.0
     rtt_predictor: str = ""
     rtt_age_s: float = -1.0
     backlog_bytes: int = 0
     told: bool = False
-    """By `target` in its summary; else this site measured it."""
+    """True where `target` told it in its summary; else this site measured it."""
 
 
 class NearSite(msgspec.Struct, frozen=True, kw_only=True):
-    """How another site lies to the one asked about."""
+    """Distance of another site from the one asked about."""
 
     site: SiteId
     rtt_s: float
-    """Negative: nothing is known."""
+    """Round trip; negative: nothing is known."""
     estimated: bool
-    """Nobody measured this pair: by triangle through common neighbours."""
+    """True if nobody measured this pair: then `rtt_s` is estimated by triangles through common neighbours."""
     bytes_per_s: float = -1.0
-    """From `site` to the one asked about, directly; negative: not measured."""
+    """Throughput from `site` directly to the one asked about; negative: not measured."""
     shortest: tuple[SiteId, ...] = ()
-    """Least sum of measured round trips, from the site asked about to `site`, both named."""
+    """Path with the least sum of measured round trips, from the site asked about to `site`, both included."""
     shortest_s: float = -1.0
     widest: tuple[SiteId, ...] = ()
-    """The way of data from `site` to the one asked about whose narrowest link is widest."""
+    """Path for data from `site` to the one asked about whose narrowest link is widest."""
     widest_bytes_per_s: float = -1.0
 
 
 class LinkMap(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
-    """Who answers."""
+    """The site that answers."""
     links: tuple[LinkView, ...] = ()
     links_left_out: int = 0
     near: tuple[NearSite, ...] = ()
-    """Nearest first; only where paths were asked for."""
+    """Other sites, nearest first; only where paths were asked for."""

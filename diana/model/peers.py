@@ -1,4 +1,4 @@
-"""How the other sites and this site's own machines stand, as an operator asks for it (SPEC U2, U10)."""
+"""State of the other sites and of this site's own machines, as an operator asks for it (SPEC U2, U10)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from diana.model.ids import SiteId
 
 
 class PeerStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A site, by what this one's engine knows of it."""
+    """Another site, as this site's engine knows it."""
 
     site: SiteId
     state: str
     """alive, suspect, unreachable, lost, left or banned."""
     note: str
-    """Why it is banned or takes no work."""
+    """Reason why it is banned or takes no work."""
     age_s: float
-    """Since anything was heard of it."""
+    """Seconds since anything was heard of it."""
     summary_age_s: float
-    """Since its newest summary came, from itself or by others; negative: none did."""
+    """Seconds since its newest summary came, from itself or through others; negative: none came."""
     address: str
     """host:port; empty: it can only dial out, or nobody said."""
     via: tuple[SiteId, ...]
@@ -27,9 +27,9 @@ class PeerStanding(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float
     """Negative: not measured."""
     held_here: bool
-    """This site wants a stream to it to stand."""
+    """True while this site wants a stream to it to stand."""
     held_there: bool
-    """The other one does, as far as it has told."""
+    """True while the other site wants one, as far as it has told."""
 
 
 class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,26 +37,26 @@ class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: str
     own: bool
-    """The one that answers, which leads."""
+    """True for the machine that answers, which leads."""
     here: bool
     away_s: float
-    """Negative: it is here, or never was since this node started."""
+    """Seconds since it went away; negative: it is here, or has not been here since this node started."""
     slots: int
     used_slots: int
     jobs: int
-    """It holds, those claimed ahead of a free slot included."""
+    """Jobs the machine holds, those claimed ahead of a free slot included."""
     trouble: str = ""
-    """What is wrong with it: one line."""
+    """Fault of the machine, one line; empty: none."""
 
 
 class Peers(msgspec.Struct, frozen=True):
     peers: tuple[PeerStanding, ...]
     machines: tuple[MachineStanding, ...]
     twins: tuple[tuple[SiteId, str], ...] = ()
-    """Sites whose name two nodes show, this one's too, and where these are."""
+    """Sites whose name two nodes show, this site included, and the nodes' addresses."""
     nonsense: int = 0
-    """Words of peers that were refused since this node started: from the wrong site, or about what cannot be."""
+    """Messages of peers refused since this node started: from the wrong site, or about something impossible."""
     late_words: int = 0
-    """About placements that count no more."""
+    """Messages about placements that count no more, since this node started."""
     maintenance: str = ""
-    """What is planned next for this site, or lasts now: one line."""
+    """Maintenance of this site that is under way or planned next: one line."""

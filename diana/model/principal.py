@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Principals: the callers a site decides about, by role and name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diana.model.ids import SiteId
 class Role(StrEnum):
     USER = "user"
     OPERATOR = "operator"
-    """May act on every group of its site, and on the site."""
+    """An operator may act on every group of its site, and on the site."""
     PEER = "peer"
     MEMBER = "member"
     NOBODY = "nobody"

@@ -1,4 +1,4 @@
-"""What a site tells of its queues: to its users, and to other sites that ask for theirs. Values, never state."""
+"""Views of a site's queues, for its users and for other sites whose users ask. Values, never state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class QueueClass(msgspec.Struct, frozen=True, kw_only=True):
 
     user: str
     processors: int
-    """t, of one job."""
+    """t: processors of one job."""
     queue: str
     """local or global."""
     level: str
@@ -20,19 +20,19 @@ class QueueClass(msgspec.Struct, frozen=True, kw_only=True):
     priority: float
     """Effective: base, ageing and offset, half a level's width less when demoted; in [-1, 1)."""
     base: float
-    """Pr when everything was last re-prioritised."""
+    """Pr as of the last time all priorities were computed."""
     ageing: float
     offset: float
     demoted: bool
     allowance: float
-    """N then."""
+    """N as of the same time."""
     n: int
-    """Jobs the user has queued here now."""
+    """n: jobs the user has queued here now."""
     jobs: int
     ready: int
-    """Of them, those whose inputs are here."""
+    """Those of the jobs whose inputs are here."""
     parts: tuple[SubgroupId, ...]
-    """At most some; empty where the asker may not see whose they are."""
+    """Some of the subgroups they belong to; empty where the asker may not see whose they are."""
     low_s: float
     high_s: float
     """Range from now in which its next job is predicted to start; negative: nothing is predicted."""
@@ -42,28 +42,28 @@ class QueueUser(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     quota: float
     queued: int
-    """n."""
+    """n: jobs the user has queued here."""
     running: int
     queued_share: float
-    """Of the processors all queued jobs want."""
+    """The user's share of the processors that all queued jobs want."""
     quota_share: float
-    """Of the quotas of those who have jobs here."""
+    """The user's share of the quotas of those who have jobs here."""
     served_share: float
-    """Of the jobs started here, decaying."""
+    """The user's share of the service given here: jobs started, older ones counting less."""
 
 
 class LittlesCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """N = R W, each measured by itself over a sliding window."""
+    """Little's law N = R W, each term measured by itself over a sliding window."""
 
     window_s: float
     mean_queued: float
-    """N, in jobs."""
+    """N: mean length of the queue, in jobs."""
     arrivals_per_s: float
-    """R."""
+    """R: arrivals per second."""
     mean_wait_s: float
-    """W, of those who left the queue."""
+    """W: mean wait of the jobs that left the queue."""
     deviation: float
-    """N - R W, in jobs; 0 when as many leave as come."""
+    """N - R W, in jobs; 0 when as many jobs leave as come."""
     arrived: int
     left: int
 
@@ -75,33 +75,35 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     running: int
     claimed: int
-    """Jobs given to the LRM ahead of free slots: they wait for a slot, no more for their turn."""
+    """Jobs given to the LRM ahead of free slots: they wait for a slot, not for their turn."""
     queued: int
     total_processors: int
-    """T: of all queued jobs."""
+    """T: processors of all queued jobs."""
     total_quota: float
-    """Q: of the distinct users that have queued jobs."""
+    """Q: sum of the quotas of the distinct users that have queued jobs."""
     classes: tuple[QueueClass, ...]
-    """Best first."""
+    """Classes of queued jobs, the best first."""
     classes_left_out: int
-    """Behind those."""
+    """Number of classes behind those that are left out."""
     users: tuple[QueueUser, ...]
     littles: LittlesCheck
     error_low: float
     error_high: float
-    """Factors by which past waits differed from what was predicted: nine of ten at least, at most."""
+    """`error_low` and `error_high` are factors between past waits and their predictions: nine of ten exceed the first,
+    nine of ten stay below the second."""
     predictions: int
-    """How many were compared; 0: none yet, the factors are a guess."""
+    """Number of predictions compared; 0: none yet, the factors are a guess."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one group that wait at one site at one priority, why they stand there and what would raise them."""
+    """Jobs of one group that wait at one site at one priority, with the reasons for it and the ways to a higher
+    level."""
 
     site: SiteId
-    """Empty: not placed yet."""
+    """The site where they wait; empty: not placed yet."""
     jobs: int
     note: str = ""
-    """What else they wait for; with no `level`, why nothing more is known."""
+    """Reason why they wait besides the queue; with no `level`, why nothing more is known."""
     part: str = ""
     user: str = ""
     processors: int = 0
@@ -115,28 +117,28 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     n: int = 0
     allowance: float = 0.0
     demand: float = 0.0
-    """What stood for n in the formula: n itself in the paper's mode, else n weighed against the service had."""
+    """Value used for n in the formula: n itself in the paper's mode, else n weighed against the service had."""
     quota: float = 0.0
     total_quota: float = 0.0
     ready: int = 0
     job_threshold: int = 0
     rises_to: str = ""
-    """The next level; empty: stands in the highest."""
+    """The next level; empty: they stand in the highest."""
     rises_after_s: float = 0.0
-    """By waiting alone, which in the default mode begins anew when a job of this user and size starts; negative:
-    never."""
+    """Seconds until they rise by waiting alone; in the default mode the wait begins anew when a job of this user and
+    size starts. Negative: never."""
     rises_at_n: float = 0.0
-    """If the user's n fell to this with all else as it is; negative: no n would do."""
+    """The n at which they would rise, all else being equal; negative: no n would do."""
     low_s: float = 0.0
     high_s: float = 0.0
     predictions: int = 0
-    """That the range rests on; 0: a guess."""
+    """Number of predictions the range rests on; 0: a guess."""
     mode: str = ""
     """default or paper."""
 
 
 def unranked(site: SiteId, part: str, user: str, jobs: int, note: str) -> Waiting:
-    """Jobs that stand at no level, or of which nothing more is known."""
+    """Return a row for jobs that stand at no level, or of which nothing more is known."""
     return Waiting(
         site=site,
         part=part,

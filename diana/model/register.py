@@ -1,4 +1,5 @@
-"""Who leads a site that has two replicas of its journal: the one value its witness keeps.
+"""The register of a site that has two replicas of its journal: which one leads. It is the one value the site's witness
+keeps.
 
 Changed by compare-and-set only, and every change raises the term, so that a term is a version too (PROMISES
 section 2, "Standby"). The witness, the replicas and the simulator all use `changed`, so there is one rule.
@@ -15,24 +16,24 @@ _MACHINE = re.compile(r"[a-z0-9-]{1,40}\Z")
 
 
 class Copy(msgspec.Struct, frozen=True, order=True):
-    """One copy of a site's journal: on which machine, and which disk of it. An empty disk is another copy."""
+    """One copy of a site's journal, by its machine and the machine's disk. An empty disk is another copy."""
 
     machine: str
     replica_uuid: str
 
 
 class Register(msgspec.Struct, frozen=True):
-    """ValueError when it cannot be one."""
+    """The register's value; ValueError when the fields contradict each other."""
 
     term: int
     leader: str
     """The machine that leads in this term."""
     in_sync: tuple[Copy, ...]
-    """The copies that have every acknowledged entry, by machine. Only these may take over; one of two stands here
-    while the other does not count."""
+    """The copies that have every acknowledged entry, by machine. Only these may take over. While one of the two
+    replicas does not count, only the other is listed."""
     forced: bool = False
-    """An operator once chose the leader: what the lost copy alone knew is given up, and workers may hold starts of a
-    history nobody has any more."""
+    """True once an operator has chosen the leader: entries that only the lost copy had are given up, and workers may
+    hold starts of a history nobody has any more."""
 
     def __post_init__(self) -> None:
         machines = [copy.machine for copy in self.in_sync]
@@ -47,7 +48,7 @@ class Register(msgspec.Struct, frozen=True):
             raise ValueError(f"register: the leader {self.leader} is not among those in sync, {machines}")
 
     def counts(self, copy: Copy) -> bool:
-        """Whether this very copy, not just its machine, is recorded in sync."""
+        """True if this very copy, not just its machine, is recorded in sync."""
         return copy in self.in_sync
 
     def other(self, machine: str) -> Copy | None:
@@ -56,17 +57,17 @@ class Register(msgspec.Struct, frozen=True):
 
 
 def term_of(register: Register | None) -> int:
-    """0 where nothing was ever recorded."""
+    """The register's term; 0 where nothing was ever recorded."""
     return 0 if register is None else register.term
 
 
 def in_order(*copies: Copy) -> tuple[Copy, ...]:
-    """As `Register.in_sync` wants them."""
+    """Return the copies in the order of `Register.in_sync`."""
     return tuple(sorted(copies))
 
 
 def changed(now: Register | None, expect_term: int, wish: Register) -> Register | None:
-    """Compare-and-set: `wish` if the register still has the expected term and `wish` a higher one, else `now`. Mostly
-    that is the next one; where the witness lost its register or was restored to an older one, terms rise on from what
-    the replicas know."""
+    """Compare-and-set: return `wish` if the register still has the expected term and `wish` a higher one, else `now`.
+    The higher term is usually the next one; where the witness lost its register or was restored to an older one, terms
+    go on from the highest the replicas know."""
     return wish if term_of(now) == expect_term < wish.term else now

@@ -1,4 +1,4 @@
-"""What an operator or the VO sets for a site. Each setting checks itself at birth."""
+"""Settings of a site, made by its operator or the VO. Each is checked when the value is made."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ COST_WEIGHTS = (
 """Terms that can be weighed: the turnaround model's five, then the paper's W5, W6, W7 and three costs (SPEC D1)."""
 
 QUICK_S = 5.0
-"""What runs longer loses nothing by being claimed when its slot is free, and can be moved until then."""
+"""Longest run time of a job claimed ahead. A longer job loses nothing by being claimed when its slot is free, and can
+be moved until then."""
 
 Placement = Literal["diana", "random", "round-robin", "fastest", "least-queue", "data-local", "greedy"]
 
 MOST_BYTES_PER_S = 1e13
-"""No link is faster; more is no limit."""
+"""Highest rate accepted in a setting; no link is faster."""
 
 
 MOST_TURN_S = 3600.0
 SILENT_TURNS = 6
-"""Turns in which every peer says something of itself, unless it is gone."""
+"""Number of turns (`summary_every_s`) within which every peer that is not gone reports on itself."""
 
 
 def following(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With what was left out and follows from what is there. Values may be of any type: their own check comes later."""
+    """Return `values` with those that were left out and follow from the others. Values may be of any type: they are
+    checked later."""
     every_s, usual_s = values.get("summary_every_s"), Settings().suspect_after_s
     if "suspect_after_s" in values or not isinstance(every_s, int | float):
         return dict(values)
@@ -44,9 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     """Memory one job may ask for at most; 0: not known, jobs are not refused for it."""
     speed: float = 1.0
-    """How much faster than the reference a job runs here."""
+    """Speed of a processor here relative to the reference: 2.0 runs a job in half the time."""
     claim_ahead: int = 0
-    """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`. What is claimed
+    """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`. A claimed job
     starts there, unless it is called back before it began."""
     accept_remote: bool = True
     max_queued_jobs: int = 50_000_000
@@ -56,92 +58,97 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     user_max_running: int = 0
     """Jobs one user may have running here; 0: no limit."""
     licences: dict[str, int] = {}
-    """Name -> how many of it the jobs on this site's machines may have at once, a cluster's left out."""
+    """Name -> number of licences that jobs on this site's machines, clusters left out, may have at once."""
     default_work_s: float = 1.0
     """Assumed run time of a job whose spec does not say."""
     default_bytes_per_s: float = 12.5e6
     """Assumed throughput of a link nobody has measured."""
     ping_every_s: float = 5.0
-    """Between two measurements of the round trip to a peer; more where there are many peers or nothing is sent."""
+    """Seconds between two measurements of the round trip to a peer; more where there are many peers or nothing is
+    sent."""
     probe_every_s: float = 600.0
     """A link over which nothing was moved for this long is probed for its throughput."""
     probe_bytes_per_hour: int = 256 * 2**20
-    """That such probes may fetch, all links together; 0: none, only real transfers tell."""
+    """Bytes per hour that such probes may fetch, all links together; 0: no probes, only real transfers are measured."""
     link_history_every_s: float = 60.0
-    """What links measured is kept in the journal at most this often."""
+    """Least seconds between two records of link measurements in the journal."""
     uplink_bytes_per_s: float = 0.0
-    """What all transfers of this site share; 0: not known."""
+    """Throughput that all transfers of this site share; 0: not known."""
     priority_mode: Literal["default", "paper"] = "default"
     """`paper`: queued shares alone, to the digit; `default`: the same until service was given, then shares by quota."""
     quotas: dict[str, float] = {}
     """VO principal -> its weight against the others'."""
     default_quota: float = 1.0
     time_threshold_s: float = 1800.0
-    """Every such time waited lifts a job by half a level; 0: no ageing."""
+    """Seconds of waiting that lift a job by half a level, each time anew; 0: no ageing."""
     job_threshold: int = 10_000
-    """Jobs a user queues here beyond this stand one level lower; 0: none do."""
+    """Number of a user's queued jobs beyond which further ones stand one level lower; 0: none do."""
     site_job_threshold: int = 0
     """The same for jobs submitted at one site, this one or another."""
     service_half_life: float = 4000.0
-    """Jobs started until past service counts half, in the default mode."""
+    """Number of job starts after which past service counts half, in the default mode."""
     max_subgroup: int = 1_000_000
     division: int = 0
-    """What is split is split into so many subgroups at least, unless its job file says otherwise; 0: as pays."""
+    """Least number of subgroups of a group that is split, unless its job file says otherwise; 0: as many as pay."""
     placement: Placement = "diana"
-    """How groups submitted here are placed: `diana` plans by cost; the others are what simpler brokers do, to compare
-    with (policy/baselines.py). With another than `diana` nothing migrates from here or to here."""
+    """Placement policy of groups submitted here: `diana` plans by cost; the others do as simpler brokers, for
+    comparison (policy/baselines.py). With another than `diana` nothing migrates from here or to here."""
     split: bool = True
-    """Groups may be split over sites where that ends earlier; else only where no site can take them whole."""
+    """True: groups may be split over sites where that ends earlier; False: only where no site can take them whole."""
     cost_model: Literal["turnaround", "paper"] = "turnaround"
-    """What sites are ranked by: seconds until the group is done, or the paper's cost."""
+    """Cost model that ranks sites: seconds until the group is done, or the paper's cost."""
     cost_raw: bool = False
-    """The paper's terms as they are, though their units do not add; else each is divided by its mean over the sites."""
+    """True: the paper's terms are added as they are, though their units do not add; False: each is first divided by its
+    mean over the sites."""
     cost_weights: dict[str, float] = {}
-    """What a term of the cost counts, where that is not 1; see `COST_WEIGHTS`."""
+    """Weights of cost terms, where not 1; for the names see `COST_WEIGHTS`."""
     migration: Literal["default", "paper", "off"] = "default"
-    """When work that waits here is offered to other sites: `paper`: Q4, while arrivals outrun starts; `default`: the
-    lowest level that has work, whenever it ends earlier elsewhere, too. Of work submitted here: by which rule it
-    moves."""
+    """Rule by which work that waits here is offered to other sites: `paper`: Q4, while arrivals outrun starts;
+    `default`: the lowest level that has work, also whenever it ends earlier elsewhere. The same rule decides where work
+    submitted here moves."""
     migration_threshold: float = 0.2
-    """Thrs: how far arrivals may outrun starts, as a share of the arrivals; higher means less migration, 1 none."""
+    """Thrs: share of the arrivals by which they may outrun starts; higher means less migration, 1 none."""
     migration_window_s: float = 300.0
-    """Arrivals and starts are counted over so long."""
+    """Seconds over which arrivals and starts are counted."""
     migration_gain_s: float = 10.0
-    """What a move must save."""
+    """Least seconds a move must save."""
     moves_per_minute: float = 60.0
     """Moves this site starts for its groups, of any number of jobs each, and as many at once after a rest; 0: none."""
     guard_jobs: int = 10
-    """Jobs of a group that a site may fail at once before it gets no more of them (SPEC U10); 0: it gets whatever it
-    fails."""
+    """Jobs of a group that may fail fast at a site before it gets no more of them (SPEC U10); 0: no guard, it gets more
+    whatever fails."""
     guard_share: float = 0.02
     """The same for large groups, as a share of their jobs, where that is more."""
     guard_pause_s: float = 60.0
-    """Until such a site is tried with one more; twice as long each time that fails."""
+    """Seconds until such a site is tried with one more job; twice as long each time that job fails."""
     quote_wait_s: float = 2.0
-    """How long a placement waits for quotes before it decides with what it has."""
+    """Seconds a placement waits for quotes before it decides with those it has."""
     offer_wait_s: float = 10.0
-    """How long an offer may stay unanswered before it is taken back."""
+    """Seconds an offer may stay unanswered before it is taken back."""
     resend_first_s: float = 0.5
     resend_most_s: float = 15.0
     result_batch_s: float = 0.05
-    """Results gathered this long leave in one message."""
+    """Seconds for which results are gathered into one message."""
     summary_every_s: float = 1.0
-    """One turn. Every stream is told of this site at each, or every few of them while nothing happens to it."""
+    """Seconds of one turn. At each turn every stream is told of this site, or at every few turns while nothing happens
+    to it."""
     suspect_after_s: float = 6.0
-    """A peer whose summary is older is no candidate. Left out of a file: at least `SILENT_TURNS` turns."""
+    """Age of a peer's summary, in seconds, beyond which the peer is no candidate. Left out of a file: at least
+    `SILENT_TURNS` turns."""
     lease_s: float = 60.0
-    """Jobs of `on_site_lost = "rerun"` submitted here run on at another site for so long after it was heard of last."""
+    """Lease in seconds: jobs of `on_site_lost = "rerun"` submitted here run on at another site for so long after that
+    site was last heard of."""
     network: Literal["lan", "wan"] = "lan"
-    """How patient this site is with a peer that fell silent, before it tells the others."""
+    """Kind of network; it sets how long this site waits for a silent peer before it tells the others."""
     active_peers: int = 16
-    """Streams held to other sites, about; those that are dialled when there is work count extra."""
+    """Approximate number of streams held to other sites; those dialled when there is work come on top."""
     gossip_peers: int = 3
-    """So many of them are told of the other sites in each `summary_every_s`."""
+    """Number of these peers told of the other sites in each `summary_every_s`."""
     gossip_bytes: int = 4096
-    """What each of those is told, at most, but for newcomers."""
+    """Most bytes each of those peers is told per turn; newcomers are told more."""
     known_sites: int = 20_000
-    """In a larger VO a site keeps a table of so many others, those near it on a ring of hashed names, and of those it
-    works with; it places work there."""
+    """Number of other sites a site keeps a table of in a larger VO: those near it on a ring of hashed names. Those it
+    works with come on top; it places work at the sites of its table."""
     keep_s: float = 30 * 86400.0
     """Finished groups expire after this; their outputs are never deleted unasked."""
     tombstone_s: float = 30 * 86400.0
@@ -216,8 +223,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"quotas.{user} = {quota}: want 1e-06 to 1e+12")
 
     def contradiction(self) -> str:
-        """Which two do not go together, and the mend; empty: all do. Whoever reads settings from a file asks: what was
-        accepted once is read from a journal as it is."""
+        """Name two settings that contradict each other, and the mend; empty: none do. Readers of a settings file ask
+        this; settings in a journal were accepted once and are read as they are."""
         if self.suspect_after_s > self.summary_every_s:
             return ""
         return (
@@ -227,20 +234,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def migrates(self) -> bool:
-        """Whether work that waits here may be offered to others, and work that waits there may come."""
+        """True if work that waits here may be offered to others, and work that waits there may come."""
         return self.migration != "off" and self.placement == "diana"
 
     def quota_of(self, user: str) -> float:
         return self.quotas.get(user, self.default_quota)
 
     def feed(self) -> int:
-        """How many processors' worth of jobs the LRM may hold, running and claimed ahead."""
+        """Processors' worth of jobs the LRM may hold, running and claimed ahead."""
         return self.slots + self.ahead_of(self.slots)
 
     def ahead_of(self, slots: int) -> int:
-        """How many processors' worth of jobs a machine of so many slots may claim ahead of them."""
+        """Processors' worth of jobs that a machine of `slots` slots may claim beyond them."""
         return self.claim_ahead or 2 * slots
 
     def claims_ahead(self, run_s: float) -> bool:
-        """Whether jobs that take so long are given to a machine whose slots are all taken."""
+        """True if jobs of run time `run_s` are given to a machine whose slots are all taken."""
         return self.claim_ahead > 0 or run_s <= QUICK_S

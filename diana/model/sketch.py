@@ -1,7 +1,7 @@
 """Quantiles of durations without keeping them: logarithmic buckets, as in DDSketch (Masson, Rim and Lee, VLDB 2019).
 
-A bucket spans a tenth, so that a quantile is off by 5 % at most; it also keeps its members' sum, so that durations
-which are all alike come back exactly. Older samples fade as new ones come.
+A bucket's edges differ by a tenth, so that a quantile is off by 5 % at most; it also keeps its members' sum, so that
+equal durations come back exactly. Older samples fade as new ones come.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import msgspec
 GROWTH = 1.1
 """Upper over lower edge of a bucket."""
 LEAST_S, MOST_S = 1e-3, 1e9
-"""Durations outside share the buckets of these, so there are at most 290; none counts as more than the second."""
+"""Least and greatest duration with a bucket of its own; durations outside share the outermost buckets, so there are at
+most 290. None counts as more than `MOST_S`."""
 HALF_LIFE = 500.0
-"""Samples until an older one counts half."""
+"""Number of samples after which an older one counts half."""
 _FORGOTTEN = 1e-3
-"""A bucket that weighs less is dropped."""
+"""Weight below which a bucket is dropped."""
 _LOG = log(GROWTH)
 
 Batch = tuple[tuple[int, int, float], ...]
-"""(bucket, samples, their sum in seconds), by rising bucket: what a record says of many durations."""
+"""(bucket, samples, their sum in seconds), by rising bucket: the form of many durations in a record."""
 
 
 def bucket_of(seconds: float) -> int:
@@ -40,20 +41,20 @@ def batch_of(durations_s: Iterable[float]) -> Batch:
 
 
 class Quantiles(msgspec.Struct, frozen=True, array_like=True):
-    """Seconds, and how many samples they come from."""
+    """Quantiles in seconds, and the number of samples they come from."""
 
     low_s: float
-    """10 % were shorter."""
+    """The duration that 10 % of the samples stay below."""
     mid_s: float
     """The median."""
     high_s: float
-    """90 % were shorter."""
+    """The duration that 90 % of the samples stay below."""
     mean_s: float
     seen: int
 
 
 class Sketch(msgspec.Struct, array_like=True, dict=True):
-    """Weighted samples by bucket. Two of them merge to what one would be that had seen both."""
+    """Weighted samples by bucket. Two sketches merge into the sketch of all their samples."""
 
     buckets: dict[int, tuple[float, float]] = {}
     """Bucket -> (weight of its samples, their weighted sum in seconds)."""
@@ -96,7 +97,7 @@ class Sketch(msgspec.Struct, array_like=True, dict=True):
 
     @cached_property
     def _mean(self) -> float:
-        """Asked for many times between two samples: of each job that runs."""
+        """The mean; cached, because it is read for each running job, many times between two samples."""
         weight = sum(weight for weight, _ in self.buckets.values())
         return sum(sum_s for _, sum_s in self.buckets.values()) / weight
 

@@ -1,4 +1,4 @@
-"""What jobs need of a site besides its processors: containers, modules by name, a launcher of MPI jobs, licences."""
+"""Needs of jobs besides processors: containers, modules by name, a launcher of MPI jobs, licences."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from diana.model import licences
 from diana.model.spec import GroupSpec
 
 CONTAINERS = "containers"
-"""That a site can run jobs in an image."""
+"""Name of the need for running jobs in an image."""
 MPI = "mpi"
-"""That a site has a launcher of MPI jobs."""
+"""Name of the need for a launcher of MPI jobs."""
 MPI_INSIDE = "mpi in containers"
-"""That it can have such jobs in an image: each of their processes is a process of its own machine's then."""
+"""Name of the need for MPI jobs in an image; each process of such a job is then a process of its own machine."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
-"""That a group may ask for."""
+"""Modules that a group may ask for."""
 MOST_NEEDED = MOST_MODULES + 3 + licences.MOST_LICENCES
-"""Names of what its jobs need."""
+"""Names of needs that a group's jobs may have, all kinds together."""
 MOST_TEXT = 200
 """Characters of a name."""
 _MOST_ASKED = len("module ") + MOST_TEXT
@@ -37,30 +37,30 @@ def module(name: str) -> str:
 
 
 def needed(spec: GroupSpec) -> tuple[str, ...]:
-    """Names of all the group's jobs need."""
+    """Names of all needs of the group's jobs."""
     return (*made_ready(spec), *licences.named(spec.resources.licences))
 
 
 def made_ready(spec: GroupSpec) -> tuple[str, ...]:
-    """Of these, what the machine makes ready where they start."""
+    """Names of those needs that the machine makes ready where the jobs start."""
     mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
     return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules), *(mpi if spec.mpi else ()))
 
 
 def spreads(software: Container[str], gpus: int) -> bool:
-    """Whether a job that needs so much may lie on several machines of a cluster. One of GPUs has one machine, since not
-    every batch system can be asked for GPUs of several."""
+    """True if a job with these needs may lie on several machines of a cluster. A job with GPUs gets one machine, since
+    not every batch system can be asked for GPUs of several."""
     return MPI in software and not gpus
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
-    """As much of what a peer asks, or says that it has of what it was asked, as a group may ask for, in order and each
-    once. What is longer than any such name is cut, and so is still none of them: names are kept for a while."""
+    """Return the names from a peer, asked or offered, sorted, each once, and no more than a group may ask for. Names
+    are kept for a while, so one longer than any valid name is cut; it still matches none."""
     return tuple(sorted({name[:_MOST_ASKED] for name in islice(names, MOST_NEEDED)}))
 
 
 def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """What of the asked a site has that offers so much."""
+    """Return those of the asked names that a site with these offers has."""
     names = frozenset(offered)
     return tuple(one for one in asked if one in names or _had(names, one))
 
@@ -72,7 +72,7 @@ def _had(names: frozenset[str], one: str) -> bool:
 
 
 def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
-    """Why a site that offers so much is none for jobs that need the asked; empty: it has all."""
+    """Say what a site with these offers lacks of the asked names; empty: it has all."""
     names = frozenset(offered)
     lacks = next((one for one in asked if not had(names, (one,))), "")
     if licences.is_licence(lacks):
@@ -83,7 +83,7 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
 
 
 def plain(spec: GroupSpec) -> bool:
-    """Whether the names can be names: a spec may come from anywhere."""
+    """True if the spec's names of software are well formed; a spec may come from anywhere."""
     image = spec.container
     if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
         return False
@@ -92,5 +92,5 @@ def plain(spec: GroupSpec) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """A name that means nothing else to a shell, in which an operator may have forgotten quotes."""
+    """True for a name without special meaning to a shell, in case an operator's command lacks quotes."""
     return len(name) <= MOST_TEXT and _MODULE.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""What a user asks for: a template, a sweep, and what they need. One value, however many jobs.
+"""The spec of a bulk group: a template, a sweep, and the needs of its jobs. One value, however many jobs.
 
 Text fields marked *template* may hold `{name}` placeholders, filled per job from the sweep and from
 `{index}` and `{group}`; `{{` and `}}` stand for braces (see `model/template.py`).
@@ -18,7 +18,7 @@ JobClass = Literal["", "compute", "data", "both"]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Per job. Zero means: no limit asked, none imposed; `work_s` zero means: unknown."""
+    """Resources of one job. Zero: no limit is asked and none imposed; `work_s` zero: unknown."""
 
     processors: int = 1
     memory_bytes: int = 0
@@ -50,14 +50,15 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     collect: tuple[str, ...] = ()
     """Templates of paths below the job's directory; each must exist when the job has exited 0."""
     to: str = ""
-    """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`. A URL: that
-    own folder, and from there a copy of each below the URL."""
+    """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`. A URL: outputs
+    go to that own folder, and a copy of each from there to below the URL."""
     merge: tuple[str, ...] = ()
     """Command run once, in the folder of the gathered outputs, when every job is done."""
     dataset: str = ""
-    """Register what was gathered (and merged) under this name, before the group is called done; empty: not."""
+    """Name under which the gathered (and merged) outputs are registered before the group counts as done; empty: they
+    are not."""
     size_bytes: int = 0
-    """Estimated, of what one job leaves; 0: not known."""
+    """Estimated bytes of one job's outputs; 0: not known."""
 
     @property
     def folder(self) -> str:
@@ -109,11 +110,11 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     container: str = ""
     """The image each job runs in, as the site's program for containers names it; empty: none."""
     modules: tuple[str, ...] = ()
-    """What the site makes ready before each job, in this order, by names its operator gave."""
+    """Modules the site makes ready before each job, in this order, by names its operator gave."""
     mpi: bool = False
-    """The site's launcher starts each job as many times as it has processors, as one parallel job."""
+    """True: the site's launcher starts each job as many times as it has processors, as one parallel job."""
     own_directory: bool = False
-    """Ask for a directory of its own even without inputs or outputs."""
+    """True: each job gets a directory of its own even without inputs or outputs."""
     stdout: str = ""
     """Template of a path below the job's directory; empty: the shared, capped log segment."""
     stderr: str = ""
@@ -122,23 +123,24 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     inputs: tuple[InputFile, ...] = ()
     outputs: Outputs = Outputs()
     sites: tuple[str, ...] = ()
-    """Only these sites; empty: any."""
+    """The only sites allowed; empty: any."""
     not_sites: tuple[str, ...] = ()
     on_crash: OnCrash = "hold"
     on_site_lost: OnSiteLost = "hold"
-    """What becomes of jobs at a site that fell silent: they stay there, out of reach, or run under leases and are
-    placed anew when those are over."""
+    """Fate of jobs at a site that fell silent: `hold`: they stay there, out of reach; `rerun`: they run under leases
+    and are placed anew when those are over."""
     max_parallel: int = 0
     job_class: JobClass = ""
     max_subgroup: int = 0
     """Largest subgroup in jobs; 0: the VO's."""
     division: int = 0
-    """If it is split, into at least so many subgroups; 0: the VO's."""
+    """Least number of subgroups if the group is split; 0: the VO's."""
     log_limit_bytes: int = 1 << 20
     """Log bytes kept per job."""
 
     def needs_directory(self) -> bool:
-        """An MPI job has one, for its processes on other machines begin where the first one does."""
+        """True if each job needs a directory of its own. An MPI job does, since its processes on other machines begin
+        in the directory of the first."""
         own = self.own_directory or self.mpi
         return bool(own or self.inputs or self.outputs.collect or self.stdout or self.stderr)
 

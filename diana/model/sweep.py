@@ -26,12 +26,12 @@ def axis_size(axis: Axis) -> int:
 
 
 def sweep_size(sweep: Sweep) -> int:
-    """How many jobs a sweep makes; 1 for no sweep at all."""
+    """Number of jobs a sweep makes; 1 without axes or table."""
     return math.prod(map(axis_size, sweep.axes)) * (sweep.table.rows if sweep.table else 1)
 
 
 def sweep_names(sweep: Sweep) -> tuple[str, ...]:
-    """The table's columns, then the axes."""
+    """Names of the swept values: the table's columns, then the axes."""
     return (sweep.table.columns if sweep.table else ()) + tuple(axis.name for axis in sweep.axes)
 
 
@@ -107,7 +107,8 @@ class Parameters:
 
 
 class _Factor:
-    """One digit: its weight in the index, how many values it has, and what each says (for used ones)."""
+    """One digit: its weight in the index, the number of its values, and (for used digits) the parameters each value
+    sets."""
 
     __slots__ = ("params", "size", "stride")
 
@@ -146,7 +147,7 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
 
 
 _Readers = dict[str, IndexSet | list[IndexSet]]
-"""One set, as nearly always, or the sets to be united."""
+"""Readers of each ref: one set, as nearly always, or a list of sets to be united."""
 
 
 def _add(readers: _Readers, ref: str, jobs: IndexSet) -> None:
@@ -170,8 +171,8 @@ def _add_each(readers: _Readers, template: Template, parameters: Parameters) -> 
 
 
 def _add_by_factor(readers: _Readers, template: Template, parameters: Parameters) -> None:
-    """Fix the digits the template names; the free digits faster than all of them make a run of neighbours, the
-    slower free ones repeat it."""
+    """Add the readers of each text the template renders to. Each choice of the digits it names is fixed; the free
+    digits faster than all of these make a run of neighbours, and the slower free digits repeat that run."""
     used, free = parameters.factors(template.names)
     # A digit with one value only decides nothing; were it to set the run, neighbours would come apart.
     run = min((factor.stride for factor in used if factor.size > 1), default=parameters.size)
@@ -189,7 +190,7 @@ def _add_by_factor(readers: _Readers, template: Template, parameters: Parameters
 
 
 def _combined(used: list[_Factor]) -> Iterable[tuple[int, Mapping[str, str]]]:
-    """Every combination of the factors' digits: their weight in the index and the values they say."""
+    """Yield every combination of the factors' digits: its weight in the index and the parameters it sets."""
     if len(used) == 1:
         yield from _weighed(used[0])
         return

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 GIVEN = frozenset({"index", "group"})
-"""Names every job has, beside those of its sweep."""
+"""Names that every job has besides those of its sweep."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _BRACE = re.compile(r"\{\{|\}\}|\{[^{}]*\}|[{}]")
 
 
 def is_name(text: str) -> bool:
-    """May `text` be the name of a swept value?"""
+    """True if `text` may be the name of a swept value."""
     return _NAME.match(text) is not None
 
 
@@ -59,7 +59,7 @@ def compile_template(text: str) -> Template:
 
 
 def unknown_name(template: Template, known: frozenset[str]) -> str | None:
-    """One line about the first placeholder that is not in `known`; None when all are."""
+    """Describe the first placeholder that is not in `known`, in one line; None when all are known."""
     for name in sorted(template.names - known):
         near = get_close_matches(name, sorted(known), 1)
         hint = f"did you mean {{{near[0]}}}? " if near else ""

@@ -1,7 +1,7 @@
-"""URLs of inputs and outputs: which ones anybody may write, and which of them a site's operator allows.
+"""URLs of inputs and outputs: the valid ones, and the ones a site's operator allows.
 
-Credentials are the executing node's own, so a URL may not bring any: it travels to other sites and stands in their
-journals. Whatever an error shows of a URL has passed `shown`.
+Credentials are the executing node's own. A URL may not bring any, since it travels to other sites and stands in their
+journals. Errors show a URL only through `shown`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urljoin, urlsplit
 
 SCHEMES = ("https", "http", "s3", "sftp", "file")
 DEFAULT_ALLOWED = ("https://", "http://")
-"""What a site reads when its operator has said nothing: what anybody may read."""
+"""Beginnings of URLs that a site reads unless its operator sets others: those anybody may read."""
 WRITABLE = ("s3", "sftp", "file")
 MOST_URL_BYTES = 2048
 MOST_BEGINNINGS = 64
-"""Another site is asked about at once."""
+"""Beginnings of URLs that another site is asked about at once."""
 
 _BEGINNING = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SECRET = re.compile(
@@ -39,16 +39,17 @@ class Url(NamedTuple):
     port: int
     """0: the scheme's own."""
     path: str
-    """As written, beginning with a slash, without the query. Only http knows %20 and the like."""
+    """The path as written, beginning with a slash, without the query. Only http understands %20 and the like."""
 
 
 def is_url(text: str) -> bool:
-    """Whether `text` is written as a URL, `SCHEME://...`."""
+    """True if `text` is written as a URL, `SCHEME://...`."""
     return _BEGINNING.match(text) is not None
 
 
 def check_url(text: str) -> Url:
-    """ValueError, one line fit to be logged, for what is no URL diana understands or what may hold a secret."""
+    """Check and split a URL. ValueError, one line fit for a log, for a text that is no URL diana understands or may
+    hold a secret."""
     scheme = _scheme(text)
     if len(text.encode(errors="surrogatepass")) > MOST_URL_BYTES:
         raise ValueError(f"{shown(text)}: longer than {MOST_URL_BYTES} bytes; use a shorter one")
@@ -73,7 +74,7 @@ def check_url(text: str) -> Url:
 
 
 def check_file_url(text: str) -> Url:
-    """As `check_url`, and names a file rather than a folder or a bucket."""
+    """Check as `check_url`; the URL must name a file, not a folder or a bucket."""
     url = check_url(text)
     if url.path.endswith("/"):
         raise ValueError(f"{shown(text)}: names no file; end it in a file's name")
@@ -81,7 +82,7 @@ def check_file_url(text: str) -> Url:
 
 
 def check_folder_url(text: str) -> Url:
-    """As `check_url`, and names a place that can be written."""
+    """Check as `check_url`; the URL must name a place that can be written."""
     url = check_url(text)
     if url.scheme not in WRITABLE:
         raise ValueError(f"{shown(text)}: {url.scheme} takes no files; want s3://, sftp:// or file://")
@@ -89,7 +90,8 @@ def check_folder_url(text: str) -> Url:
 
 
 def redirected(url: Url, location: str) -> Url:
-    """Where a server sends us on. It may sign what it names, since nobody keeps that. ValueError: we do not go."""
+    """Return the URL a server redirects to. It may hold a signature, since nobody keeps it. ValueError for one that is
+    not followed."""
     text = urljoin(url.text, location)
     split = urlsplit(text)
     if split.scheme not in ("http", "https") or (url.scheme, split.scheme) == ("https", "http"):
@@ -100,7 +102,7 @@ def redirected(url: Url, location: str) -> Url:
 
 
 def check_allowed(text: str) -> str:
-    """Check a prefix of the allow-list. ValueError tells what one looks like."""
+    """Check a prefix of the allow-list. ValueError shows a valid one."""
     scheme = _scheme(text)
     rest = text[len(scheme) + 3 :]
     if "@" in rest or "?" in rest or "#" in rest or not text.isprintable() or " " in text:
@@ -111,15 +113,15 @@ def check_allowed(text: str) -> str:
 
 
 def is_allowed(url: Url, allowed: Sequence[str]) -> bool:
-    """Whether it begins with one of the prefixes; of the last name in a prefix, the whole must match."""
+    """True if the URL begins with one of the prefixes; the last name in a prefix must match a whole name."""
     text = f"{_place(url)}{url.path}"
     return any(_begins(text, prefix) for prefix in allowed)
 
 
 def beginnings(urls: Iterable[str]) -> tuple[str, ...]:
-    """What to ask another site's operator about before jobs that read these go there: the URLs themselves, without
-    their queries; their folders if those are too many, or else their hosts, which end in a slash. What is no URL is
-    left out."""
+    """Return the texts that another site checks against its allow-list before jobs that read these URLs go there: the
+    URLs themselves, without their queries; if too many, their folders; if still too many, their hosts. Folders and
+    hosts end in a slash. Texts that are no URL are left out."""
     some = {text.partition("?")[0] for text in urls}
     if len(some) > MOST_BEGINNINGS:
         some = {text.rpartition("/")[0] + "/" for text in some}
@@ -134,7 +136,7 @@ def beginnings(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def may_be_allowed(beginning: str, allowed: Sequence[str]) -> bool:
-    """Whether one of `beginnings` is allowed, or some that begin so may be. Any text may be asked."""
+    """True if this one of `beginnings` is allowed, or if URLs that begin so may be. Any text may be given."""
     if any(_begins(beginning, prefix) for prefix in allowed):
         return True
     return beginning.endswith("/") and any(_normal(prefix).startswith(beginning) for prefix in allowed)
@@ -158,7 +160,7 @@ def _begins(text: str, prefix: str) -> bool:
 
 
 def place_of(text: str) -> str:
-    """SCHEME://HOST of a URL: what others that begin so share a link to."""
+    """Return SCHEME://HOST of a URL; all URLs that begin so share one link."""
     scheme, _, rest = text.partition("://")
     return f"{scheme}://{rest.partition('/')[0].lower()}"
 

@@ -1,4 +1,4 @@
-"""What reads answer: values made for people and programs outside, never the engine's own state."""
+"""Answers to reads: values made for people and programs outside, never the engine's own state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from diana.model.queue import QueueView, Waiting
 
 
 class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What one site has of a group."""
+    """The share of a group at one site."""
 
     site: SiteId
     jobs: int
@@ -30,11 +30,11 @@ class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """local, offered, committed, closed, cancelling, holding, moving, releasing or unreachable."""
     age_s: float
-    """Since the site was last heard of; 0 at home."""
+    """Seconds since the site was last heard of; 0 at home."""
     held: int = 0
-    """Wait until they are released."""
+    """Number of jobs that wait until they are released."""
     level: str = ""
-    """Best of what waits there, Q1 to Q4; empty: nothing does, or the site has not said."""
+    """Best level of the jobs that wait there, Q1 to Q4; empty: none waits, or the site has not said."""
     priority: float = 0.0
 
 
@@ -54,12 +54,12 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     held: int
-    """Outcome unknown, or waiting until they are released."""
+    """Number of jobs whose outcome is unknown, or that wait until they are released."""
     unreachable: int
     gathering: int
     """Batches of outputs still on their way here."""
     final: bool
-    """Nothing more will happen by itself."""
+    """True once nothing more will happen by itself."""
     submitted_wall_s: float
     age_s: float
     """Site time since submission."""
@@ -69,56 +69,57 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     bytes_moved: int
     shares: tuple[SiteShare, ...]
     note: str
-    """Why it waits or failed, one line; empty when there is nothing to say."""
+    """Reason why it waits or failed, one line; empty when there is none."""
     level: str = ""
-    """Best of its waiting jobs anywhere, Q1 to Q4; empty: none waits in a queue."""
+    """Best level of its waiting jobs anywhere, Q1 to Q4; empty: none waits in a queue."""
     priority: float = 0.0
     after: tuple[GroupId, ...] = ()
     """Groups it waits for, or waited for."""
     dataset: str = ""
-    """What its outputs are registered as once it is done; empty: nothing."""
+    """Name of the dataset its outputs are registered as once it is done; empty: none."""
     expected_end_s: float = -1.0
-    """When its plans have it end, seconds after submission; negative: it has none yet."""
+    """Expected end by its plans, seconds after submission; negative: it has no plan yet."""
     durability: int = 1
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
-    """Whose results of these jobs count no more, for they were retried. For the node's own use, not shown."""
+    """Subgroups whose results of these jobs count no more, because the jobs were retried. For the node's own use, not
+    shown."""
     on_their_way: tuple[FactsKey, ...] = ()
     """Batches whose outputs are not all here yet. For the node's own use, not shown."""
 
 
 ENDINGS = ("done", "failed", "cancelled", "held")
-"""How jobs have ended, as a group's view counts them; held ones with an outcome nobody knows."""
+"""Endings of jobs, as a group's view counts them; `held` stands for an unknown outcome."""
 
 
 class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a group's jobs that have ended. For the node's own use."""
 
     jobs: int
-    """Of the group."""
+    """Number of jobs of the group."""
     by_ending: tuple[tuple[str, IndexSet], ...]
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
-    """As in `GroupView`."""
+    """The same as in `GroupView`."""
     next: int = -1
-    """Where the next page begins; negative: there is none."""
+    """Start of the next page; negative: there is none."""
 
 
 class Guarded(msgspec.Struct, frozen=True, kw_only=True):
-    """What the black-hole guard holds back at a site."""
+    """An entry of the black-hole guard: the work it holds back at a site."""
 
     group: str
-    """Empty: any group that is new there."""
+    """The group held back; empty: any group that is new there."""
     machine: str
-    """Of the site; empty: all of it."""
+    """The machine of the site; empty: the whole site."""
     stand: str
     """probation (one job is tried now and then), barred (no more of the group)."""
     since_s: float
     until_s: float
-    """The next try is due then; negative: there is none."""
+    """Time of the next try; negative: there is none."""
     why: str
     lifts: str
-    """What ends it, in words."""
+    """The event that ends it, in words."""
 
 
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,13 +141,13 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     datasets: tuple[str, ...]
     note: str = ""
-    """Why it takes no work: drained or banned, and the reason."""
+    """Reason why it takes no work: drained or banned, and why."""
     machines: int = 0
-    """Of the site; 0: it has not said."""
+    """Number of machines of the site; 0: it has not said."""
     guarded: tuple[Guarded, ...] = ()
-    """What the guard holds back there, the latest first."""
+    """Entries of the guard for that site, the latest first."""
     guarded_more: int = 0
-    """Beyond those."""
+    """Number of further entries of the guard."""
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,16 +160,17 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
 
 class Groups(msgspec.Struct, frozen=True):
     groups: tuple[GroupView, ...]
-    """In the order of their numbers."""
+    """Groups in the order of their numbers."""
     left_out: int = 0
-    """That were asked for too, and are beyond the limit."""
+    """Number of groups asked for that are left out, beyond the limit."""
 
 
 class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one decision gave one site: predicted against achieved, in seconds after the decision."""
+    """The part of a group that one decision gave one site: predicted against achieved, in seconds after the
+    decision."""
 
     decision: int
-    """Which of the group's, from 0."""
+    """Number of the decision among the group's, from 0."""
     site: SiteId
     jobs: int
     predicted_wait_s: float
@@ -177,12 +179,12 @@ class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):
     predicted_end_s: float
     predicted_bytes_in: int
     started_s: float
-    """First job; negative: none yet."""
+    """Start of the first job; negative: none yet."""
     ended_s: float
-    """Last job so far, or its outputs' arrival at home; negative: none yet."""
+    """End of the last job so far, or its outputs' arrival at home; negative: none yet."""
     bytes_in: int
     over: bool
-    """All its jobs have ended."""
+    """True once all its jobs have ended."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,14 +192,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...]
     """Oldest first; one per placement."""
     achieved_s: float
-    """Submission to the last end, or the last outputs' arrival at home; negative while it runs."""
+    """Seconds from submission to the last end, or to the last outputs' arrival at home; negative while it runs."""
     waiting: tuple[Waiting, ...] = ()
-    """What still waits, and why."""
+    """The jobs that still wait, and why."""
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = -1.0
-    """Submission to predicted end of the whole; negative: it was placed in more than one go."""
+    """Seconds from submission to the predicted end of the whole; negative: it was placed in more than one go."""
     stays: tuple[str, ...] = ()
-    """Why what waits at a congested site is not moved, at the last look."""
+    """Reasons why work that waits at a congested site was not moved, at the last look."""
 
 
 class Sites(msgspec.Struct, frozen=True):
@@ -218,7 +220,7 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 0
     free_slots: int = 0
     jobs_done: int = 0
-    """This one and the next two: of all groups, since the node started."""
+    """Jobs done, of all groups, since the node started; the next two fields count likewise."""
     jobs_exported: int = 0
     jobs_imported: int = 0
 
@@ -231,29 +233,30 @@ class BannedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the VO's signers decided, as this site knows it."""
+    """Decisions of the VO's signers, as this site knows them."""
 
     values: dict[str, Any] = {}
-    """Of the policy: settings by name."""
+    """The policy's settings by name."""
     by: str = ""
     since_wall_s: float = 0.0
     here: tuple[str, ...] = ()
-    """Of those, settings this site's operator set otherwise, which count here."""
+    """Settings of the policy that this site's operator set otherwise; the operator's count here."""
     banned: tuple[BannedView, ...] = ()
     drained: str = ""
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """How a name of a site stands."""
+    """State of a site's name."""
 
     taken: str = ""
-    """Who has it or gave it out; empty: it is free, or is given to the asker now."""
+    """Reason why the name is taken: who gave it out, or that its site is known; empty: it is free, or is given to the
+    asker now."""
     signers: tuple[str, ...] = ()
-    """Sites of the VO that are signers, by the word of signers."""
+    """Sites of the VO that are signers, as the signers say."""
 
 
 class Invitations(msgspec.Struct, frozen=True):
-    """That this site gave out, by their ids."""
+    """Invitations that this site gave out, by their ids."""
 
     known: dict[str, Invitation]
 
@@ -263,11 +266,12 @@ class Ok(msgspec.Struct, frozen=True):
 
     count: int = 0
     started: int = 0
-    """Hold: jobs that had started already, and run on."""
+    """After a hold: number of jobs that had started already and run on."""
     jobs: IndexSet = IndexSet()
-    """Cancel, of held ones only: those that will never run."""
+    """After a cancel of held jobs only: those that will never run."""
     unsure: int = 0
-    """Cancel, of held ones only: jobs whose site has not said yet whether it held them when it had the order."""
+    """After a cancel of held jobs only: number of jobs whose site has not said yet whether it still held them when the
+    order came."""
 
 
 Answer = (

@@ -1,4 +1,4 @@
-"""Counts as people read them: one way to say how many, so that no line says `1 jobs`."""
+"""Counts as people read them: one way to write a number of things, so that no line says `1 jobs`."""
 
 from __future__ import annotations
 

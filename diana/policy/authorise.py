@@ -1,4 +1,5 @@
-"""Who may do what. One table, default deny; every client call and peer message asks here (PROMISES 5.3-5.5)."""
+"""Authorisation: which role may do which action. One table, default deny; every client call and peer message asks here
+(PROMISES 5.3-5.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class Action(StrEnum):
     CANCEL = "cancel"
     HOLD = "hold"
     MOVE = "move"
-    """Have waiting jobs run at another site."""
+    """Make waiting jobs run at another site."""
     RELEASE = "release"
     RETRY = "retry"
     READ_SITES = "read-sites"
@@ -25,24 +26,24 @@ class Action(StrEnum):
     READ_INFO = "read-info"
     READ_QUEUE = "read-queue"
     ENTER_PAGES = "enter-pages"
-    """Have a browser, or what collects metrics, let into the dashboard."""
+    """Get access to the dashboard for a browser or a collector of metrics."""
     STOP = "stop"
     PROMOTE = "promote"
     """Change which of a site's two machines leads."""
     REMOVE_MACHINE = "remove-machine"
-    """Give up a machine of the site with what it runs."""
+    """Give up a machine of the site and the jobs it runs."""
     OPERATE = "operate"
-    """Give an order about the site or the VO at all; each order is an action of its own besides."""
+    """Give any order about the site or the VO; each order also needs an action of its own."""
     DRAIN = "drain"
-    """Have the site take no new work."""
+    """Make the site take no new work."""
     RULE_VO = "rule-vo"
-    """Ban, lift a ban, set the VO's policy: where the site is a signer."""
+    """Ban, lift a ban, set the VO's policy, at a site that is a signer."""
     DIAGNOSE = "diagnose"
-    """Have the node look at what is wrong with itself."""
+    """Make the node check itself for faults."""
     INVITE = "invite"
     """Let a site, machine or user into the VO."""
     QUOTE = "quote"
-    """Ask for and give quotes, summaries and how the queues stand."""
+    """Ask for and give quotes, summaries and the state of the queues."""
     OFFER = "offer"
     """Hand work over: Prepare, Commit, Abort, Control."""
     REPORT = "report"
@@ -53,15 +54,15 @@ class Action(StrEnum):
     """Read and change the register of the two machines that keep a site's journal; the site's own only."""
 
     ATTACH = "attach"
-    """Take orders as a machine of this site, deliver what its jobs left."""
+    """Take orders as a machine of this site, deliver the outputs of its jobs."""
     FETCH_INPUT = "fetch-input"
-    """Read what the orders given to that machine name."""
+    """Read the inputs named in orders given to that machine."""
 
 
 class Scope(StrEnum):
     ANY = "any"
     OWN = "own"
-    """Only what `owner` names: the principal's own groups; for peers, transfers they are a party to."""
+    """Only things whose `owner` is the principal: its own groups; for peers, transfers they are a party to."""
 
 
 _USER = {
@@ -112,9 +113,9 @@ TABLE: dict[Role, dict[Action, Scope]] = {
 
 
 def authorise(principal: Principal, action: Action, owner: str | None = None) -> str:
-    """Empty: allowed. Else one line why not.
+    """Return the empty text if allowed, else one line why not.
 
-    `owner` is whose thing it is: a group's owner, or the site that is party to a transfer.
+    `owner` is the owner of the group, or the site that is party to the transfer.
     """
     scope = TABLE[principal.role].get(action)
     who = f"{principal.role} {principal.name}".strip()

@@ -1,4 +1,4 @@
-"""Placements to compare with (SPEC D13 and section 7): what brokers do that do not plan.
+"""Placements for comparison (SPEC D13 and section 7), as brokers make them that do not plan.
 
 Each chooses among the candidates the planner chooses among, by the same information, and gives the same `Plan`: the
 prices in it are those of the turnaround model, which these policies do not look at, `greedy` excepted.
@@ -36,7 +36,7 @@ from diana.policy.turnaround import Weights
 
 Baseline = Literal["random", "round-robin", "fastest", "least-queue", "data-local", "greedy"]
 DEALT = ("random", "round-robin")
-"""Those that deal jobs one by one."""
+"""The policies that deal jobs one by one."""
 
 Pieces = list[tuple[int, int]]
 """(block, jobs) placed as one."""
@@ -51,8 +51,9 @@ def decide(
     turns: Sequence[SiteId] = (),
     lot: str = "",
 ) -> Plan:
-    """`candidates`: home first, then by site id; ties go to the first. `turns`: of those that are dealt, the sites in
-    the order of their turns; others get what these cannot take. `lot`: what chance is drawn from."""
+    """Place the demand by one of the baseline policies. `candidates`: home first, then by site id; ties go to the
+    first. `turns`, for policies that deal: the sites in the order of their turns; other sites get the jobs these cannot
+    take. `lot`: the name of the draw."""
     grid = Grid(demand, cost.table_of(demand, candidates))
     elsewhere = sum(c.queued_jobs for c in candidates if cost.refusal(c))
     choice = Choice(grid, MODELS["turnaround"](grid, Weights(), False, elsewhere), candidates)
@@ -65,8 +66,8 @@ def decide(
 
 
 def standing(policy: Baseline, table: SiteTable, processors: int, dealt: Floats | float = 0.0) -> list[Floats]:
-    """Keys (S,) by which sites are ranked where the group itself does not matter, rising. `dealt`: jobs each was given
-    already."""
+    """Keys (S,) that rank sites, lowest first, where the group itself does not matter. `dealt`: jobs each site was
+    given already."""
     with np.errstate(divide="ignore", invalid="ignore"):
         queue = np.where(table.slots > 0, (table.queued_jobs + dealt) / table.slots, np.inf)
     if policy != "fastest":
@@ -80,7 +81,7 @@ def standing(policy: Baseline, table: SiteTable, processors: int, dealt: Floats 
 
 
 def _dealt(choice: Choice, policy: Baseline, turns: Sequence[SiteId], lot: str) -> Deal | None:
-    """None: the sites cannot take all jobs."""
+    """Deal the jobs by the policy; None: the sites cannot take them all."""
     grid, demand = choice.grid, choice.grid.demand
     room = np.where(np.isfinite(choice.terms.total_s), np.minimum(grid.table.max_jobs, grid.jobs), 0.0)
     fine = blocks(demand)
@@ -130,7 +131,7 @@ def _one_by_one(deal: Deal, policy: Baseline, order: list[int], room: Floats, lo
 
 
 def _anywhere(deal: Deal, number: int, room: Floats) -> Deal | None:
-    """The sites whose turn it is are full: all others, too, take what is left, in order of rank."""
+    """Deal the remaining jobs over all sites in order of rank, once the sites whose turn it is are full."""
     every = np.argsort(deal.grid.table.ranks())
     for later in range(number, len(deal.blocks)):
         left = len(deal.blocks[later].indices) - int(deal.counts[later].sum())
@@ -154,7 +155,7 @@ def _units(policy: Baseline, demand: Demand, fine: Sequence[Block]) -> Iterator[
 
 
 def _ranked(policy: Baseline, choice: Choice, deal: Deal, pieces: Pieces) -> Ints:
-    """Rows, the best first."""
+    """Rows of the sites, the best first."""
     table = choice.grid.table
     keys: list[Floats] = []
     if policy == "greedy":

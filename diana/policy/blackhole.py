@@ -1,14 +1,13 @@
-"""A site that fails whatever it gets, and fast, looks empty and attracts everything (SPEC U10, D7; PROMISES 3).
+"""The black-hole guard: a site that fails every job fast looks empty and attracts all work (SPEC U10, D7; PROMISES 3).
 
 One breaker per (site, group) stands before the site's starts of that group. A site begins with one canary job, or with
 more where nothing speaks against it, and may have one more under way for each that proves itself, so twice as many each
 round; when too many fail fast it is put on probation, where one job at a time is tried after pauses that grow; one that
-does well opens the ramp again. Whatever happens, what it fails fast and what is not proven stays within 2 % of the
-group, or 10 jobs if that is more, beside as many as did well or ran long enough.
+does well opens the ramp again. Whatever happens, the jobs that failed fast there and those not proven stay within 2 %
+of the group, or 10 jobs if that is more, plus as many as did well or ran long enough.
 
-A breaker is a handful of numbers and a value: each word gives a new one. Nothing in it is per job. The bound holds as
-far as ends are told soon: a job that failed at once and whose end is told later than `fast_s` was taken for proven
-meanwhile.
+A breaker is an immutable value of a few numbers: each event gives a new one. Nothing in it is per job. The bound holds
+only as far as ends are told soon: a job that failed at once counts as proven if its end is told later than `fast_s`.
 """
 
 from __future__ import annotations
@@ -27,34 +26,36 @@ from diana.model.words import counted
 from diana.policy.ranges import check
 
 STEPS = 4
-"""Into which the time until a job is proven is cut; starts within one are kept as one number."""
+"""Number of steps into which the time until a job is proven is cut; starts within one step are kept as one number."""
 
 
 class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True):
     most_share: float = 0.02
-    """Of a group's jobs that a site may fail fast or have unproven, beside as many as did well."""
+    """Share of a group's jobs that a site may fail fast or have unproven, in addition to as many as did well."""
     most_jobs: int = 10
     """The same for small groups, where the share is less: enough for a ramp and some probation."""
     canaries: int = 1
     """Jobs under way at first, and after probation."""
     trusted_after: int = 64
-    """Jobs that did well since it was last on probation, and the site is limited no more."""
+    """Jobs that must do well since the site was last on probation; then it is limited no more."""
     trip_jobs: int = 3
-    """Fast failures that are more than bad luck; one or two are a job's own fault as likely."""
+    """Fast failures that are more than bad luck; one or two are as likely the jobs' own fault."""
     trip_share: float = 0.5
-    """Of the jobs that ended lately; more of them failing fast and the site goes on probation."""
+    """Share of the jobs that ended lately; if more of them failed fast, the site goes on probation."""
     half_life: float = 64.0
-    """Jobs that ended until an earlier end counts half, so that a site that turned bad is seen as one."""
+    """Number of ended jobs after which an earlier end counts half, so that a site that turned bad is noticed."""
     fast_share: float = 0.1
-    """Of the expected run time: a failure within it is fast, and a job that ran longer is proven."""
+    """Share of the expected run time: a failure within it is fast, and a job that ran longer is proven."""
     fast_least_s: float = 1.0
-    """A failure within this is fast whatever was expected: starting alone takes so long on a busy machine."""
+    """Seconds within which a failure is fast whatever run time was expected: starting alone takes so long on a busy
+    machine."""
     fast_most_s: float = 60.0
-    """Broken sites fail within a minute, and the ramp must not wait for hours."""
+    """Seconds after which no failure is fast: broken sites fail within a minute, and the ramp must not wait for
+    hours."""
     fast_unknown_s: float = 10.0
-    """Where no run time is expected."""
+    """Seconds within which a failure is fast where no run time is expected."""
     probation_s: float = 60.0
-    """Pause before the next try; twice as long after each that failed."""
+    """Pause before the next try; twice as long after each try that failed."""
     probation_most_s: float = 3600.0
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class BreakerSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def fast_s(self, expected_s: float) -> float:
-        """`expected_s` of one job there; 0: not known."""
+        """Seconds within which a failure is fast. `expected_s`: run time of one job there; 0: not known."""
         if expected_s <= 0:
             return self.fast_unknown_s
         return min(max(self.fast_share * expected_s, self.fast_least_s), self.fast_most_s)
@@ -91,18 +92,18 @@ class Stand(Enum):
     TRUSTED = "trusted"
     PROBATION = "probation"
     BARRED = "barred"
-    """It took all it may fail and none did well: no more of this group."""
+    """The site has failed all it may: it gets no more of this group."""
 
 
 class Ends(NamedTuple):
-    """Jobs that ended, by what that says of the site."""
+    """Numbers of ended jobs, by the judgement of the site that follows from them."""
 
     good: int = 0
     slow: int = 0
-    """Failed, but not fast: as likely the job's own fault."""
+    """Jobs that failed, but not fast: as likely their own fault."""
     fast: int = 0
     other: int = 0
-    """Cancelled, interrupted, lost from sight: says nothing."""
+    """Jobs cancelled, interrupted or lost from sight: they say nothing of the site."""
 
     @property
     def total(self) -> int:
@@ -110,7 +111,8 @@ class Ends(NamedTuple):
 
 
 def tally(ended: Iterable[tuple[int, float]], fast_s: float) -> Ends:
-    """Of (outcome, seconds it ran); 0 s where it never ran, however long it was staged or tried."""
+    """Count ends given as (outcome, seconds the job ran); 0 s where it never ran, however long it was staged or
+    tried."""
     good = slow = fast = other = 0
     for outcome, ran_s in ended:
         match outcome:
@@ -134,66 +136,68 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that may be under way unproven, before any did well."""
     stand: Stand = Stand.TRYING
     reason: str = "no job of the group has ended there yet"
-    """For `stand`, in words for an operator."""
+    """Reason for `stand`, in words for an operator."""
     out: int = 0
-    """Given and not ended."""
+    """Jobs given to the site and not ended."""
     running: int = 0
-    """Of them, started; some fewer where jobs ended that never ran."""
+    """Those of `out` that have started; too few by the jobs that ended and never ran."""
     good: int = 0
-    """That ever did well."""
+    """Jobs that ever did well."""
     lost: int = 0
-    """That ever failed fast."""
+    """Jobs that ever failed fast."""
     streak: int = 0
-    """Good ones since the ramp last began."""
+    """Jobs that did well since the ramp last began."""
     recent_ended: float = 0.0
     recent_fast: float = 0.0
-    """Good, slow and fast, the latest counting most, since the ramp last began."""
+    """`recent_ended`: jobs that ended good, slow or fast since the ramp last began, the latest counting most;
+    `recent_fast`: those of them that failed fast."""
     tries: int = 0
-    """Probations one after the other."""
+    """Number of probations one after the other."""
     until_s: float = 0.0
-    """On probation: the next try is due then."""
+    """On probation: time at which the next try is due."""
     since_s: float = 0.0
-    """On probation or barred: since then, whatever was tried meanwhile."""
+    """On probation or barred: time since which it is, whatever was tried meanwhile."""
     credit: int = 0
-    """May be unproven though it is more than the bound, until one fails fast."""
+    """Jobs that may be unproven even beyond the bound, until one fails fast."""
     starts: tuple[tuple[float, int], ...] = ()
-    """(from then on, jobs started) of the latest, at most `STEPS` + 2."""
+    """(beginning of a step, jobs started in it) of the latest starts, at most `STEPS` + 2 entries."""
 
     def proven(self, now: float) -> int:
-        """Of those under way, they ran for so long that they cannot fail fast any more."""
+        """Number of running jobs that have run too long to fail fast any more."""
         if not self.running:
             return 0
         recent = sum(jobs for began_s, jobs in self.starts if began_s + self._reach_s() > now)
         return max(0, self.running - recent)
 
     def _reach_s(self) -> float:
-        """An entry of `starts` holds what started up to a step later."""
+        """Seconds after which an entry of `starts` is proven: it also holds jobs that started up to a step later."""
         return self.fast_s * (1 + 1 / STEPS)
 
 
 def begin(
     site: SiteId, group_jobs: int, expected_s: float, settings: BreakerSettings, *, first: int = 0, credit: int = 0
 ) -> Breaker:
-    """`expected_s`: run time of one job there, 0 if not known; `first`: jobs under way at first, 0: as the settings
-    say; `credit`: that may be unproven in any case, as jobs like these did well there before."""
+    """Make the breaker of a group at a site. `expected_s`: run time of one job there, 0 if not known; `first`: jobs
+    under way at first, 0: as the settings say; `credit`: jobs that may be unproven in any case, because jobs like these
+    did well there before."""
     window = max(credit, min(first or settings.canaries, settings.bound(group_jobs)))
     return Breaker(site=site, group_jobs=group_jobs, fast_s=settings.fast_s(expected_s), window=window, credit=credit)
 
 
 def credited(b: Breaker, jobs: int) -> Breaker:
-    """Jobs like these do well there, as was learned after it began: so many may be unproven, until one fails fast."""
+    """Give credit after the breaker began, because jobs like these do well there: `jobs` may be unproven, until one
+    fails fast."""
     return msgspec.structs.replace(b, credit=jobs, window=max(b.window, jobs))
 
 
 def uncredited(b: Breaker, settings: BreakerSettings) -> Breaker:
-    """Jobs like these did well there, and now it fails them or others: it has to show anew that it is well, by a
-    canary."""
+    """Take the credit back, because the site now fails such jobs or others: it has to prove itself anew by a canary."""
     window = min(settings.canaries, settings.bound(b.group_jobs))
     return msgspec.structs.replace(b, credit=0, window=window)
 
 
 def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
-    """How many more jobs of the group may start there now; None: no limit."""
+    """Number of further jobs of the group that may start there now; None: no limit."""
     if b.stand is Stand.TRUSTED:
         return None
     if b.stand is Stand.BARRED:
@@ -209,7 +213,7 @@ def allowed(b: Breaker, now: float, settings: BreakerSettings) -> int | None:
 
 
 def next_s(b: Breaker, now: float) -> float | None:
-    """When `allowed` grows by itself, at the latest; None: not before something ends."""
+    """Latest time at which `allowed` grows by itself; None: not before a job ends."""
     if b.stand is Stand.PROBATION and b.until_s > now:
         return b.until_s
     ripe = [began_s + b._reach_s() for began_s, _ in b.starts if began_s + b._reach_s() > now]
@@ -217,12 +221,13 @@ def next_s(b: Breaker, now: float) -> float | None:
 
 
 def given(b: Breaker, jobs: int) -> Breaker:
-    """To whoever runs them: they may start at any time from now on. Never more than `allowed`."""
+    """Record that `jobs` were given to be run: they may start at any time from now on. Never give more than
+    `allowed`."""
     return msgspec.structs.replace(b, out=b.out + jobs)
 
 
 def started(b: Breaker, jobs: int, now: float) -> Breaker:
-    """Of those given."""
+    """Record that `jobs` of those given have started."""
     step_s = b.fast_s / STEPS
     kept = tuple(entry for entry in b.starts if entry[0] + b._reach_s() > now)
     if kept and now < kept[-1][0] + step_s:
@@ -233,7 +238,7 @@ def started(b: Breaker, jobs: int, now: float) -> Breaker:
 
 
 def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Breaker:
-    """Fold ends in; `stand` and `reason` say what came of it."""
+    """Fold ends in; `stand` and `reason` show the result."""
     known = ends.good + ends.slow + ends.fast
     b = msgspec.structs.replace(
         b,
@@ -250,7 +255,7 @@ def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Brea
         return b
     spent = b.lost >= settings.bound(b.group_jobs) + b.good
     if b.stand is Stand.BARRED:
-        # What was under way ends yet, and may do well after all.
+        # Jobs that were under way still end, and may do well after all.
         return _ramp(b, ends) if ends.good and not spent else b
     if b.stand is Stand.PROBATION:
         return _judged_on_probation(b, ends, now, settings)
@@ -267,8 +272,8 @@ def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Brea
 
 
 def charged(b: Breaker, jobs: int, now: float, settings: BreakerSettings) -> Breaker:
-    """Fast failures that somebody else is to blame for, a machine of the site say: told as `other` to `ended`, they say
-    nothing of the site, but are lost all the same."""
+    """Count fast failures that something else is to blame for, such as one machine of the site. Told as `other` to
+    `ended`, they say nothing of the site, but the jobs are lost all the same."""
     b = msgspec.structs.replace(b, lost=b.lost + jobs)
     if b.lost < settings.bound(b.group_jobs) + b.good:
         return b
@@ -276,7 +281,8 @@ def charged(b: Breaker, jobs: int, now: float, settings: BreakerSettings) -> Bre
 
 
 def _faded(before: float, more: int, known: int, settings: BreakerSettings) -> float:
-    """With `more` of `known` jobs that ended now, in any order: the same whether told one by one or at once."""
+    """Return the faded count with `more` of `known` jobs that ended now; the same whether told one by one or at once,
+    in any order."""
     if not known:
         return before
     fade, faded = pow(0.5, 1 / settings.half_life), pow(0.5, known / settings.half_life)
@@ -291,7 +297,7 @@ def _judged_on_probation(b: Breaker, ends: Ends, now: float, settings: BreakerSe
 
 
 def _probation(b: Breaker, why: str, now: float, settings: BreakerSettings) -> Breaker:
-    """Or barred, if there is no job left to try with."""
+    """Put the site on probation, or bar it if there is no job left to try with."""
     since_s = b.since_s if b.stand in (Stand.PROBATION, Stand.BARRED) else now
     if b.lost >= settings.bound(b.group_jobs) + b.good:
         told = f"{why}: {counted(b.lost, 'job')} of the group failed fast at {b.site}, it gets no more of them"
@@ -304,8 +310,8 @@ def _probation(b: Breaker, why: str, now: float, settings: BreakerSettings) -> B
 
 
 def _ramp(b: Breaker, ends: Ends) -> Breaker:
-    """From one canary again, and as if one did well: the others may have started before the site went bad. The count of
-    what was lost stays."""
+    """Begin the ramp again from one canary, counting one good job at most: the others may have started before the site
+    went bad. The count of lost jobs stays."""
     did = f"{counted(ends.good, 'job')} did well" if ends.good else f"{counted(ends.slow, 'job')} ran long enough"
     return msgspec.structs.replace(
         b,
@@ -328,8 +334,8 @@ class Fault(Enum):
 
 
 def at_fault(breakers: Mapping[SiteId, Breaker], settings: BreakerSettings) -> tuple[Fault, str]:
-    """Whose fault fast failures of one group are. Where it fails at several sites and does well at none, the jobs are
-    broken and not the sites: going from site to site would only fail them all."""
+    """Judge whose fault fast failures of one group are. Where it fails at several sites and does well at none, the jobs
+    are broken and not the sites: going from site to site would only fail them all."""
     failing = sorted(s for s, b in breakers.items() if b.lost >= settings.trip_jobs and b.lost > b.good)
     doing_well = sorted(s for s, b in breakers.items() if b.good and s not in failing)
     if not failing:

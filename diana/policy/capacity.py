@@ -1,8 +1,8 @@
-"""What a site can start within a time, less what was promised of it already: many decide on the same quotes at once,
-and none knows of the others (SPEC D7, beyond the paper).
+"""Capacity of a site: the jobs it can start within a time, less those promised already. Many sites decide on the same
+quotes at once, and none knows of the others (SPEC D7, beyond the paper).
 
-The receiver keeps what it granted and has not yet got, and grants no more than it can start within the gain that
-justified the move: however many exporters see it idle, it is filled and not flooded.
+The receiver remembers the grants whose jobs have not yet come, and grants no more than it can start within the gain
+that justified the move: however many exporters see it idle, it is filled and not flooded.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from diana.model.words import counted
 def startable(
     processors: int, within_s: float, free_processors: int, processors_per_s: float, promised_processors: int, most: int
 ) -> int:
-    """How many jobs of so many `processors` each a site starts `within_s` from now, `most` at most.
+    """Number of jobs of `processors` processors each that a site can start `within_s` from now, `most` at most.
 
-    `processors_per_s`: what comes free there for them as jobs end, on average, once `free_processors` are taken;
+    `processors_per_s`: processors that come free for them per second, on average, once `free_processors` are taken;
     `promised_processors` have been given away and are not used yet.
     """
     # Nothing coming free for an endless time is nothing.
@@ -30,15 +30,14 @@ def startable(
 
 class Grant(NamedTuple):
     jobs: int
-    """0: none."""
+    """Jobs granted; 0: none."""
     reason: str
-    """Why not all that was asked for; empty: all."""
+    """Reason why not all were granted; empty: all were."""
 
 
 def handed_on(exported: int) -> str:
-    """Why work exported so often may not be exported once more; empty: it may. Whoever is to export it asks, and
-    whoever is to receive it. Its first placement away from the submitter's site is no export, nor is pulling it
-    back."""
+    """Say why work exported so often may not be exported once more; empty: it may. Both the exporter and the receiver
+    ask. Its first placement away from the submitter's site is no export, nor is pulling it back."""
     return f"was exported {counted(exported, 'time')} already" if exported > 0 else ""
 
 
@@ -52,10 +51,10 @@ def grant(
     processors_per_s: float,
     promised_processors: int,
 ) -> Grant:
-    """The receiver's answer to an export: how many of `jobs` it takes.
+    """Return the receiver's answer to an export: the number of `jobs` it takes.
 
-    `gain_s` is what the exporter's decision rested on; `exported` how often the work was exported before; the others
-    are as in `startable`, as they are now and not as they were when the quote was given.
+    `gain_s` is the gain the exporter's decision rested on; `exported` the number of earlier exports; the others are as
+    in `startable`, as of now and not as of the quote.
     """
     again = handed_on(exported)
     if again:
@@ -76,30 +75,30 @@ class _Promise(NamedTuple):
 class Promises:
     """Processors promised to exporters, by the move they belong to.
 
-    Each ends when it is told to be over or used up, or after `lasts_s`: a lost word blocks no capacity for ever. `now`
-    never runs backwards.
+    Each ends when it is taken back or used up, or after `lasts_s`, so that a lost message blocks no capacity for ever.
+    `now` never runs backwards.
     """
 
     def __init__(self, lasts_s: float) -> None:
         self._lasts_s = lasts_s
         self._of: dict[str, _Promise] = {}
-        """In order of their making, which is that of their ends."""
+        """Promises by move, in the order they were made, which is also the order of their ends."""
         self._total = 0
 
     def make(self, key: str, processors: int, now: float) -> None:
-        """The same key again replaces what stood."""
+        """Make a promise; it replaces an earlier one of the same key."""
         self.over(key)
         self._of[key] = _Promise(processors, now + self._lasts_s)
         self._total += processors
 
     def over(self, key: str) -> None:
-        """It was taken back, or what it was for is here."""
+        """End a promise: it was taken back, or its jobs are here."""
         promise = self._of.pop(key, None)
         if promise is not None:
             self._total -= promise.processors
 
     def use(self, key: str, processors: int, now: float) -> bool:
-        """So many of what was promised under this key are taken; False: not so many are."""
+        """Take `processors` of those promised under this key; False: fewer are promised."""
         self._forget(now)
         promise = self._of.get(key)
         if promise is None or promise.processors < processors:
@@ -113,7 +112,7 @@ class Promises:
         return True
 
     def total(self, now: float) -> int:
-        """Processors, to all."""
+        """Processors promised to all exporters together."""
         self._forget(now)
         return self._total
 

@@ -1,6 +1,6 @@
-"""What the blocks of a group carry: worked out once per split, however many deals of it are looked at.
+"""Data of a group's blocks, worked out once per split, however many deals of it are looked at.
 
-Needs of one kind that the same blocks read always travel together; here they are one lot.
+Needs of one kind that the same blocks read always travel together and form one lot.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from diana.policy.grid import Grid, sums_by
 from diana.policy.sites import Floats
 
 NOTHING = 1e-9
-"""Bytes in place of 0, so that nothing that cannot be brought still takes for ever, and else no time."""
+"""Bytes in place of 0, so that even an empty file takes for ever where it cannot be brought, and else no time."""
 
 
 class Cargo:
@@ -23,19 +23,19 @@ class Cargo:
     def __init__(self, grid: Grid, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         self.divisible = [bool(b.divisible and len(b.needs) > len(b.shared)) for b in blocks]
-        """(B,) whether each job has its own share of some bytes, so that it is a load of its own."""
+        """(B,) True if each job reads its own share of some bytes, so that it is a load of its own."""
         self.lots: list[list[int]] = [[] for _ in blocks]
         """(B,) lots that must be there before any of the block's jobs starts."""
         self.kind: list[int] = []
-        """(L,)"""
+        """(L,) kind of each lot."""
         self.size: list[float] = []
-        """(L,) bytes."""
+        """(L,) bytes of each lot."""
         self.everyones: list[bool] = []
-        """(L,) whether every job of the group reads it."""
+        """(L,) True if every job of the group reads the lot."""
         self.all_read = [True for _ in blocks]
-        """(B,) whether its jobs need nothing but what every job of the group reads."""
+        """(B,) True if its jobs need only data that every job of the group reads."""
         self.per_job: list[list[tuple[int, float]]] = [[] for _ in blocks]
-        """(B,) (kind, bytes of which each job has its own) of what is divided."""
+        """(B,) (kind, bytes per job) of the data that are divided among the jobs."""
         self.moved: list[float] = [0.0 for _ in blocks]
         """(B,) bytes of all its needs."""
         if grid.data is not None:

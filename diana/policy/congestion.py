@@ -1,4 +1,4 @@
-"""When a site's queues are congested, and which level of them it then offers to others (SPEC D7;
+"""Congestion of a site's queues, and the level of them it then offers to other sites (SPEC D7;
 papers/diana-bulk-scheduling section X)."""
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from diana.policy.priority import Level
 from diana.policy.ranges import check
 
 BUCKETS = 60
-"""Of a window: what leaves it does so in steps of a sixtieth."""
+"""Buckets of a window: events leave it in steps of a sixtieth."""
 
 Mode = Literal["default", "paper"]
 
 
 class CongestionSettings(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "default"
-    """`paper`: the two rates alone decide and only Q4 is offered; `default`: whatever waits long enough is offered, the
-    lowest level that has work first (a lone burst arrives once, and then A = 0)."""
+    """`paper`: the two rates alone decide and only Q4 is offered; `default`: work that waits long enough is offered,
+    the lowest level that has work first (a lone burst arrives once, and then A = 0)."""
     threshold: float = 0.2
-    """Thrs: how far arrivals may outrun starts, as a share of the arrivals; higher means less migration, 1 none. A
-    fifth is more than the noise of a few hundred arrivals, and less than what fills a queue for long."""
+    """Thrs: share of the arrivals by which they may outrun starts; higher means less migration, 1 none. A fifth is more
+    than the noise of a few hundred arrivals, and too little to fill a queue for long."""
     window_s: float = 300.0
-    """Rates are taken over so long. Shorter, and the waves in which equal jobs start look like congestion; longer, and
-    a burst is seen when most of it is through."""
+    """Seconds over which rates are taken. With less, the waves in which equal jobs start look like congestion; with
+    more, a burst is noticed only when most of it is through."""
 
     def __post_init__(self) -> None:
         if self.mode not in ("default", "paper"):
@@ -37,10 +37,10 @@ class CongestionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rates(NamedTuple):
-    """Over the window that ends now."""
+    """Arrivals and starts over the window that ends now."""
 
     window_s: float
-    """What it covers; less than asked until so much time has passed."""
+    """Seconds the window covers; less than asked until so much time has passed."""
     arrived: int
     started: int
 
@@ -56,8 +56,8 @@ class Rates(NamedTuple):
 
 
 class Window:
-    """Jobs that came into a site's queues and jobs that started, in a ring of buckets: its memory and what an event
-    costs do not depend on how many there are. `now` never runs backwards."""
+    """Jobs that came into a site's queues and jobs that started, in a ring of buckets: neither memory nor the cost of
+    an event depends on their number. `now` never runs backwards."""
 
     __slots__ = ("_arrived", "_began_s", "_bucket", "_started", "_width_s")
 
@@ -65,12 +65,12 @@ class Window:
         self._width_s = window_s / buckets
         self._began_s = now
         self._bucket = int(now // self._width_s)
-        """Number of the current one since time 0; it lies at that number modulo the ring's length."""
+        """Number of the current bucket since time 0; its place is that number modulo the ring's length."""
         self._arrived = array("q", bytes(8 * buckets))
         self._started = array("q", bytes(8 * buckets))
 
     def arrived(self, jobs: int, now: float) -> None:
-        """Submitted here or handed over to here."""
+        """Count jobs that were submitted here or handed over to here."""
         self._advance(now)
         self._arrived[self._bucket % len(self._arrived)] += jobs
 
@@ -102,7 +102,8 @@ class Verdict(NamedTuple):
 
 
 def judge(rates: Rates, settings: CongestionSettings) -> Verdict:
-    """By the rates alone: that a backlog would end earlier elsewhere is for its origin to see, who prices it there."""
+    """Judge congestion by the rates alone. Whether a backlog would end earlier elsewhere is judged by its origin, which
+    has the prices."""
     arrivals, starts = rates.arrivals_per_s, rates.starts_per_s
     told = f"{arrivals:.3g} jobs/s come and {starts:.3g} start, over {seconds(rates.window_s)}"
     if congested(arrivals, starts, settings.threshold):
@@ -111,7 +112,8 @@ def judge(rates: Rates, settings: CongestionSettings) -> Verdict:
 
 
 def offered(queued: Mapping[Level, int], mode: Mode) -> Level | None:
-    """Which level's work other sites are asked to take, of so many jobs per level that may still move; None: none.
+    """Return the level whose work other sites are asked to take; None: none. `queued`: jobs per level that may still
+    move.
 
     The paper offers Q4 only, since those wait longest. A user alone never gets there (Pr = 0 of a lone burst), so by
     default the lowest level that has any is offered.

@@ -32,8 +32,8 @@ def refusal(candidate: Candidate) -> str:
 
 
 def short_list(table: SiteTable, demand: Demand, count: int) -> list[SiteId]:
-    """At most `count` sites where the whole group would end first, best first; ties by the table's rank. Sites that
-    cannot take it are left out."""
+    """Return at most `count` sites where the whole group would end first, best first; ties by the table's rank. Sites
+    that cannot take it are left out."""
     total_s = price(Grid(demand, table)).total_s
     if len(total_s) > count:
         edge = np.partition(total_s, count - 1)[count - 1]
@@ -61,7 +61,7 @@ def rejected_rows(candidates: Sequence[Candidate]) -> list[SiteCost]:
 def rows(
     grid: Grid, terms: Terms, paper: PaperTerms | None, order: Ints, cost: Floats, between: tuple[Terms, Terms]
 ) -> list[SiteCost]:
-    """One per site of `order`; `cost`: (S,) what the sites are ordered by; `between`: as `ranges` gives them."""
+    """Make one row per site of `order`. `cost`: (S,) the key of that order; `between`: as `ranges` gives it."""
     table = grid.table
     low, high = between
     shown = {
@@ -110,14 +110,14 @@ def bytes_out(grid: Grid, s: int, jobs: int) -> float:
 
 
 def ranges(grid: Grid, terms: Terms) -> tuple[Terms, Terms]:
-    """(lowest, highest) by what the sites said of their waits and run times, and the links' past errors."""
+    """(lowest, highest) terms, by the bounds the sites told for waits and run times, and by the links' past errors."""
     if not uncertain(grid):
         return terms, terms
     return price(bounded(grid, high=False)), price(bounded(grid, high=True))
 
 
 def uncertain(grid: Grid) -> bool:
-    """Whether any bound differs from what is expected."""
+    """True if any bound differs from the expected value."""
     table = grid.table
     return bool(
         (table.wait_low_s != grid.wait_s).any()
@@ -129,7 +129,7 @@ def uncertain(grid: Grid) -> bool:
 
 
 def bounded(grid: Grid, high: bool) -> Grid:
-    """The same with every wait, run time and link at its lower or upper bound."""
+    """The same grid with every wait, run time and link at its lower or upper bound."""
     table = grid.table
     out = Grid.__new__(Grid)
     out.__dict__.update(grid.__dict__)

@@ -1,4 +1,4 @@
-"""A deal: how many jobs of each block each site gets, what that costs, and when each site would end."""
+"""A deal: the jobs of each block that each site gets, their cost, and the end at each site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diana.policy.sites import Floats, Ints
 
 
 class Times(msgspec.Struct, frozen=True):
-    """(S,) terms of what each site was dealt; meaningless where that is nothing."""
+    """(S,) terms of the jobs dealt to each site; meaningless where it was dealt none."""
 
     stage_in_s: Floats
     run_s: Floats
@@ -28,7 +28,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class _Held(NamedTuple):
-    """(S,) of what each site was dealt; never changed in place once it was given away."""
+    """(S,) loads of the jobs dealt to each site; never changed in place once handed out."""
 
     lead_s: Floats
     stage_s: Floats
@@ -36,10 +36,11 @@ class _Held(NamedTuple):
 
 
 class Deal:
-    """Filled by `give`. Bytes come once per site, links of one plan that leave the same holder share its uplink."""
+    """Jobs dealt out to sites, filled by `give`. Bytes come once per site; links of one plan that leave the same holder
+    share its uplink."""
 
     def __init__(self, grid: Grid, blocks: Sequence[Block], cargo: Cargo | None = None) -> None:
-        """`cargo`: of these blocks, if it was worked out before."""
+        """Begin with nothing dealt. `cargo`: the data of these blocks, if it was worked out before."""
         self.grid, self.blocks = grid, blocks
         self.cargo = cargo = cargo or Cargo(grid, blocks)
         sites, data = grid.sites, grid.data
@@ -53,40 +54,40 @@ class Deal:
         self.floor_s: Floats = grid.job_s if fits or len(blocks) == 1 else np.zeros(sites)
         links = len(data.holders) if data else 0
         self.shared_s: Floats = np.zeros((links, sites))
-        """(H, S) on each link: data the site's first job waits for."""
+        """(H, S) seconds on each link for data that the site's first job waits for."""
         self.own_s: Floats = np.zeros((links, sites))
-        """(H, S) data of some of the site's jobs."""
+        """(H, S) seconds on each link for data that only some of the site's jobs read."""
         self.linked = np.zeros((links, sites), dtype=bool)
         self.start_s: Floats = np.zeros((links, sites))
-        """(H, S) of `shared_s`, before the first byte."""
+        """(H, S) part of `shared_s` before the first byte."""
         self.sent: Floats = np.zeros(links)
         """(H,) bytes that leave each holder."""
         self.units: Floats = np.zeros(sites)
-        """Loads of data that arrive one after the other at each site."""
+        """(S,) loads of data that arrive one after the other at each site."""
         self.plain: Floats = np.zeros(sites)
-        """Jobs that need none of those."""
+        """(S,) jobs that need none of those loads."""
         self.bytes_in: Floats = np.zeros(sites)
         self.readers: Floats = np.zeros((len(cargo.size), sites))
         """(L, S) jobs at each site that read each lot."""
         self._stale: set[int] = set()
-        """Sites whose part of `_held` is not of what is dealt now."""
+        """Sites whose part of `_held` does not yet count what is dealt now."""
         self._held = _Held(*np.zeros((3, sites)))
         self._own = [n for n, all_read in enumerate(cargo.all_read) if not all_read]
         self._most = np.array([1 if cargo.divisible[n] else sys.maxsize for n in self._own])[:, None]
         self._times: Times | None = None
-        """Fluid, of what is dealt now."""
+        """Fluid terms of what is dealt now; None: not worked out."""
 
     def give(self, number: int, jobs: int, s: int) -> None:
-        """`jobs` jobs of block `number` to site `s`; a negative number takes them back."""
+        """Give `jobs` jobs of block `number` to site `s`; a negative number takes them back."""
         self._give(number, np.array([jobs]), np.array([s]))
 
     def give_all(self, number: int, counts: Ints) -> None:
-        """(S,) so many jobs of block `number` to each site."""
+        """Give `counts` (S,) jobs of block `number`, one number per site."""
         at = np.flatnonzero(counts)
         self._give(number, counts[at], at)
 
     def _give(self, number: int, jobs: Ints, at: Ints) -> None:
-        """`jobs[i]` jobs of block `number` to site `at[i]`; no site twice."""
+        """Give `jobs[i]` jobs of block `number` to site `at[i]`; no site twice."""
         self._times = None
         self._stale.update(at.tolist())
         had = self.counts[number, at]
@@ -111,7 +112,7 @@ class Deal:
             self.units[at] += np.subtract(had + jobs > 0, had > 0, dtype=np.float64)
 
     def on(self, grid: Grid) -> Deal:
-        """The same jobs dealt, at other prices."""
+        """Return the same deal at the prices of another grid."""
         out = Deal(grid, self.blocks, self.cargo)
         for number, counts in enumerate(self.counts):
             out.give_all(number, counts)
@@ -119,7 +120,7 @@ class Deal:
         return out
 
     def _move(self, k: int, at: Ints, size_bytes: Floats, everyones: bool, moves: NDArray[np.bool_]) -> None:
-        """`size_bytes[i]` of kind `k` to site `at[i]`, where `moves[i]`; negative ones back."""
+        """Count `size_bytes[i]` of kind `k` towards site `at[i]`, where `moves[i]`; negative ones are taken back."""
         data = self.grid.data
         assert data is not None
         moves = moves & (data.missing[k, at] > 0)
@@ -140,21 +141,21 @@ class Deal:
         self.bytes_in[at] += size_bytes
 
     def loads(self) -> tuple[Floats, Floats]:
-        """(lead, stage in), (S,)."""
+        """(seconds until the first jobs' data are there, seconds until all data are there), each (S,)."""
         lead, stage = self._settled().lead_s, self._held.stage_s
         if self.grid.program_s is not None:
             lead, stage = lead + self.grid.program_s, stage + self.grid.program_s
         return lead, stage
 
     def tail_jobs(self) -> Floats:
-        """(S,) jobs whose data may come last: the largest block's there."""
+        """(S,) jobs whose data may come last: those of the largest block there."""
         return self._settled().tail
 
     def _settled(self) -> _Held:
         data = self.grid.data
         if not self._stale or data is None:
             return self._held
-        # What leaves a holder with a known uplink decides for every site; else each site stands for itself.
+        # Where an uplink is known, a change at one site changes the times of all; else each site stands for itself.
         some: Ints | slice = slice(None) if data.uplinks else np.array(sorted(self._stale))
         self._stale.clear()
         held = self._held = _Held(*(values.copy() for values in self._held))
@@ -179,7 +180,7 @@ class Deal:
         return leads.max(axis=0, initial=0.0), stages.max(axis=0, initial=0.0)
 
     def times(self, waves: bool = False) -> Times:
-        """`waves`: with jobs that cannot be cut; else fluid."""
+        """Terms of the deal. `waves`: in whole waves, since jobs cannot be cut; else as a fluid."""
         if waves:
             return self._worked_out(waves)
         if self._times is None:
@@ -205,7 +206,7 @@ class Deal:
         return Times(stage_in_s=stage, run_s=run, stage_out_s=out, end_s=ends)
 
     def ends(self) -> Floats:
-        """(S,) when each site ends; 0 where nothing was dealt."""
+        """(S,) end at each site, in seconds; 0 where nothing was dealt."""
         out: Floats = np.where(self.jobs > 0, self.times().end_s, 0.0)
         return out
 
@@ -213,7 +214,8 @@ class Deal:
         return float(self.ends().max(initial=0.0))
 
     def lines(self, number: int) -> Lines:
-        """How the sites could take jobs of this block beside those they have, for water-filling."""
+        """Return the lines for water-filling: how the sites could take jobs of this block in addition to those they
+        have."""
         grid, sites = self.grid, len(self.jobs)
         lead, stage = self.loads()
         none: Floats = np.zeros(sites)
@@ -255,7 +257,7 @@ class Deal:
         )
 
     def bytes_to_come(self, number: int, jobs: int) -> Floats:
-        """(K, S) that each site lacks for so many jobs of a block; (0, S) without data."""
+        """(K, S) bytes that each site lacks for `jobs` jobs of a block; (0, S) without data."""
         data = self.grid.data
         if data is None:
             return np.zeros((0, len(self.jobs)))
@@ -267,7 +269,8 @@ class Deal:
         return out * data.missing
 
     def _to_come(self, number: int) -> tuple[Floats, Floats]:
-        """(S,) seconds until the undivided data of a block come that are not there yet, and per job of the divided."""
+        """(S,) seconds to bring the undivided data of a block that are not there yet, and (S,) seconds per job for its
+        divided data."""
         data, cargo = self.grid.data, self.cargo
         assert data is not None
         new, per_job = np.zeros((2, len(self.jobs)))
@@ -282,7 +285,7 @@ class Deal:
         return new, per_job
 
     def limit(self) -> None:
-        """The sites share the group's `max_parallel`: each runs what it is allotted, not the whole of it."""
+        """Share the group's `max_parallel` over the sites used: each runs the part allotted to it, not the whole."""
         used = [int(s) for s in np.flatnonzero(self.jobs)]
         most = self.grid.demand.max_parallel
         if most and len(used) <= most:

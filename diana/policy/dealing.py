@@ -20,28 +20,30 @@ from diana.policy.sites import Floats
 
 CHUNKS_PER_SITE = 16
 MOST_CHUNKS = 128
-"""How finely blocks with data are dealt out; more is closer to the fluid optimum and slower. A chunk is of one block,
-so there are at most this many in all and one more per block, however many jobs."""
+"""Most chunks that blocks with data are dealt out in; more is closer to the fluid optimum and slower. A chunk is of one
+block, so there are at most this many in all and one more per block, however many jobs."""
 MANY_SITES = 32
-"""Beyond so many a chunk is not given to one site but water-filled over all, so that fewer, larger ones do."""
+"""Number of sites beyond which a chunk is water-filled over all instead of given to one, so that fewer, larger chunks
+suffice."""
 LARGE_CHUNKS = 16
 MANY_BLOCKS = 64
-"""More are taken together by where their data lie."""
+"""Number of blocks beyond which they are joined by the sites where their data lie."""
 MOST_PLACES = 256
-"""Should more than so many remain then, one of the places where each lies counts."""
+"""Number of blocks beyond which, once joined so, only one of the places of each need counts."""
 MOST_UNITS = 1024
-"""Of one block, placed one by one; more are water-filled, which without data is the same."""
+"""Most units of one block placed one by one; more are water-filled, which without data is the same."""
 MOST_MOVES = 96
-"""While evening out."""
+"""Most moves made while evening out."""
 LEAST_GAIN = 1e-4
-"""Of the end: a move that gains less is not made."""
+"""Least gain of a move, as a share of the end."""
 _SAME_S = 1e-9
 
 
 def split(grid: Grid, blocks: Sequence[Block], unit: int = 0) -> Deal | None:
-    """The best deal found: the one that ends first, ties by fewer bytes moved; None when the sites cannot take all.
+    """Return the best deal found: the one that ends first, ties by fewer bytes moved; None when the sites cannot take
+    all jobs.
 
-    `unit`: jobs placed as one (SPEC D6), so that no site gets a smaller piece but a block's last; 0: as finely as pays.
+    `unit`: jobs placed as one (SPEC D6); only a block's last piece may be smaller. 0: as finely as pays.
     """
     some = blocks if len(blocks) <= MANY_BLOCKS else by_holders(grid.demand, blocks, MOST_PLACES)
     deals: list[Deal | None]
@@ -59,8 +61,8 @@ def split(grid: Grid, blocks: Sequence[Block], unit: int = 0) -> Deal | None:
 
 
 def ends_with(lines: Lines, jobs: int, least_s: Floats | None = None) -> Floats:
-    """(S,) when each site would end if it were dealt so many jobs more; infinite where it has no room. `least_s`: no
-    run is shorter, whatever the lines say."""
+    """(S,) end at each site if it were dealt `jobs` more; infinite where it has no room. `least_s`: shortest run,
+    whatever the lines say."""
     with np.errstate(divide="ignore", invalid="ignore"):
         least_s = lines.least_s if least_s is None else np.maximum(lines.least_s, least_s)
         total = lines.had + jobs
@@ -71,8 +73,8 @@ def ends_with(lines: Lines, jobs: int, least_s: Floats | None = None) -> Floats:
 
 
 def deal_in_units(deal: Deal, unit: int) -> Deal:
-    """Units of so many jobs, each placed as one job to where it ends first given those placed before, blocks with data
-    first (papers/diana-bulk-scheduling section VIII)."""
+    """Deal in units of `unit` jobs, each placed like one job at the site where it ends first given those placed before,
+    blocks with data first (papers/diana-bulk-scheduling section VIII)."""
     for number in _data_first(deal):
         jobs = len(deal.blocks[number].indices)
         whole = jobs // unit * unit
@@ -87,8 +89,9 @@ def deal_in_units(deal: Deal, unit: int) -> Deal:
 
 
 def deal_in_turns(deal: Deal) -> Deal:
-    """Each chunk to where it ends first given those dealt before; blocks with data first, and blocks whose data lie at
-    different sites in turns, so that every site fills with its own data before it is offered another's."""
+    """Deal each chunk to the site where it ends first given those dealt before. Blocks with data come first, and blocks
+    whose data lie at different sites take turns, so that every site fills with its own data before it is offered
+    another's."""
     needs = deal.grid.demand.needs
     where = [tuple(sorted({tuple(sorted(needs[n].holders)) for n in b.needs})) for b in deal.blocks]
     totals: dict[object, int] = {}
@@ -106,7 +109,7 @@ def deal_in_turns(deal: Deal) -> Deal:
 
 
 def deal_to_the_data(deal: Deal) -> Deal:
-    """Each block with data to the site that has most of it, the others to where they end first."""
+    """Deal each block with data to the site that can have its data soonest, the others where they end first."""
     step = _step(deal)
     for number in _data_first(deal):
         jobs = len(deal.blocks[number].indices)
@@ -163,7 +166,7 @@ def _has_data(deal: Deal, number: int) -> bool:
 
 
 def _fetch_s(deal: Deal, number: int) -> Floats:
-    """(S,) to bring all data of a block to each site."""
+    """(S,) seconds to bring all data of a block to each site."""
     data = deal.grid.data
     assert data is not None
     needs = list(deal.blocks[number].needs)
@@ -179,7 +182,7 @@ def _data_first(deal: Deal) -> list[int]:
 
 
 def _even_out(deal: Deal, step: int) -> Deal:
-    """Chunks move from the last site to end to where they end first, lightest data first, as long as that lowers the
+    """Move chunks from the site that ends last to where they end first, lightest data first, as long as that lowers the
     end; then smaller ones, down to a single job."""
     numbers = _data_first(deal)[::-1]
     moves = MOST_MOVES
@@ -195,7 +198,7 @@ def _even_out(deal: Deal, step: int) -> Deal:
 
 
 def _move_one(deal: Deal, numbers: Sequence[int], step: int) -> bool:
-    """Move one chunk away from the last site to end, if some site takes it and still ends earlier."""
+    """Move one chunk away from the site that ends last, if some site takes it and still ends earlier."""
     ends = deal.ends()
     last = int(np.argmax(ends))
     enough_s = ends[last] * (1.0 - LEAST_GAIN)
@@ -216,8 +219,8 @@ def _move_one(deal: Deal, numbers: Sequence[int], step: int) -> bool:
 
 
 def _empty_one(deal: Deal, numbers: Sequence[int]) -> bool:
-    """Move all jobs away from the last site to end, if every site then ends earlier: where they fit into its lanes it
-    ends no earlier with one of them than with all."""
+    """Move all jobs away from the site that ends last, if every site then ends earlier. Where its jobs fit into its
+    lanes, taking only some away would not make it end earlier."""
     ends = deal.ends()
     last = int(np.argmax(ends))
     if not 0 < deal.jobs[last] <= deal.lanes[last]:

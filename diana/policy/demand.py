@@ -1,4 +1,4 @@
-"""What a placement has to place and where it could go: the input of cost and splitting."""
+"""Demand and candidates of a placement: the input of cost and splitting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Holders = tuple[SiteId, ...]
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """What fetching over one link is forecast to be."""
+    """Forecast of fetching over one link."""
 
     bytes_per_s: float = 0.0
     """Measured throughput; 0: nothing comes over it."""
@@ -24,16 +24,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     loss: float = 0.0
     """Fraction of packets lost."""
     backlog_bytes: float = 0.0
-    """Queued on it before ours."""
+    """Bytes queued on the link before ours."""
     error: float = 0.0
     """Past relative error of the forecast; 0.5: up to half as long again."""
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """Input data that always go together, and who reads them."""
+    """Input data that always go together, and the jobs that read them."""
 
     files: tuple[DataFile, ...]
-    """Units: a file each, or one for a whole dataset however many files it has."""
+    """Units of data: one per file, or one for a whole dataset however many files it has."""
     readers: IndexSet
     holders: frozenset[SiteId]
     """Sites that have every one of the files; also pseudo-sites (`url:HOST`) others may have a link to."""
@@ -48,26 +48,26 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     rejected: str = ""
     alive: bool = True
-    """A site that does not answer takes nothing, however cheap."""
+    """False if the site does not answer: it then takes nothing, however cheap."""
     slots: int = 0
     speed: float = 1.0
     work_ahead_s: float = 0.0
     """Processor-seconds at reference speed that stand before this group."""
     age_s: float = 0.0
     rtt_s: float = 0.0
-    """From the origin; 0 at home."""
+    """Round trip from the origin; 0 at home."""
     fetch_bytes_per_s: dict[SiteId, float] = {}
     """Forecast of fetching from each other site, for holders that have no entry in `links`."""
     links: dict[SiteId, Link] = {}
-    """Fetching from each other site."""
+    """Link for fetching from each other site."""
     link: Link = Link()
-    """To and from the origin, and to holders that stand in neither of the above."""
+    """Link to and from the origin, and from holders that stand in neither of the above."""
     out_bytes_per_s: float = 0.0
-    """From there to the origin; 0: outputs stay there, or nothing is known."""
+    """Throughput from the site to the origin; 0: outputs stay there, or nothing is known."""
     uplink_bytes_per_s: float = 0.0
-    """What all transfers that leave this site share; 0: unknown."""
+    """Throughput that all transfers leaving this site share; 0: unknown."""
     wait_s: float = -1.0
-    """Until this work would start there, as the site predicts at this priority. Negative: unknown, then
+    """Seconds until this work would start there, as the site predicts at this priority. Negative: unknown, then
     work_ahead_s / (slots * speed) counts."""
     wait_low_s: float = -1.0
     wait_high_s: float = -1.0
@@ -77,29 +77,29 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     run_high_s: float = 0.0
     runs_seen: int = 0
     jobs_ahead: int = 0
-    """At this priority."""
+    """Jobs ahead of this group there, at its priority."""
     queued_jobs: int = 0
     busy_fraction: float = 0.0
     max_jobs: int = 0
-    """It takes no more jobs of this group; 0: no limit."""
+    """Most jobs of this group that the site takes; 0: no limit."""
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
     indices: IndexSet
     processors: int
     work_s: float
-    """Per job, at reference speed; > 0."""
+    """Run time per job at reference speed; > 0."""
     needs: tuple[Need, ...] = ()
     max_subgroup: int
     max_parallel: int = 0
     output_bytes: float = 0.0
-    """Per job, gathered at the origin; 0: none, or unknown."""
+    """Output bytes per job, gathered at the origin; 0: none, or unknown."""
     division: int = 0
     """Division factor: at least so many subgroups; 0: none asked."""
     executable_bytes: float = 0.0
-    """Programs that travel with the group and are not among `needs`."""
+    """Bytes of programs that travel with the group and are not among `needs`."""
     job_class: JobClass = ""
-    """Empty: derived."""
+    """Class declared for the group; empty: it is derived."""
 
     def subgroup_jobs(self) -> int:
         """Size of the units a split is placed in, one by one; 0: as finely as pays (SPEC D6)."""
@@ -111,8 +111,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that are alike in their data: `needs` are positions in `Demand.needs`.
 
-    `divisible`: each job reads its own share of those bytes, so part of the block moves part of them; but all of
-    those in `shared`.
+    `divisible`: each job reads its own share of those bytes, so that part of the block moves part of them; needs in
+    `shared` always move whole.
     """
 
     indices: IndexSet
@@ -169,10 +169,10 @@ def _add_range(ranges: dict[tuple[int, ...], list[int]], active: set[int], start
 
 
 def by_holders(demand: Demand, fine: Sequence[Block], most: int = 0) -> list[Block]:
-    """Blocks whose needs lie at the same sites taken together; a need all of them have stays undivided.
+    """Join the blocks whose needs lie at the same sites; a need that all of them have stays undivided.
 
-    Should that leave more than `most` (0: no limit) only one holder of each need counts, the first by id, and should
-    that, only that of the largest need: what is together still has a site where it lies.
+    If that leaves more than `most` blocks (0: no limit), only one holder of each need counts, the first by id; if still
+    more, only the holder of the largest need. Data joined so still lie at one site.
     """
     holders = [tuple(sorted(need.holders)) for need in demand.needs]
     first = [some[:1] for some in holders]

@@ -1,18 +1,19 @@
-"""Who may have which certificate signed. Default deny; every request for a signature asks here (PROMISES 5.3)."""
+"""Enrolment: which certificates a caller may have signed. Default deny; every request for a signature asks here
+(PROMISES 5.3)."""
 
 from __future__ import annotations
 
 from diana.model.identity import Identity
 
 WANTED_SIGNERS = 3
-"""The first sites of a VO become signers until there are so many: any two may be lost."""
+"""Number of signers up to which the first sites of a VO become signers: any two may then be lost."""
 
 
 def may_be_signed(caller: Identity, wanted: Identity, proven: bool = False) -> str:
-    """Empty: whoever showed the certificate `caller` may have `wanted` signed. Else one line why not.
+    """Return the empty text if the holder of the certificate `caller` may have `wanted` signed, else one line why not.
 
-    A site speaks for its own name and its machines, a machine and a user for themselves. `proven`: whoever holds the
-    key of a certificate of `wanted` that still holds asked the caller to.
+    A site speaks for its own name and its machines, a machine and a user for themselves. `proven`: the request was made
+    with the key of a still valid certificate of `wanted`, and the caller passes it on.
     """
     own = wanted == caller and caller.kind in ("site", "member", "user")
     machine = caller.kind == "site" and wanted.kind == "member" and wanted.site == caller.name
@@ -23,5 +24,5 @@ def may_be_signed(caller: Identity, wanted: Identity, proven: bool = False) -> s
 
 
 def becomes_signer(kind: str, signers: int) -> bool:
-    """`signers`: how many there are, by the word of signers."""
+    """True if a newcomer of this kind becomes a signer. `signers`: the number of signers, as the signers say."""
     return kind == "site" and signers < WANTED_SIGNERS

@@ -1,4 +1,4 @@
-"""The best deal of a small group, found exactly: where lumps matter (few jobs, few large files) greedy errs most."""
+"""The best deal of a small group, found exactly: with few jobs or few large files, greedy dealing errs most."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from diana.policy.grid import Grid
 from diana.policy.sites import Floats, Ints
 
 MOST_STATES = 128
-"""Ways to choose how many jobs of each block: the search looks at each pair of them once per site."""
+"""Most ways to choose a number of jobs of each block: the search looks at each pair of ways once per site."""
 MOST_ENDS = 1024
-"""Ends of a site to work out, before the search."""
+"""Most ends to work out before the search: one per site and way."""
 
 
 def deal(grid: Grid, blocks: Sequence[Block]) -> Deal | None:
-    """None when the group is too large, or where what a site gets decides how long another's takes (a shared uplink, or
-    `max_parallel`).
+    """Return the best deal; None when the group is too large, or where one site's jobs affect another's times (a shared
+    uplink, or `max_parallel`).
 
     best[s][v]: the earliest end when sites 0..s share v, v counting the jobs of each block; the ends of one site
     depend on what it gets alone.
@@ -42,8 +42,8 @@ def deal(grid: Grid, blocks: Sequence[Block]) -> Deal | None:
     best = ends[:, 0]
     taken: list[Ints] = [np.arange(states)]
     for s in range(1, sites):
-        # Rows: what is shared by sites 0..s; columns: what of it goes to site s. The lowest index, so the fewest jobs
-        # of the first blocks, decides ties: earlier sites, home among them, keep what they can.
+        # Rows: the jobs shared by sites 0..s; columns: those of them that go to site s. Ties go to the lowest index, so
+        # to the fewest jobs of the first blocks: earlier sites, home among them, keep what they can.
         end = np.where(fits, np.maximum(ends[:, s][None, :], best[left]), np.inf)
         choice = np.argmin(np.round(end, 9), axis=1)
         taken.append(choice)
@@ -54,8 +54,8 @@ def deal(grid: Grid, blocks: Sequence[Block]) -> Deal | None:
 
 
 def site_ends(grid: Grid, blocks: Sequence[Block], vectors: Ints) -> Floats:
-    """(V, S) when each site ends if it gets so many jobs of each block; infinite where it cannot. All of them are one
-    deal, over the sites as often side by side as there are vectors."""
+    """(V, S) end at each site if it gets these jobs of each block; infinite where it cannot take them. All are worked
+    out as one deal, over the sites repeated side by side once per vector."""
     shape = (len(vectors), grid.sites)
     usable = np.broadcast_to(grid.rate > 0, shape)
     deal = Deal(grid.repeated(len(vectors)), blocks)

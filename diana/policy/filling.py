@@ -1,7 +1,7 @@
-"""Like jobs over many sites so that the last one ends as early as possible: water-filling, in whole units.
+"""Water-filling: spread equal jobs over many sites in whole units, so that the last one ends as early as possible.
 
-What a site can take by time T rises with T along straight lines, so the earliest T by which all of them together
-take everything is found by halving an interval; the cost is that of some array operations, however many jobs.
+The jobs a site can take by time T rise with T along straight lines, so the earliest T by which all sites together take
+everything is found by halving an interval; this costs some array operations, however many jobs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from diana.policy.sites import Floats, Ints
 _ROUNDING = 1e-9
 _HALVINGS = 100
 _PRECISION = 1e-8
-"""Of the end; what differs less is equal, and the sites that come first get more."""
+"""Precision relative to the end; ends that differ less are equal, and the sites that come first get more."""
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
-    """By time T each of S sites takes so many jobs more: the least of
+    """Lines that bound the further jobs each of S sites takes by time T. It takes the least of
 
     (T - start_s) * rate - had, but `first - had` are free of that, and none before T = start_s + least_s;
     (T - tail_start_s) * tail_rate - tail_had, none before T = tail_start_s + tail_least_s;
@@ -26,24 +26,24 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     start_s: Floats
-    """Infinite: takes none."""
+    """Start of the first line; infinite: the site takes none."""
     rate: Floats
     had: Floats
     least_s: Floats
     tail_start_s: Floats
     tail_rate: Floats
-    """May be infinite."""
+    """Jobs per second of the second line; may be infinite."""
     tail_had: Floats
     tail_least_s: Floats
     room: Floats
     first: Floats
 
     def of(self, at: Ints) -> Lines:
-        """Some of the sites only."""
+        """Return the lines of some of the sites only."""
         return Lines(**{name: getattr(self, name)[at] for name in self.__struct_fields__})
 
     def takes(self, time_s: float, unit: int) -> Floats:
-        """(S,) jobs, whole units."""
+        """(S,) jobs each site takes by `time_s`, in whole units."""
         free, tail = time_s - self.start_s, time_s - self.tail_start_s
         jobs = np.maximum(free * self.rate, self.first) - self.had
         # 0 * inf is no number; the other line counts.
@@ -55,7 +55,7 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
         return out
 
     def ends(self, jobs: Floats, at: Ints) -> Floats:
-        """When site `at[i]` has taken `jobs[i]`: the inverse of `takes`."""
+        """Times by which site `at[i]` has taken `jobs[i]`: the inverse of `takes`."""
         total = self.had[at] + jobs
         least, beyond = self.least_s[at], total > self.first[at]
         run = np.where(beyond, np.maximum(total / self.rate[at], least), least)
@@ -65,8 +65,8 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fill(lines: Lines, jobs: int, unit: int = 1) -> Ints:
-    """(S,) how many of `jobs` (a multiple of `unit`) each site gets; all 0 when they cannot take that many. Where
-    several answers end at the same time the sites that come first get more."""
+    """(S,) number of `jobs` (a multiple of `unit`) that each site gets; all 0 when the sites cannot take that many.
+    Where several answers end at the same time, the sites that come first get more."""
     out = np.zeros(len(lines.start_s), dtype=np.int64)
     usable = np.isfinite(lines.start_s) & np.isfinite(lines.tail_start_s) & (lines.rate > 0) & (lines.room >= unit)
     at = np.flatnonzero(usable)
@@ -85,13 +85,13 @@ def fill(lines: Lines, jobs: int, unit: int = 1) -> Ints:
 
 
 def _few(sites: int) -> int:
-    """Units that are rather looked at one by one than narrowed down further."""
+    """Number of units below which it is cheaper to look at each than to narrow the interval further."""
     return 64 + 2 * sites
 
 
 def _narrowed(lines: Lines, jobs: int, unit: int) -> tuple[Floats, Floats]:
-    """(what the sites take by a time when that is not all, what more by a later one when it is). The times in between
-    are guessed by the line between the two, and every other one in the middle."""
+    """(jobs the sites take by a time that is too early for all, further jobs they take by a later one that suffices).
+    The times tried in between lie in turn on the line between the two and in the middle."""
     low, high = _bracket(lines, jobs, unit)
     sure, most = lines.takes(low, unit), lines.takes(high, unit)
     below, above = sure.sum(), most.sum()
@@ -111,8 +111,8 @@ def _narrowed(lines: Lines, jobs: int, unit: int) -> tuple[Floats, Floats]:
 
 
 def _soonest(lines: Lines, sure: Floats, more: Floats, units: int, unit: int) -> tuple[Floats, Floats]:
-    """Of the units `more` holds: (those among the soonest `units`, those that are as late as the last of them), (S,)
-    jobs."""
+    """(S,) jobs of the units in `more`: (those that surely end among the soonest `units`, those that end as late as the
+    last of these)."""
     counts = (more / unit).astype(np.int64)
     at = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -125,7 +125,7 @@ def _soonest(lines: Lines, sure: Floats, more: Floats, units: int, unit: int) ->
 
 
 def _bracket(lines: Lines, jobs: int, unit: int) -> tuple[float, float]:
-    """(a time by which they do not take all, one by which they do)."""
+    """(a time by which the sites do not take all jobs, one by which they do)."""
     every = np.arange(len(lines.rate))
     low = float(lines.ends(np.full(len(every), float(unit)), every).min())
     step = max(jobs / float(lines.rate.sum()), 1e-6)

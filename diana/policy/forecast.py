@@ -1,5 +1,5 @@
-"""When work that waits will start: the work ahead of it poured over the slots as they come free, and how far such
-figures were off before (SPEC D4, D10)."""
+"""Forecast of the start of waiting work: the work ahead of it is poured over the slots as they come free, with a range
+from the errors of earlier forecasts (SPEC D4, D10)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 SMALL_S = 1.0
-"""Added to both before they are divided: below it an error is no error."""
+"""Seconds added to prediction and outcome before they are divided, so that smaller errors do not count."""
 LOW, HIGH = 0.1, 0.9
 """Quantiles of past errors that the range spans."""
 LEAST_SAMPLES = 5
 GUESS = (0.5, 2.0)
-"""Factors used before there is a history."""
+"""Factors used while there is no history."""
 
 
 class Spread(NamedTuple):
-    """Factors between what was predicted and what came."""
+    """Range of the factors between predicted and achieved waits."""
 
     low: float
     high: float
     samples: int
-    """0: nothing to compare with yet, the factors are a guess."""
+    """Number of waits compared; 0: none yet, the factors are a guess."""
 
     def around(self, wait_s: float) -> tuple[float, float]:
         """(low, high) in seconds from now; (-1, -1) where nothing is predicted."""
@@ -36,12 +36,12 @@ class Spread(NamedTuple):
 
 
 def error(predicted_s: float, achieved_s: float) -> float:
-    """As a factor; 1: it came as predicted."""
+    """Error of a prediction as a factor; 1: it came as predicted."""
     return (achieved_s + SMALL_S) / (predicted_s + SMALL_S)
 
 
 def spread(errors: Sequence[float]) -> Spread:
-    """From the errors of past predictions, in any order. It never excludes 1, the prediction itself."""
+    """Return the range of past errors, given in any order. It always includes 1, the prediction itself."""
     if len(errors) < LEAST_SAMPLES:
         return Spread(*GUESS, 0)
     rising = sorted(errors)
@@ -58,9 +58,9 @@ class Slots:
     def __init__(self, free: int, ends: Sequence[tuple[float, int]]) -> None:
         self._at_s = [0.0]
         self._processors = [max(0, free)]
-        """Free from `_at_s` on, if nothing new started."""
+        """Processors free from `_at_s` on, if nothing new started."""
         self._through = [0.0]
-        """Processor-seconds that can be through by `_at_s`."""
+        """Processor-seconds of work that can be through by `_at_s`."""
         for end_s, width in sorted(ends):
             end_s = max(0.0, end_s)
             self._through.append(self._through[-1] + self._processors[-1] * (end_s - self._at_s[-1]))
@@ -68,7 +68,8 @@ class Slots:
             self._processors.append(self._processors[-1] + width)
 
     def starts_s(self, processors: int, work_ahead_s: float) -> float:
-        """When a job of this width starts, with so many processor-seconds of waiting work ahead of it; inf: never."""
+        """Return the start of a job of this width, in seconds from now, with `work_ahead_s` processor-seconds of
+        waiting work ahead of it; inf: never."""
         wide = bisect_left(self._processors, processors)
         if wide == len(self._processors):
             return inf
@@ -81,8 +82,8 @@ class Slots:
         return max(self._at_s[wide], done_s)
 
     def starts(self, run_s: float, after_s: float, until_s: float) -> int:
-        """How many jobs of one processor, `run_s` each, start from `after_s` to `until_s` with nothing ahead of them:
-        one after the other on each processor, so that those that begin together end together."""
+        """Number of jobs of one processor, `run_s` each, that start from `after_s` to `until_s` with nothing ahead of
+        them: one after the other on each processor, so that those that begin together end together."""
         found, before = 0, 0
         for at_s, processors in zip(self._at_s, self._processors, strict=True):
             begin_s = max(at_s, after_s)

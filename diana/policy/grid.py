@@ -1,4 +1,4 @@
-"""One demand against one table of sites: what the turnaround model (SPEC D1) needs of both, as arrays over sites.
+"""One demand against one table of sites: the terms of the turnaround model (SPEC D1), as arrays over sites.
 
 The seconds of a term are the same whether the whole group or a part of it is priced; this is where they are worked
 out, once per placement.
@@ -18,7 +18,7 @@ from diana.policy.sites import Floats, Ints, LinkColumns, SiteTable
 class Grid:
     """S sites, and K kinds of data: needs that have the same holders are one kind, and come over the same link.
 
-    H holders: those a link of `table` leads to or that hold anything.
+    H holders: the sites and pseudo-sites that hold any of the data.
     """
 
     def __init__(self, demand: Demand, table: SiteTable) -> None:
@@ -36,11 +36,11 @@ class Grid:
         self.network_s: Floats = 2.0 * table.rtt_s
         """(S,) control messages: two round trips."""
         self.out_s: Floats | None = None
-        """(S,) to bring one job's outputs to the origin; None: they stay, or there are none."""
+        """(S,) seconds to bring one job's outputs to the origin; None: they stay, or there are none."""
         if demand.output_bytes:
             self.out_s = demand.output_bytes * table.out_s_per_byte
         self.program_s: Floats | None = None
-        """(S,) to bring the executables from the origin."""
+        """(S,) seconds to bring the executables from the origin."""
         if demand.executable_bytes:
             columns = table.link
             known = np.isfinite(columns.s_per_byte)
@@ -49,8 +49,8 @@ class Grid:
         self.data = Data(demand, table) if demand.needs else None
 
     def repeated(self, times: int) -> Grid:
-        """The same sites `times` times side by side, so that as many deals can be worked out as one. Its `table` is
-        still that of the sites once."""
+        """Return a grid of the same sites `times` times side by side, so that as many deals can be worked out as one.
+        Its `table` still has each site once."""
         out = Grid.__new__(Grid)
         out.__dict__.update(self.__dict__)
         out.sites = times * self.sites
@@ -61,7 +61,7 @@ class Grid:
         return out
 
     def scaled(self, weights: Iterable[tuple[str, float]]) -> Grid:
-        """Its terms in weighted seconds, to decide by; what is reported comes from the one without weights."""
+        """Return the grid in weighted seconds, for decisions; reports use the one without weights."""
         out = Grid.__new__(Grid)
         out.__dict__.update(self.__dict__)
         for name, weight in weights:
@@ -80,36 +80,36 @@ class Grid:
 
 
 class Data:
-    """How each kind of data comes to each site: from the holder whose link is the fastest for all of that kind."""
+    """Transfer of each kind of data to each site, from the holder whose link is the fastest for all of that kind."""
 
     def __init__(self, demand: Demand, table: SiteTable) -> None:
         sites = len(table)
         kinds: dict[tuple[SiteId, ...], int] = {}
         self.size: Floats = np.array([n.size_bytes() for n in demand.needs], dtype=np.float64)
-        """(N,) bytes."""
+        """(N,) bytes of each need."""
         self.kind: Ints = np.array([kinds.setdefault(tuple(sorted(n.holders)), len(kinds)) for n in demand.needs])
-        """(N,) of what kind each need is."""
+        """(N,) kind of each need."""
         self.everyones = np.array([_all_read(demand, n) for n in demand.needs])
-        """(N,) whether every job reads it; then nothing starts before it is there."""
+        """(N,) True if every job reads the need; then nothing starts before it is there."""
         self.kinds = tuple(kinds)
         self.holders: tuple[SiteId, ...] = tuple(sorted({h for some in kinds for h in some}))
         self.shared: Floats = sums_by(self.kind, self.size * self.everyones, len(kinds))
-        """(K,) bytes every job reads."""
+        """(K,) bytes that every job reads."""
         self.own: Floats = sums_by(self.kind, self.size * ~self.everyones, len(kinds))
-        """(K,) bytes some jobs read."""
+        """(K,) bytes that only some jobs read."""
         total = self.shared + self.own
         shape = (len(kinds), sites)
         self.s_per_byte: Floats = np.empty(shape)
-        """(K, S) 0 where the site holds it; infinite where it cannot be brought."""
+        """(K, S) seconds per byte; 0 where the site holds the kind, infinite where it cannot be brought."""
         self.start_s: Floats = np.empty(shape)
-        """(K, S) before the first byte: a round trip, and what is on the link already."""
+        """(K, S) seconds before the first byte: a round trip, and the bytes queued on the link already."""
         self.via: Ints = np.zeros(shape, dtype=np.int64)
-        """(K, S) position in `holders`."""
+        """(K, S) position in `holders` of the holder it comes from."""
         self.missing: Floats = np.ones(shape)
-        """(K, S) 0 where the site holds it."""
+        """(K, S) 0 where the site holds the kind, else 1."""
         uplinks = [table.row.get(h) for h in self.holders]
         self.uplink_s_per_byte: Floats = np.array([0.0 if r is None else table.uplink_s_per_byte[r] for r in uplinks])
-        """(H,) 0: not known."""
+        """(H,) seconds per byte of each holder's uplink; 0: not known."""
         self.uplinks = any(self.uplink_s_per_byte)
         number = {holder: at for at, holder in enumerate(self.holders)}
         for k, some in enumerate(self.kinds):
@@ -134,7 +134,7 @@ class Data:
             self.via[k] = np.where(better, at, self.via[k])
 
     def of_link(self, name: str, table: SiteTable) -> Floats:
-        """(K, S) a column of the link each kind comes over; 0 where it is held."""
+        """(K, S) one column of the link each kind comes over; 0 where the site holds it."""
         columns: list[Floats] = [getattr(table.from_holder(holder), name) for holder in self.holders]
         if len(columns) == 1:
             return columns[0] * self.missing
@@ -144,7 +144,7 @@ class Data:
         return out
 
     def repeated(self, times: int) -> Data:
-        """As `Grid.repeated`."""
+        """Return the data for the sites `times` times side by side, as `Grid.repeated`."""
         out = Data.__new__(Data)
         out.__dict__.update(self.__dict__)
         for name in ("s_per_byte", "start_s", "via", "missing"):
@@ -152,7 +152,7 @@ class Data:
         return out
 
     def scaled(self, weight: float | Floats) -> Data:
-        """All its seconds times `weight`, which may differ by kind and site."""
+        """Return the data with all seconds times `weight`, which may differ by kind and site."""
         out = Data.__new__(Data)
         out.__dict__.update(self.__dict__)
         out.s_per_byte, out.start_s = self.s_per_byte * weight, self.start_s * weight
@@ -182,8 +182,9 @@ def completion(wait_s: Floats, lead_s: Floats, stage_s: Floats, run_s: Floats, t
 
 
 def stage_out_s(jobs: Floats | float, lanes: Floats, out_s: Floats, busy_s: Floats, job_s: Floats) -> Floats:
-    """What outputs add after the last job has ended. They leave as jobs end, so all but the last wave's go while
-    others run, unless the link is slower than the jobs: then what piled up since the first ended is still to go."""
-    # Where data never come `busy_s` is no number; the larger number counts.
+    """(S,) seconds that outputs add after the last job has ended. Outputs leave as jobs end, so all but the last wave's
+    go while others run. If the link is slower than the jobs, outputs pile up from the first end on, and the rest still
+    has to go."""
+    # Where data never come `busy_s` is NaN; fmax then takes the other number.
     out: Floats = np.fmax(np.minimum(jobs, lanes) * out_s, jobs * out_s - (busy_s - job_s))
     return out

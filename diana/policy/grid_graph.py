@@ -1,4 +1,4 @@
-"""The links of a grid as a graph: who is near whom, and over which sites a way is short or wide (SPEC D10).
+"""The links of a grid as a graph: distances between sites, and shortest and widest paths over them (SPEC D10).
 
 networkx is imported when a graph is made, not before: a node that is never asked does not pay for it.
 """
@@ -17,15 +17,15 @@ from diana.model.link import LinkView, NearSite
 
 
 class Way(msgspec.Struct, frozen=True):
-    """Sites from one end to the other, and what it is worth: seconds, or bytes per second of its narrowest link."""
+    """Path of sites from one end to the other, and its worth: seconds, or bytes per second of its narrowest link."""
 
     sites: tuple[SiteId, ...] = ()
     worth: float = -1.0
 
 
 class GridGraph:
-    """Round trips count both ways, throughput from `source` to `target` only. Of several rows for one pair the youngest
-    counts; a row's negative figures say nothing."""
+    """Graphs of round trips, which count both ways, and of throughput, from `source` to `target` only. Among several
+    rows for one pair the youngest counts; negative figures of a row are ignored."""
 
     def __init__(self, rows: Iterable[LinkView]) -> None:
         import networkx as nx
@@ -47,7 +47,7 @@ class GridGraph:
         return sorted(self._rtt)
 
     def rtt(self, one: SiteId, other: SiteId) -> tuple[float, bool]:
-        """(seconds, whether it is an estimate); negative: nothing is known.
+        """(round trip in seconds, True if it is an estimate); negative: nothing is known.
 
         An unmeasured pair lies between the bounds the triangle inequality gives over every common neighbour c,
         |one c| - |c other| and |one c| + |c other|; the middle of the tightest two is the triangulated heuristic of
@@ -65,7 +65,7 @@ class GridGraph:
         return ((low + high) / 2 if low <= high else high, True) if high < inf else (-1.0, True)
 
     def near(self, site: SiteId) -> list[NearSite]:
-        """All others, nearest first by round trip, measured or estimated; those nothing is known of last."""
+        """All other sites, nearest first by round trip, measured or estimated; sites without either last."""
         if site not in self._rtt:
             return []
         reach = self._nx.single_source_dijkstra(self._rtt, site, weight="rtt_s")
@@ -91,19 +91,20 @@ class GridGraph:
         return sorted(rows, key=lambda r: (r.rtt_s < 0, r.rtt_s, r.site))
 
     def shortest(self, one: SiteId, other: SiteId) -> Way:
-        """Least sum of measured round trips; an empty way: none."""
+        """Path with the least sum of measured round trips; an empty path: there is none."""
         if one not in self._rtt or other not in self._rtt or not self._nx.has_path(self._rtt, one, other):
             return Way()
         worth, sites = self._nx.single_source_dijkstra(self._rtt, one, other, weight="rtt_s")
         return Way(tuple(sites), float(worth))
 
     def widest(self, source: SiteId, target: SiteId) -> Way:
-        """For data from `source` to `target`: the way whose narrowest measured link is widest; an empty way: none."""
+        """Path for data from `source` to `target` whose narrowest measured link is widest; an empty path: there is
+        none."""
         return self._widest_to(target).get(source, Way())
 
     def _widest_to(self, target: SiteId) -> dict[SiteId, Way]:
-        """From every site to `target`: Dijkstra's search with the narrowest link in place of the sum, from the end.
-        Of equally wide ways the one over fewest sites, then the one named first."""
+        """Widest path from every site to `target`, by Dijkstra's search from the end with the narrowest link in place
+        of the sum. Among equally wide paths, the one over fewest sites wins, then the first by name."""
         found: dict[SiteId, Way] = {}
         if target not in self._rate:
             return found

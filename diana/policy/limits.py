@@ -1,4 +1,4 @@
-"""What one user may have at one site (SPEC D11): waiting jobs, and jobs that run at once."""
+"""Limits of one user at one site (SPEC D11): waiting jobs, and jobs that run at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ UNLIMITED = sys.maxsize
 
 
 def queued(settings: Settings, jobs: int, waiting: int) -> str:
-    """Empty: a user with so many `waiting` jobs may queue `jobs` more. Else why not, and how many."""
+    """Return the empty text if a user with `waiting` waiting jobs may queue `jobs` more, else why not, and how many are
+    allowed."""
     limit = settings.user_max_queued
     room = max(0, limit - waiting)
     if not limit or jobs <= room:
@@ -22,6 +23,6 @@ def queued(settings: Settings, jobs: int, waiting: int) -> str:
 
 
 def startable(settings: Settings, running: int) -> int:
-    """How many more jobs of a user with so many `running` may start."""
+    """Number of further jobs that may start for a user with `running` running ones."""
     limit = settings.user_max_running
     return max(0, limit - running) if limit else UNLIMITED

@@ -15,12 +15,12 @@ from statistics import median
 import msgspec
 
 FADE = 0.98
-"""What a past error weighs after one more sample: about the last fifty count, as many as are kept of a link. A shorter
-memory chooses worse on steady, wandering, spiky, periodic and stepping series alike."""
+"""Factor by which a past error fades with each sample: about the last fifty count, as many as are kept of a link. A
+shorter memory chooses worse on steady, wandering, spiky, periodic and stepping series alike."""
 
 
 class Forecast(msgspec.Struct, frozen=True, gc=False):
-    """Of the next value, in the unit of the samples."""
+    """Forecast of the next value, in the unit of the samples."""
 
     value: float
     error: float
@@ -38,7 +38,7 @@ Members = tuple[tuple[str, Callable[["_Seen"], float]], ...]
 
 
 class _Seen:
-    """What the predictors look at: the latest samples, oldest first, and one running mean per gain."""
+    """Input of the predictors: the latest samples, oldest first, and one running mean per gain."""
 
     __slots__ = ("ewma", "latest")
 
@@ -63,12 +63,12 @@ def _mean(width: int) -> Callable[[_Seen], float]:
 
 
 def _median(width: int) -> Callable[[_Seen], float]:
-    """An outlier moves it no further than to a neighbour."""
+    """Median of the latest `width` samples; an outlier moves it no further than to a neighbouring value."""
     return lambda seen: median(seen.latest[-width:])
 
 
 def _ewma(place: int) -> Callable[[_Seen], float]:
-    """Exponentially weighted mean; the first sample is where it starts."""
+    """Exponentially weighted mean, begun at the first sample."""
     return lambda seen: seen.ewma[place]
 
 
@@ -83,15 +83,15 @@ _FAMILY: Members = (
     ("mean-32", _mean(LONGEST)),
 )
 _NO_ERRORS = array("d", [0.0] * len(_FAMILY))
-"""Never changed: each sample that is judged makes new ones."""
+"""Errors before any sample was judged; never changed in place, since each judged sample makes a new array."""
 PREDICTORS = tuple(name for name, _ in _FAMILY)
-"""In the order in which ties are decided."""
+"""Names of the predictors; on ties the first wins."""
 
 
 class Forecaster:
-    """One series. `add` each sample in order of time; finite values of at least 0.
+    """Forecaster of one series. `add` each sample in order of time; finite values of at least 0.
 
-    Nothing is judged before the second sample: of many links a site knows one alone, and is to pay for no more.
+    Nothing is worked out before the second sample: many links have only one, and should cost no more than that.
     """
 
     __slots__ = ("_errors", "_first", "_seen", "_weight", "samples")
@@ -111,7 +111,7 @@ class Forecaster:
             self._first = value
             return
         seen = self._looked_at()
-        # Judged by what each said before it saw this sample.
+        # Each predictor is judged by its forecast from before this sample.
         self._weight = self._weight * FADE + 1.0
         judged = zip(self._errors, _FAMILY, strict=True)
         self._errors = array("d", [old * FADE + abs(value - predict(seen)) for old, (_, predict) in judged])
@@ -119,7 +119,7 @@ class Forecaster:
         self._seen = seen
 
     def forecast(self) -> Forecast | None:
-        """None: nothing was measured yet."""
+        """Return the forecast of the predictor with the least error; None: nothing was measured yet."""
         if not self.samples:
             return None
         best = min(range(len(_FAMILY)), key=lambda n: (self._errors[n], n))

@@ -1,7 +1,7 @@
 """Little's law N = R W over a sliding window (papers/diana-bulk-scheduling section VII, formula [17]; SPEC D10).
 
-N is measured from the length of the queue, W from the waits of those who leave it, R by counting: three figures from
-three sources, so that their deviation says something. It costs by the event, never by the jobs that wait.
+N is measured from the length of the queue, W from the waits of the jobs that leave it, R by counting: three figures
+from three sources, so that their deviation is a real check. The cost is per event, never per waiting job.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ BUCKETS = 60
 
 class Figures(NamedTuple):
     window_s: float
-    """What the figures cover; less than `WINDOW_S` until that has passed."""
+    """Seconds the figures cover; less than `WINDOW_S` until so much time has passed."""
     mean_queued: float
     """N: mean length of the queue, in jobs."""
     arrivals_per_s: float
-    """R."""
+    """R: arrivals per second."""
     mean_wait_s: float
     """W: mean wait of the jobs that left."""
     arrived: int
@@ -27,8 +27,8 @@ class Figures(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """N - R W in jobs: 0 over a history that begins and ends with an empty queue. What waited before the window,
-        or still waits, shows in it."""
+        """N - R W in jobs: 0 over a history that begins and ends with an empty queue. Jobs that waited before the
+        window began, or still wait, make it differ."""
         return self.mean_queued - self.arrivals_per_s * self.mean_wait_s
 
 
@@ -42,7 +42,7 @@ class _Bucket:
         self.arrived = 0
         self.left = 0
         self.waited_s = 0.0
-        """Of all who left, in job-seconds."""
+        """Sum of the waits of all jobs that left, in job-seconds."""
 
 
 class Flow:
@@ -61,7 +61,7 @@ class Flow:
         self.queued += jobs
 
     def leave(self, jobs: int, waited_s: float, now: float) -> None:
-        """`waited_s`: the sum of their waits, in job-seconds."""
+        """Count `jobs` that left. `waited_s`: the sum of their waits, in job-seconds."""
         self._advance(now)
         bucket = self._buckets[-1]
         bucket.left += jobs

@@ -1,4 +1,4 @@
-"""Chance that is an argument: what is drawn depends on the name of the draw alone, in every process and release."""
+"""Chance by name: a draw depends on its name alone, in every process and release."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from statistics import NormalDist
 
 _NORMAL = NormalDist()
 _MANY = 25.0
-"""A binomial of at least this variance is drawn as a normal one."""
+"""Variance from which a binomial is drawn as a normal distribution."""
 
 
 def draw(lot: str, number: int) -> int:
-    """64 even bits, the same for the same lot and number."""
+    """Draw 64 uniform random bits, the same for the same lot and number."""
     return int.from_bytes(hashlib.blake2b(f"{lot}/{number}".encode(), digest_size=8).digest(), "big")
 
 
 def fraction(lot: str, number: int) -> float:
-    """Evenly in (0, 1)."""
+    """Draw a number uniformly from (0, 1)."""
     return ((draw(lot, number) >> 12) + 0.5) / 2.0**52
 
 
 def shares(lot: str, jobs: int, sites: int) -> list[int]:
-    """How many of `jobs` each of `sites` gets when each goes to one of them by an even chance. Costs as much as the
+    """Number of `jobs` that each of `sites` gets when each job goes to a site drawn uniformly. Costs as much as the
     smaller of the two numbers."""
     out = [0] * sites
     if jobs <= sites:

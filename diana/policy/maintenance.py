@@ -1,4 +1,4 @@
-"""What times at which nothing runs do to a forecast that knows of none (beyond the paper)."""
+"""Forecasts around maintenance: correct a forecast for times at which nothing runs (beyond the paper)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import floor, inf
 def around(
     closed: Sequence[tuple[float, float]], first_s: float, end_s: float, run_s: float, hold_s: float
 ) -> tuple[float, float]:
-    """(start of the first job, end of the last) once the site is closed from `closed[k][0]` to `closed[k][1]`, seconds
-    from now in rising order without overlap, where they would be `first_s` and `end_s` if it were not.
+    """(start of the first job, end of the last) if the site is closed from `closed[k][0]` to `closed[k][1]`, seconds
+    from now in rising order without overlap. `first_s` and `end_s` are the two without any closing.
 
-    Jobs run `run_s` each, and none starts that could still run, for `hold_s`, when the site closes: so the last of them
-    before that start in whole rounds, and what is left goes on when it opens.
+    Jobs run `run_s` each. None starts within `hold_s` before the site closes, since it could still be running then. So
+    before that jobs start in whole rounds, and the rest go on when the site opens.
     """
     if first_s == inf:
         return inf, inf
@@ -22,7 +22,7 @@ def around(
         if max(first_s, end_s - run_s) + hold_s <= from_s:
             break
         if first_s + hold_s > from_s:
-            # None of them before it: only what stands before them gets on until then.
+            # None starts before it: until then only the work ahead of them gets on.
             start_s = to_s + max(0.0, first_s - from_s)
             first_s, end_s = start_s, start_s + (end_s - first_s)
             continue

@@ -1,4 +1,4 @@
-"""What a migration decides on and what it decides: values, and the budget and limits an operator sets (SPEC D7)."""
+"""Values of a migration: its inputs, its moves, and the budget and limits an operator sets (SPEC D7)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from diana.policy.ranges import check
 
 class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
     minimum_gain_s: float = 10.0
-    """What a move must save. A hand-over takes about a second and predictions are off by more; what saves less
-    flaps."""
+    """Least seconds a move must save. A hand-over takes about a second and predictions are off by more; moves that save
+    less would go back and forth."""
     alike: float = 0.05
-    """Sites whose cost is that close to the lowest are equals, of which two are drawn and the emptier taken: costs are
-    never equal to the digit, and whoever is cheapest by a hair is so for everybody."""
+    """Relative difference from the lowest cost within which sites count as equal. Two of the equals are drawn and the
+    emptier is taken, because costs are never exactly equal, and a site that is cheapest by very little is so for
+    everybody."""
     quote_age_s: float = 10.0
-    """What is older tells nothing of a queue."""
+    """Age in seconds beyond which a quote is not used: it no longer describes the queue."""
     moves_per_minute: float = 60.0
-    """Hand-overs this site starts, and as many at once after a rest. A bound on the damage of a bad forecast; each
-    moves any number of jobs."""
+    """Moves this site may start per minute, and as many at once after a rest. They bound the damage of a bad forecast;
+    each moves any number of jobs."""
 
     def __post_init__(self) -> None:
         check(
@@ -38,57 +39,59 @@ class Quote(NamedTuple):
 
     site: SiteId
     jobs_ahead: int
-    """At the priority it would have there, the raise included."""
+    """Jobs ahead of it at the priority it would have there, the raise included."""
     cost: float
-    """Total, in the cost model's unit."""
+    """Total cost there, in the cost model's unit."""
     ends_s: float
-    """When the first of it would be through there, seconds from now; data and queue counted."""
+    """End of its first job there, in seconds from now; data and queue counted."""
     processors_per_s: float
-    """That come free there for such jobs once what is free now is taken: about slots / run time."""
+    """Processors that come free there per second for such jobs, once those free now are taken: about slots / run
+    time."""
     max_jobs: int = 0
-    """It takes no more of this; 0: no limit."""
+    """Most of its jobs that the site takes; 0: no limit."""
     rejected: str = ""
-    """Why it cannot take any; then the rest means nothing."""
+    """Reason why the site cannot take any; then the rest means nothing."""
     starts_s: float = 0.0
-    """When the first of it would start there."""
+    """Start of its first job there, in seconds from now."""
     own_jobs: int = 0
-    """Of its own group, that wait there and that it would pass by its raise."""
+    """Jobs of its own group that wait there and that it would pass by its raise."""
 
 
 class Peer(NamedTuple):
-    """A site as it stands, whatever is asked of it."""
+    """State of another site, whatever is asked of it."""
 
     site: SiteId
     queued_jobs: int
     free_processors: int
     age_s: float
-    """Of what it quoted."""
+    """Age of its quote, in seconds."""
     refused: str = ""
-    """Why nothing is sent there: drained, a breaker, unreachable."""
+    """Reason why nothing is sent there: drained, a breaker, unreachable."""
 
 
 class Migrant(NamedTuple):
-    """Queued jobs of one class and subgroup, alike in all that counts here. Told of the LAST of them, which goes first:
-    it gains most."""
+    """Queued jobs of one class and subgroup, alike in all that counts here. The figures are those of the LAST of them,
+    which moves first, since it gains most."""
 
     key: str
-    """Names it; ties end here."""
+    """Name of the migrant; it decides the last ties."""
     jobs: int
     processors: int
-    """Of each."""
+    """Processors of each job."""
     priority: float
-    """Here, as it stands now."""
+    """Priority here, as it stands now."""
     jobs_ahead: int
-    """Here, ahead of the last of them: its own before it included, or a lone burst would never move."""
+    """Jobs ahead of the last of them here, its own included: else a lone burst would never move."""
     cost: float
-    """Here, in the cost model's unit."""
+    """Cost here, in the cost model's unit."""
     ends_s: float
-    """When the last of them is through here."""
+    """End of the last of them here, in seconds from now."""
     processors_per_s: float
-    """That come free here for such jobs; 0: not known, then nothing gets sooner here by what leaves."""
+    """Processors that come free here per second for such jobs; 0: not known, then jobs that leave make nothing here end
+    sooner."""
     data_elsewhere: bool = False
     exported: int = 0
-    """How often it was exported; once is the most."""
+    """Number of times it was exported; once is the most."""
     quotes: tuple[Quote, ...] = ()
 
 
@@ -96,11 +99,11 @@ class Move(NamedTuple):
     key: str
     site: SiteId
     jobs: int
-    """The last so many of its queue order."""
+    """Number of jobs moved, the last ones in queue order."""
     processors: int
-    """All of them together."""
+    """Processors of all of them together."""
     gain_s: float
-    """That justified it; the receiver grants what it can start within it (`capacity.grant`)."""
+    """Gain that justified the move; the receiver grants the jobs it can start within it (`capacity.grant`)."""
     reason: str
 
 
@@ -112,7 +115,7 @@ class Kept(NamedTuple):
 
 class Plan(NamedTuple):
     moves: tuple[Move, ...]
-    """In the order decided."""
+    """Moves in the order they were decided."""
     kept: tuple[Kept, ...]
 
 

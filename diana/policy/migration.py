@@ -1,10 +1,10 @@
-"""Which queued work goes to which other site, and why the rest stays (SPEC D7; papers/diana-bulk-scheduling section
-IX).
+"""Migration: choose the queued work that moves and its site, and say why the rest stays (SPEC D7;
+papers/diana-bulk-scheduling section IX).
 
-A class of equal jobs moves by count, so that a million cost what ten do. The paper's rule stands for each of them: the
-j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not higher. Beyond the paper
-it must gain a minimum of time, with the j - 1 before it gone from here and standing there, and all of its own group
-that waits there through as well.
+A class of equal jobs moves by count, so that a million jobs cost no more to decide on than ten. The paper's rule holds
+for each of them: the j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not
+higher. Beyond the paper it must gain a minimum of time. The gain counts the j - 1 jobs before it as gone from here and
+waiting there, and waits for the jobs of its own group that wait there already.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from diana.policy.migrants import Kept, Migrant, MigrationSettings, Move, Peer, 
 from diana.policy.priority import LEVEL_WIDTH
 
 RAISE = LEVEL_WIDTH
-"""Added to the priority of what moved, for good: it goes on there one level higher (section IX, "increase the job's
-priority")."""
+"""Raise of the priority of jobs that moved, for good: they go on there one level higher (section IX, "increase the
+job's priority")."""
 MOST_REASONS = 16
 """Sites named for work that stays; the others are counted."""
 PORTIONS = 64
-"""In which a class is dealt out at most, so that sites that gain alike share it: its size costs nothing."""
+"""Most portions a class is dealt out in, so that sites with alike gains share it, and its size costs nothing."""
 
 
 def split_off(indices: IndexSet, jobs: int) -> tuple[IndexSet, IndexSet]:
-    """(those that stay, the `jobs` last ones, which move)."""
+    """Split off the last `jobs` indices: (those that stay, those that move)."""
     return indices.take(max(0, len(indices) - jobs))
 
 
@@ -49,11 +49,11 @@ def plan(
     mode: Mode = "default",
     cost_in_s: bool = True,
 ) -> Plan:
-    """At most `budget` moves. What has its data elsewhere goes first, then the lowest priority.
+    """Plan at most `budget` moves. Migrants whose data are elsewhere go first, then those of lowest priority.
 
-    Of sites that may take it: fewest jobs ahead, lowest cost, shortest queue, lowest id; among equals two are drawn by
-    `seed` and the migrant's key. In whatever order migrants, peers and quotes are given, the plan is the same. In paper
-    mode only the paper's rule holds: no gain, no draw.
+    Among the sites that may take a migrant, the order is: fewest jobs ahead, lowest cost, shortest queue, lowest id;
+    among equals two are drawn by `seed` and the migrant's key. The plan does not depend on the order of migrants, peers
+    and quotes. In paper mode only the paper's rule holds: no gain, no draw.
     """
     turn = _Round(peers, settings, budget, seed, mode, cost_in_s)
     for migrant in sorted(migrants, key=lambda m: (not m.data_elsewhere, m.priority, m.key)):
@@ -62,33 +62,34 @@ def plan(
 
 
 class _Here(NamedTuple):
-    """What a migrant has at home after the moves so far."""
+    """State of a migrant at home after the moves so far."""
 
     jobs: int
-    """Of it, still here."""
+    """Jobs of the migrant that are still here."""
     jobs_ahead: int
     ends_s: float
     s_per_job: float
-    """By which each that leaves brings the end nearer."""
+    """Seconds by which each job that leaves brings the end nearer."""
 
 
 class _Option(NamedTuple):
     quote: Quote
     jobs: int
-    """That fit; 0: none."""
+    """Number of jobs that may go there; 0: none."""
     at_once: int
-    """So many of them would not wait."""
+    """Number of jobs that would start there at once."""
     jobs_ahead: int
-    """There, promises counted."""
+    """Jobs ahead there, those this plan sends included."""
     queued_jobs: int
     gain_s: float
     why: str
-    """Why none fits; empty when some do."""
+    """Reason why none may go there; empty when some may."""
 
 
 def _through_s(m: Migrant, quote: Quote) -> float:
-    """Until the first of it is through there, and all of its own group that waits there with it: whom it passes waits
-    longer by what it runs, and among its own that is no gain but an exchange. As a fluid, as the end at home is."""
+    """Seconds until its first job there and all jobs of its own group that wait there are through. The jobs it passes
+    wait longer by its run time; if they are of its own group, that is an exchange and no gain. As a fluid, like the end
+    at home."""
     if not quote.own_jobs or quote.processors_per_s <= 0:
         return quote.ends_s
     return max(quote.ends_s, quote.starts_s + (quote.own_jobs + 1) * m.processors / quote.processors_per_s)
@@ -113,9 +114,9 @@ class _Round:
         self.moves: list[Move] = []
         self.kept: list[Kept] = []
         self._gone: list[tuple[float, int, int]] = []
-        """(priority, jobs, processors) of each migrant that moved, in part at least."""
+        """(priority, jobs, processors) of each migrant that moved, at least in part."""
         self._sent: dict[SiteId, int] = {}
-        """Processors, by this plan."""
+        """Processors of the jobs this plan sends to each site."""
 
     def place(self, m: Migrant) -> None:
         why = handed_on(m.exported)
@@ -146,12 +147,13 @@ class _Round:
             self.kept.append(Kept(m.key, here.jobs, self._reasons(options, moves, bool(fit))))
 
     def _gone_ahead(self, m: Migrant) -> tuple[int, int]:
-        """(jobs, processors) moved that stood before this migrant, or with it; at most `budget` entries to look at."""
+        """(jobs, processors) moved that stood ahead of this migrant or level with it; looks at `budget` entries at
+        most."""
         ahead = [(jobs, processors) for priority, jobs, processors in self._gone if priority >= m.priority]
         return sum(jobs for jobs, _ in ahead), sum(processors for _, processors in ahead)
 
     def _here(self, m: Migrant, own: int, ahead_jobs: int, ahead_processors: int) -> _Here:
-        """With so many of its `own` gone, and of what stood ahead of it."""
+        """State at home with `own` of its jobs gone, and with the given jobs gone from ahead of it."""
         rate = m.processors_per_s
         gone = ahead_processors + own * m.processors
         return _Here(
@@ -162,7 +164,8 @@ class _Round:
         )
 
     def _option(self, m: Migrant, quote: Quote, here: _Here, before: Move | None) -> _Option:
-        """`before`: what of this migrant goes there already."""
+        """Work out how many jobs may go to the quoting site. `before`: the move of this migrant that goes there
+        already."""
         peer = self.peers.get(quote.site)
         if peer is None:
             return _Option(quote, 0, 0, 0, 0, 0.0, f"site {quote.site}: not known")
@@ -172,26 +175,26 @@ class _Round:
         gain_s = here.ends_s - (quote.ends_s if self.paper else _through_s(m, quote))
 
         def waiting(jobs: int) -> int:
-            """Processors that must come free there before so many of these could all run."""
+            """Processors that must come free there before `jobs` of these could all run."""
             return max(0, jobs * m.processors - room)
 
         def ahead(jobs: int) -> int:
-            """Of the last of so many."""
+            """Jobs ahead of the last of `jobs` moved ones."""
             return quote.jobs_ahead + -(-waiting(jobs - 1) // m.processors)
 
         def waits_s(jobs: int) -> float:
-            """The last of so many, behind the others."""
+            """Seconds the last of `jobs` moved ones waits there, behind the others."""
             wait = waiting(jobs)
             return 0.0 if not wait else wait / quote.processors_per_s if quote.processors_per_s > 0 else float("inf")
 
         def saves_s(jobs: int) -> float:
-            """What the last of so many gains, those before it being gone from here and standing there."""
+            """Seconds the last of `jobs` moved ones gains, those before it being gone from here and waiting there."""
             return gain_s - (jobs - 1) * here.s_per_job - waits_s(jobs)
 
         def too_many(jobs: int) -> bool:
             if ahead(jobs) >= here.jobs_ahead - (jobs - 1):
                 return True
-            # What it cannot start within the gain the site refuses (`capacity.grant`).
+            # The site refuses jobs it cannot start within the gain (`capacity.grant`).
             too_late = not quote.starts_s + waits_s(jobs) <= gain_s
             return not self.paper and (too_late or not saves_s(jobs) >= self.settings.minimum_gain_s)
 
@@ -206,7 +209,7 @@ class _Round:
         return _Option(quote, jobs, max(0, room // m.processors), ahead(1), peer.queued_jobs, gain_s, why)
 
     def _refusal(self, m: Migrant, quote: Quote, peer: Peer, here: _Here, ahead: int) -> str:
-        """Why none of it goes there, but for the time saved; empty: some may."""
+        """Say why no job goes there, the time saved apart; empty: some may."""
         site = f"site {quote.site}"
         if peer.refused or quote.rejected:
             return f"{site}: {peer.refused or quote.rejected}"
@@ -239,8 +242,9 @@ class _Round:
         )
 
     def _choose(self, key: str, portion: int, fit: Sequence[_Option]) -> _Option:
-        """Two choices at random and the better of them keep the fullest site near the mean (Mitzenmacher: "The power of
-        two choices in randomized load balancing", 2001); the cheapest for everybody would get everything."""
+        """Choose the better of two sites drawn at random. This keeps the fullest site near the mean (Mitzenmacher: "The
+        power of two choices in randomized load balancing", 2001); else the cheapest site would get everything from
+        everybody."""
         order = sorted(fit, key=lambda o: (o.jobs_ahead, o.quote.cost, o.queued_jobs, o.quote.site))
         best = order[0]
         if self.paper:
@@ -251,7 +255,8 @@ class _Round:
         return min(two, key=lambda o: (-o.jobs, o.queued_jobs, o.quote.site))
 
     def _move(self, m: Migrant, here: _Here, chosen: _Option, jobs: int, before: Move | None) -> Move:
-        """`jobs` more go there. The gain of the last portion is the smallest, and all of them start within it."""
+        """Return the move with `jobs` more. Its gain is that of the last portion, which is the smallest; all jobs start
+        within it."""
         site = chosen.quote.site
         if before:
             jobs += before.jobs
@@ -264,7 +269,7 @@ class _Round:
         return Move(m.key, site, jobs, jobs * m.processors, chosen.gain_s, reason)
 
     def _reasons(self, options: Sequence[_Option], moves: dict[SiteId, Move], spent: bool) -> tuple[str, ...]:
-        """Of what stays; `spent`: some could go, but no more moves may start now."""
+        """Reasons why the rest stays; `spent`: some could go, but no more moves may start now."""
         got = [f"site {site}: takes {move.jobs:,} of it and no more now" for site, move in sorted(moves.items())]
         if spent:
             return (*got[:MOST_REASONS], "no more moves may start now")

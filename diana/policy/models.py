@@ -20,36 +20,36 @@ from diana.policy.sites import Floats, Ints, in_order
 from diana.policy.turnaround import Terms, Weights, price
 
 MOST_UNITS = 4096
-"""Placed one by one; when there would be more they are joined."""
+"""Most units placed one by one; more are joined into larger ones."""
 
 
 class CostModel(Protocol):
-    """What a decision asks. Arrays are over the S sites of the grid."""
+    """Interface of a cost model to a decision. Arrays are over the S sites of the grid."""
 
     grid: Grid
-    """By whose seconds plans are compared."""
+    """Grid in whose seconds plans are compared."""
     terms: Terms
-    """The whole group in those seconds."""
+    """Terms of the whole group in those seconds."""
     true_terms: Terms
-    """The same in seconds that nobody weighted."""
+    """The same terms in unweighted seconds."""
     paper: PaperTerms
     job_class: JobClass
 
     def cost(self) -> Floats:
-        """What the sites are ranked by when they take the whole group."""
+        """Return the (S,) figures that rank the sites when they take the whole group."""
         ...
 
     def order(self) -> Ints:
-        """Rows in rising cost, those that cannot take the whole group last."""
+        """Return rows in rising cost, those that cannot take the whole group last."""
         ...
 
     def split(self, blocks: Sequence[Block], unit: int) -> Deal | None:
-        """The jobs dealt out, `unit` of them placed as one (0: as finely as pays); None: not all find room."""
+        """Deal the jobs out, `unit` of them placed as one (0: as finely as pays); None: not all find room."""
         ...
 
 
 def soonest_s(grid: Grid, terms: Terms) -> Floats:
-    """(S,) no plan that gives the site any job lets it end before; infinite where it can take none. `terms`: the whole
+    """(S,) earliest end of a site in any plan that gives it a job; infinite where it can take none. `terms`: the whole
     group on this grid."""
     lead_s: Floats | float = 0.0
     if grid.data is None or grid.data.everyones.all():
@@ -64,7 +64,8 @@ def soonest_s(grid: Grid, terms: Terms) -> Floats:
 
 
 def takes_whole(grid: Grid, terms: Terms) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(S,) whether the site can take the whole group: one whose limit it exceeds is no candidate (SPEC D6)."""
+    """(S,) True where the site can take the whole group: a site whose limit the group exceeds is no candidate (SPEC
+    D6)."""
     return np.isfinite(terms.total_s) & (grid.table.max_jobs >= grid.jobs)
 
 

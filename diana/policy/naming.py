@@ -1,9 +1,9 @@
-"""Which names of sites were given out, by whom, and which of those sites were made signers (PROMISES 5.2, SPEC U1).
+"""Names of sites given out, the signers that gave them, and the sites made signers (PROMISES 5.2, SPEC U1).
 
-Each signer keeps pages of its own in the VO's ledger, which only grow and which every site holds. So what one signer
-gave out is known to the others, outlives its loss and every restart, and 10^4 names are some eighty statements. Two
-signers that give out one name within the same seconds are not kept from it: that takes consensus, and is found later
-by those who meet both sites.
+Each signer keeps pages of its own in the VO's ledger, which only grow and which every site holds. So names given out by
+one signer are known to the others and outlive its loss and every restart, and 10^4 names are some eighty statements.
+Two signers may give out one name within the same seconds: to prevent that would take consensus. It is found later by
+those who meet both sites.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from diana.model.ids import SiteId
 from diana.model.ledger import MOST_PAGES, NAMED, Signed, Statement, names_in, page_about, signers_in
 
 ON_PAGE = 128
-"""Names after which a page is full: each further one sends the page again."""
+"""Names after which a page is full. Pages are small because each new name sends its page again."""
 
 Kept = Mapping[str, Signed]
-"""The ledger: what a statement is about -> the newest."""
+"""The ledger: `about` of a statement -> the newest statement about it."""
 
 
 def pages(kept: Kept, signer: str = "") -> Iterator[Statement]:
-    """Of all signers, or of one; by signer and number."""
+    """Pages of all signers, or of one; by signer and number."""
     mine = f"{NAMED}{signer}/" if signer else NAMED
     found = [kept[about].statement for about in kept if about.startswith(mine)]
     return iter(sorted(found, key=lambda page: (page.signer, len(page.about), page.about)))
 
 
 def given_by(kept: Kept, name: str) -> tuple[SiteId, ...]:
-    """Who gave out the name, in order."""
+    """Signers that gave out the name, in order."""
     return tuple(dict.fromkeys(page.signer for page in pages(kept) if name in names_in(page)))
 
 
 def signers(kept: Kept, banned: Iterable[str] = ()) -> tuple[str, ...]:
-    """Sites a signer says it made signers, and those that have signed a page; without those that are `banned`."""
+    """Sites that a page lists as made signers, and those that have signed a page; without the `banned`."""
     found = {page.signer for page in pages(kept)}.union(*(signers_in(page) for page in pages(kept)))
     return tuple(sorted(found - set(banned)))
 
@@ -41,8 +41,8 @@ def signers(kept: Kept, banned: Iterable[str] = ()) -> tuple[str, ...]:
 def additions(
     kept: Kept, signer: SiteId, names: Iterable[str], made: Iterable[str] = (), *, wall_s: float
 ) -> list[Statement]:
-    """The pages of `signer` that change when it has given out `names`, of which `made` are signers. Empty: nothing is
-    new. ValueError where it has no room."""
+    """Return the pages of `signer` that change when it has given out `names`, of which `made` are signers. Empty:
+    nothing is new. ValueError when it has no room for more."""
     books = {_number(page): (set(names_in(page)), set(signers_in(page))) for page in pages(kept, signer)}
     made, changed = set(made), set()
     for name in sorted(set(names) | made):
@@ -61,13 +61,14 @@ def additions(
 
 
 def united(mine: Statement, other: Statement) -> Statement:
-    """One page for two of the same number: a signer whose journal is an older copy hears what it said before."""
+    """Unite two pages of the same number, so that a signer whose journal is an older copy regains the names it gave out
+    later."""
     names, made = names_in(mine) | names_in(other), signers_in(mine) | signers_in(other)
     return _page(mine.signer, _number(mine), names, made, max(mine.wall_s, other.wall_s))
 
 
 def orphaned(kept: Kept, signer: str) -> tuple[set[str], set[str]]:
-    """Names, and signers made, that this signer alone has told of."""
+    """(names, signers made) that only this signer's pages list."""
     mine: tuple[set[str], set[str]] = (set(), set())
     others: tuple[set[str], set[str]] = (set(), set())
     for page in pages(kept):

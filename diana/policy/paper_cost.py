@@ -19,7 +19,7 @@ from diana.policy.turnaround import Weights
 
 
 class PaperTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """At each of S sites; arrays (S,)."""
+    """The paper's terms at each of S sites; arrays (S,)."""
 
     network: Floats
     computation: Floats
@@ -32,7 +32,8 @@ class PaperCost:
     """The costs of one placement, and what has been placed so far: costs are recomputed after each placement."""
 
     def __init__(self, grid: Grid, weights: Weights, raw: bool, waiting_elsewhere: int = 0) -> None:
-        """`waiting_elsewhere`: jobs waiting at known sites that are not in the grid's table."""
+        """Begin with nothing placed. `waiting_elsewhere`: jobs waiting at known sites that are not in the grid's
+        table."""
         table, demand = grid.table, grid.demand
         self.weights, self.raw = weights, raw
         self.capability: Floats = table.slots * table.speed
@@ -56,7 +57,8 @@ class PaperCost:
         self.output_bytes, self.executable_bytes = demand.output_bytes, demand.executable_bytes
 
     def price(self, jobs: int, input_bytes: Floats) -> PaperTerms:
-        """`input_bytes` (K, S) that still have to come to each site for these jobs; (0, S) without data."""
+        """Price `jobs` jobs at every site. `input_bytes`: (K, S) bytes that each site still lacks for them; (0, S)
+        without data."""
         with np.errstate(divide="ignore", invalid="ignore"):
             computation = (
                 self.queued / self.capability * self.weights.queue
@@ -75,13 +77,13 @@ class PaperCost:
         return PaperTerms(network=network, computation=computation, transfer=transfer, cost=cost)
 
     def placed(self, jobs: int, row: int) -> None:
-        """So many more jobs wait at the site."""
+        """Count `jobs` more jobs as waiting at the site."""
         self.queued[row] += jobs
         self.all_queued += jobs
 
 
 def _relative(term: Floats) -> Floats:
-    """Divided by its mean over the candidates that have one; 0 where that is 0."""
+    """Divide a term by its mean over the candidates where it is finite; 0 where that mean is 0."""
     known = np.isfinite(term)
     mean = float(term[known].mean()) if known.any() else 0.0
     out: Floats = term / mean if mean > 0 else np.where(known, 0.0, term)

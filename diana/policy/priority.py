@@ -16,12 +16,13 @@ Floats = NDArray[np.float64]
 AGE_STEP = 0.25
 """Added per `time_threshold_s` waited: half a level's width."""
 MOST_STEPS = 10
-"""From a level below the bottom of Q4 to the top of Q1; more would change nothing."""
+"""Most age steps: they lift from a level below the bottom of Q4 to the top of Q1; more would change nothing."""
 DIGITS = 11
-"""What differs beyond them is equal, and first come, first served: rounding errors decide nothing."""
+"""Decimal places of a priority. Priorities equal to these are first come, first served, so that rounding errors decide
+nothing."""
 LEVEL_WIDTH = 0.5
 DEMAND_FRACTION = 1 / 200
-"""Of the half-life: so many jobs served outweigh what is queued. At quotas 2:1 it costs 1 % of the share at most."""
+"""Upper bound of K in `served_weight`, as a share of the half-life. At quotas 2:1 it costs 1 % of the share at most."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
@@ -43,7 +44,7 @@ def level(priority: float) -> Level:
 
 
 def allowance(processors: float, quota: float, total_processors: float, total_quota: float) -> float:
-    """N = q T / (Q t): how many jobs of this size the user's quota is worth just now (section X).
+    """N = q T / (Q t): the number of jobs of this size that the user's quota is worth just now (section X).
 
     `processors` t of one job, `quota` q of its user, `total_processors` T of all queued jobs, `total_quota` Q of the
     distinct users present.
@@ -52,7 +53,7 @@ def allowance(processors: float, quota: float, total_processors: float, total_qu
 
 
 def served_weight(served_jobs: float, slots: float, half_life: float) -> float:
-    """a = S/(S + K): how much past service counts against present demand; 0 while nothing was served.
+    """a = S/(S + K): the weight of past service against present demand; 0 while nothing was served.
 
     K is about the number of slots, but never so large beside S (at most half_life / ln 2) that backlogs outweigh
     quotas.
@@ -62,7 +63,7 @@ def served_weight(served_jobs: float, slots: float, half_life: float) -> float:
 
 
 def demand(queued: Floats, total_processors: float, served: Floats, served_processors: float, weight: float) -> Floats:
-    """(U,) per user: what the default mode has in place of n, so that in the long run shares follow the quotas.
+    """(U,) value per user that replaces n in the default mode, so that in the long run shares follow the quotas.
 
     n/T becomes (1 - a) n/T + a n_served/T_served, `weight` being a; n itself for a = 0.
     """
@@ -73,8 +74,9 @@ def demand(queued: Floats, total_processors: float, served: Floats, served_proce
 def burden(jobs: Floats, processors: Floats, quota: Floats, total_processors: float, total_quota: float) -> Floats:
     """r = n/N = (n t Q)/(q T), over rows: `jobs` n of the row's user.
 
-    Multiplied out with one division at the end: with whole quotas only that rounds, so what is equal on paper is
-    equal here (first come, first served within it), and r of one user with equal jobs is 1 whatever the quota.
+    Multiplied out with one division at the end: with whole quotas only that division rounds. So values that are equal
+    on paper are equal here (first come, first served among them), and r of one user with equal jobs is 1 whatever the
+    quota.
     """
     out: Floats = jobs * processors * total_quota / (quota * total_processors)
     return out

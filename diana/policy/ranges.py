@@ -1,4 +1,4 @@
-"""How a policy's settings check themselves at birth: key, value and the allowed range in one line."""
+"""Checks of a policy's settings when they are made: an error names key, value and the allowed range in one line."""
 
 from __future__ import annotations
 

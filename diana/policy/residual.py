@@ -1,4 +1,4 @@
-"""How long a job that runs is expected to go on.
+"""Expected remaining run time of a running job.
 
 After Harchol-Balter and Downey (Exploiting process lifetime distributions for dynamic load balancing, ACM TOCS 1997: a
 process that has run for so long runs as long again, in the median) and Tsafrir, Etsion and Feitelson (Backfilling using
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 def left_s(expected_s: float, ran_s: float) -> float:
-    """Seconds still to run of a job that was expected to take `expected_s` and has run for `ran_s`. What outlived its
-    expectation is expected to go on for as long as it is overdue: a little late, it ends soon; at ten times what was
-    foretold nobody should wait for its slot."""
+    """Seconds still to run of a job that was expected to take `expected_s` and has run for `ran_s`. A job that outlived
+    its expectation is expected to go on for as long as it is overdue: if a little late, it ends soon; at ten times the
+    expectation nobody should wait for its slot."""
     return abs(expected_s - ran_s)

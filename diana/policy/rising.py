@@ -1,4 +1,4 @@
-"""What would lift waiting jobs to the next level (SPEC D4, D5): section X, solved for waiting and for n."""
+"""Rise of waiting jobs to the next level (SPEC D4, D5): section X, solved for the time to wait and for n."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _ROUNDING = 1e-9
 
 class Rise(NamedTuple):
     to: Level | None
-    """None: stands in the highest."""
+    """The next level; None: the jobs stand in the highest."""
     steps: int
-    """More age steps needed with all else as it is; -1: waiting alone never does it."""
+    """Further age steps needed with all else as it is; -1: waiting alone never suffices."""
     demand: float
-    """What would have to stand in n's place, at most; -1: none is low enough."""
+    """Highest value in place of n that would suffice; -1: none is low enough."""
 
 
 def rise(base: float, added: float, steps: int, allowance: float) -> Rise:
-    """For jobs with Pr `base`, all that is `added` to it and so many age `steps` behind them; `allowance` is N."""
+    """Work out the rise of jobs with Pr `base`, `added` to it by ageing and offsets, and `steps` age steps reached;
+    `allowance` is N."""
     now = level(base + added)
     if now is Level.Q1:
         return Rise(None, -1, -1.0)
@@ -32,5 +33,5 @@ def rise(base: float, added: float, steps: int, allowance: float) -> Rise:
 
 
 def demand_of(base: float, allowance: float) -> float:
-    """The inverse of Pr: which n, or what stands for it, gives `base` in (-1, 1] for this N."""
+    """Inverse of Pr: the n, or the value in its place, that gives `base` in (-1, 1] for this N."""
     return allowance * (1.0 - base) if base >= 0 else allowance / max(1.0 + base, _ROUNDING)

@@ -1,8 +1,8 @@
-"""What concurrent transfers over one link say of it together (SPEC D10: throughput, passively).
+"""Throughput of a link, measured passively from its concurrent transfers together (SPEC D10).
 
-Each of n streams sees a share of the link only. So a stream that ended is not believed alone: its sample is what all
-streams known of moved while it ran, over that time. Streams that ran with it may end a little later, so it is judged
-after a pause.
+Each of n streams sees only a share of the link. So a stream that ended is not judged alone: its sample is the bytes all
+known streams moved while it ran, over that time. Streams that ran with it may end a little later, so it is judged after
+a pause.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Stream:
         self.ended_s = ended_s
         self.moved_bytes = moved_bytes
         self.counted_bytes = 0.0
-        """Of them, in samples told already."""
+        """Those of the moved bytes that samples already returned have counted."""
 
     def within(self, frame: _Stream) -> float:
         """Bytes it moved while `frame` ran, taking its rate for constant."""
@@ -41,7 +41,7 @@ class Sharing:
         self._waiting: deque[tuple[float, _Stream]] = deque(maxlen=MOST_KEPT)
 
     def ended(self, moved_bytes: int, seconds: float, now_s: float) -> None:
-        """A stream of `seconds` > 0 ended just now."""
+        """Record a stream of `seconds` > 0 that ended just now."""
         stream = _Stream(now_s - seconds, now_s, moved_bytes)
         self._known.append(stream)
         # Streams that began together and move about as much end within their own length of each other.
@@ -52,12 +52,12 @@ class Sharing:
         self._waiting.append((due_s, stream))
 
     def due_s(self) -> float | None:
-        """When the next one can be judged; None: none waits."""
+        """Time at which the next stream can be judged; None: none waits."""
         return self._waiting[0][0] if self._waiting else None
 
     def take(self, now_s: float, least_bytes: int) -> list[float]:
-        """Bytes per second of the whole link, one sample for streams that ran together; stretches of time that moved
-        less than `least_bytes` measure latency and are left out."""
+        """Return samples of the whole link in bytes per second, one for streams that ran together. Stretches of time
+        that moved less than `least_bytes` measure latency and are left out."""
         rates: list[float] = []
         while self._waiting and self._waiting[0][0] <= now_s:
             _, stream = self._waiting.popleft()

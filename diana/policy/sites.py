@@ -1,7 +1,7 @@
 """A table of candidate sites, one array per property, so that pricing ten thousand of them is a few array operations.
 
-Either built from the candidates of one placement, or kept by whoever sees all peers and changed in place as their
-summaries arrive: a row changes in constant time, a join or a leave moves one row.
+A table is either built from the candidates of one placement, or kept by an owner that sees all peers and changed in
+place as their summaries arrive: a row changes in constant time, a join or a leave moves one row.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _LINK = ("s_per_byte", "start_s", "error", "losses_per_rate", "loss", "bytes_per
 
 
 def throughput_bytes_per_s(link: Link) -> float:
-    """What was measured, but no more than the Mathis bound MSS/RTT * C/sqrt(loss) (SPEC D1)."""
+    """Return the measured throughput, but no more than the Mathis bound MSS/RTT * C/sqrt(loss) (SPEC D1)."""
     if link.loss > 0 and link.rtt_s > 0:
         return min(link.bytes_per_s, MSS_BYTES / link.rtt_s * MATHIS_C / sqrt(link.loss))
     return link.bytes_per_s
 
 
 def _link_cells(link: Link) -> tuple[float, ...]:
-    """In order of `_LINK`."""
+    """Cells of one link, in the order of `_LINK`."""
     rate = throughput_bytes_per_s(link)
     if rate <= 0:
         return (inf, 0.0, 0.0, 0.0, link.loss, 0.0)
@@ -61,12 +61,12 @@ def _link_cells(link: Link) -> tuple[float, ...]:
 
 
 class LinkColumns:
-    """Fetching from one holder, over the table's sites. A site without a link has `s_per_byte` infinite."""
+    """Links for fetching from one holder, over the table's sites. A site without a link has `s_per_byte` infinite."""
 
     s_per_byte: Floats
-    """By the bounded throughput."""
+    """Seconds per byte at the bounded throughput."""
     start_s: Floats
-    """Before the first byte of ours: a round trip and what is queued on the link."""
+    """Seconds before our first byte: a round trip and the bytes queued on the link."""
     error: Floats
     losses_per_rate: Floats
     """The paper's network cost, losses / bandwidth (section IV); bandwidth as measured."""
@@ -86,7 +86,8 @@ class LinkColumns:
 
 
 class SiteTable:
-    """`table.slots`, `table.wait_s`, ...: arrays over the rows, as `COLUMNS`; `sites[row]` is whose row it is.
+    """Table of sites. `table.slots`, `table.wait_s`, ...: arrays over the rows, as `COLUMNS`; `sites[row]` is the site
+    of a row.
 
     Ties go to the lower rank: in order of the candidates a table was built from, otherwise home first, then by site id.
     A site that can take nothing has 0 slots.
@@ -95,7 +96,7 @@ class SiteTable:
     slots: Floats
     speed: Floats
     wait_s: Floats
-    """Until this work would start; where the site makes no prediction, until the work ahead is through."""
+    """Seconds until this work would start; where the site makes no prediction, until the work ahead is through."""
     wait_low_s: Floats
     wait_high_s: Floats
     work_ahead_s: Floats
@@ -103,16 +104,16 @@ class SiteTable:
     queued_jobs: Floats
     busy_fraction: Floats
     run_s: Floats
-    """0: not known, the declared work and the speed count."""
+    """Learned run time of a job; 0: not known, then declared work and speed count."""
     run_low_s: Floats
     run_high_s: Floats
     runs_seen: Floats
     max_jobs: Floats
-    """Infinite: no limit."""
+    """Most jobs of the group; infinite: no limit."""
     rtt_s: Floats
     age_s: Floats
     out_s_per_byte: Floats
-    """0: outputs cost nothing."""
+    """Seconds per byte of outputs to the origin; 0: outputs cost nothing."""
     uplink_s_per_byte: Floats
 
     def __init__(self, home: SiteId | None = None, capacity: int = 16) -> None:
@@ -128,7 +129,8 @@ class SiteTable:
 
     @staticmethod
     def of(candidates: Iterable[Candidate], holders: Iterable[SiteId] = ()) -> SiteTable:
-        """A row per candidate, in the order given, with links from these holders. Give none that is rejected."""
+        """Build a table of one row per candidate, in the order given, with links from these holders. Give no rejected
+        candidates."""
         some = list(candidates)
         table = SiteTable(capacity=max(1, len(some)))
         table.sites = [c.site for c in some]
@@ -148,7 +150,7 @@ class SiteTable:
         return len(self.sites)
 
     def add(self, candidate: Candidate) -> int:
-        """Append, or replace the site's row; gives the row."""
+        """Append the site, or replace its row; return the row's number."""
         row = self.row.get(candidate.site)
         if row is None:
             row = len(self.sites)
@@ -162,7 +164,7 @@ class SiteTable:
         return row
 
     def remove(self, site: SiteId) -> None:
-        """The last row takes its place; unknown sites are ignored."""
+        """Remove a site; the last row takes its place. Unknown sites are ignored."""
         row = self.row.pop(site, None)
         if row is None:
             return
@@ -178,7 +180,7 @@ class SiteTable:
         self._view()
 
     def update(self, row: int, **values: float) -> None:
-        """Set some of `COLUMNS` in one row. Where `wait_s` is not known give a negative one, or leave it out and give
+        """Set some of `COLUMNS` in one row. Where `wait_s` is not known, give a negative one, or leave it out and give
         the work ahead."""
         cells = self._cells
         if values.get("wait_s", -1.0) >= 0:
@@ -191,7 +193,8 @@ class SiteTable:
             cells[_WAITS, row] = wait_s
 
     def set_link(self, row: int, link: Link, holder: SiteId | None = None) -> None:
-        """The forecast of the site in this row fetching from `holder`; None: from the origin and from all others."""
+        """Set the link over which the site in this row fetches from `holder`; None: from the origin and from all
+        holders without columns of their own."""
         if holder is None:
             self.link.put(row, link)
             return
@@ -203,7 +206,7 @@ class SiteTable:
         columns.put(row, link)
 
     def ranks(self) -> Ints:
-        """(S,) the order that decides ties."""
+        """(S,) ranks of the sites, which decide ties."""
         if self._ranks is None:
             ranks = np.empty(len(self.sites), dtype=np.int64)
             ranks[sorted(range(len(self)), key=lambda r: (self.sites[r] != self.home, self.sites[r]))] = np.arange(
@@ -235,7 +238,7 @@ class SiteTable:
 
 
 def _site_cells(c: Candidate) -> tuple[float, ...]:
-    """In order of `COLUMNS`."""
+    """Cells of one site, in the order of `COLUMNS`."""
     speed = c.slots * c.speed
     wait_s = c.wait_s if c.wait_s >= 0 else (c.work_ahead_s / speed if speed > 0 else 0.0)
     return (
@@ -261,7 +264,7 @@ def _site_cells(c: Candidate) -> tuple[float, ...]:
 
 
 def _from(c: Candidate, holder: SiteId) -> Link:
-    """What the site fetches from this holder over."""
+    """Return the link over which the site fetches from this holder."""
     if holder in c.links:
         return c.links[holder]
     if holder in c.fetch_bytes_per_s:
@@ -275,13 +278,13 @@ _WAITING = frozenset({"wait_s", "work_ahead_s", "slots", "speed"})
 
 
 def _wider(cells: Floats) -> Floats:
-    """By half: a simulation holds thousands of tables."""
+    """Widen the cells by half only, since a simulation holds thousands of tables."""
     out = np.zeros((cells.shape[0], cells.shape[1] + max(1, cells.shape[1] // 2)))
     out[:, : cells.shape[1]] = cells
     return out
 
 
 def in_order(keys: Sequence[Floats], table: SiteTable) -> Ints:
-    """Rows by the first key, ties by the next, in the end by rank."""
+    """Sort the rows by the first key, ties by the next, last ties by rank."""
     out: Ints = np.lexsort((table.ranks(), *reversed(keys)))
     return out

@@ -1,4 +1,5 @@
-"""Whole or split: whichever ends earlier (SPEC D6; papers/diana-bulk-scheduling section VIII)."""
+"""Splitting: place a group whole or split, whichever ends earlier (SPEC D6; papers/diana-bulk-scheduling section
+VIII)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from diana.policy.models import MODELS, CostModel, soonest_s, takes_whole
 from diana.policy.turnaround import Terms, Weights, price
 
 _SAME_S = 1e-9
-"""Ends closer than this are equal: sums of floats in another order are no reason to split."""
+"""Difference in seconds below which two ends are equal: rounding is no reason to split."""
 
 
 class PlacedPart(msgspec.Struct, frozen=True):
@@ -32,7 +33,8 @@ class PlacedPart(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True):
     decision: Decision
     parts: tuple[PlacedPart, ...]
-    """In order of site, then index; none is larger than the demand's `max_subgroup`. Empty: no site can take it."""
+    """Parts in order of site, then index; none is larger than the demand's `max_subgroup`. Empty: no site can take the
+    group."""
 
 
 def decide(
@@ -48,7 +50,8 @@ def decide(
     """Price the group whole at every candidate and split over all of them; take what ends first, whole on ties.
 
     `candidates`: home first, then by site id, so that home wins ties. `model`: how sites are ranked; `raw`: the paper's
-    bare formula. Both report the terms of both. `split`: False: only what no site can take whole is split.
+    bare formula. The decision shows the terms of both models. `split` False: only a group that no site can take whole
+    is split.
     """
     weights = weights or Weights()
     grid = Grid(demand, cost.table_of(demand, candidates))
@@ -60,7 +63,7 @@ def decide(
 
 
 class Choice:
-    """One placement: `grid` has the true seconds, `chooser.grid` those it decides by."""
+    """One placement. `grid` has the true seconds, `chooser.grid` the ones it decides by."""
 
     def __init__(self, grid: Grid, chooser: CostModel, candidates: Sequence[Candidate], may_split: bool = True) -> None:
         self.grid, self.chooser, self.candidates, self.may_split = grid, chooser, candidates, may_split
@@ -72,7 +75,8 @@ class Choice:
         self.can = [int(s) for s in self.order if can[s]]
         self.unit = self.demand.subgroup_jobs()
         self._second_s = inf
-        """No split ends before this: it gives jobs to two sites at least, and all but one of them end later."""
+        """Lower bound of a split's end: a split uses two sites at least, so it ends no earlier than the second soonest
+        site."""
         if len(grid.table) > 1 and grid.jobs > 1:
             self._second_s = float(np.partition(soonest_s(chooser.grid, chooser.terms), 1)[1])
 
@@ -97,7 +101,7 @@ class Choice:
         )
 
     def given(self, deal: Deal, reason: str, now: float, how: dict[str, object]) -> Plan:
-        """What somebody else dealt out, with this table of prices; some site must have jobs."""
+        """Return the plan of a deal made elsewhere, at these prices; some site must have jobs."""
         used, whole_s = np.flatnonzero(deal.jobs), self._whole_s()
         if len(used) == 1:
             row = int(used[0])
@@ -141,14 +145,14 @@ class Choice:
         return Plan(decision, tuple(_within(parts, self.demand.max_subgroup)))
 
     def _may_pay(self, best: int | None) -> bool:
-        """Whether a split could end before the whole group at `best` does. One that cannot is not worked out, which
-        spares most small groups the dealing."""
+        """True if a split could end before the whole group does at `best`. Otherwise it is not worked out, which spares
+        most small groups the dealing."""
         if best is not None and not self.may_split:
             return False
         return best is None or self._second_s < float(self.chooser.terms.total_s[best]) - _SAME_S
 
     def _split(self) -> Deal | None:
-        """None as well where there is but one site, or the limit on parallel jobs leaves some site none."""
+        """Deal the group out; None if it cannot be, or if the limit on parallel jobs leaves some site none."""
         if not len(self.grid.table) or not self.demand.indices:
             return None
         deal = self.chooser.split(blocks(self.demand), self.unit)
@@ -158,7 +162,7 @@ class Choice:
         return None if (most and used > most) or not np.isfinite(deal.makespan_s()) else deal
 
     def _splits(self, best: int | None, dealt: Deal) -> bool:
-        """By the seconds the model decides by."""
+        """True if the deal is taken, judged in the seconds the model decides by."""
         if best is None:
             return True
         whole_s = float(self.chooser.terms.total_s[best])
@@ -190,7 +194,8 @@ class Choice:
         return "no site can take this group"
 
     def _rows(self, placed: bool) -> list[SiteCost]:
-        """At most `MAX_ROWS`. Where nothing could be placed, a site whose limit is too low says so."""
+        """Rows of the decision, at most `MAX_ROWS`. Where nothing could be placed, the row of a site whose limit is too
+        low says so."""
         if not len(self.grid.table):
             return cost.rejected_rows(self.candidates)[:MAX_ROWS]
         costs = self.chooser.cost()
@@ -224,7 +229,8 @@ class Choice:
         )
 
     def _dealt(self, split: Deal) -> tuple[tuple[PlannedPart, ...], list[tuple[SiteId, IndexSet]]]:
-        """Per site with jobs; like jobs lie side by side, so that a part has few ranges."""
+        """Planned parts and (site, indices) of a split, per site with jobs. Alike jobs lie side by side, so that a part
+        has few ranges."""
         got: dict[int, list[IndexSet]] = {}
         for block, counts in zip(split.blocks, split.counts, strict=True):
             some = np.flatnonzero(counts)
@@ -263,7 +269,7 @@ class Choice:
 
 
 def _cut(indices: IndexSet, counts: Sequence[int]) -> Iterator[IndexSet]:
-    """Consecutive pieces of so many indices, in one pass over the ranges."""
+    """Yield consecutive pieces of `counts` indices each, in one pass over the ranges."""
     ranges = iter(indices.ranges())
     start = stop = 0
     for count in counts:

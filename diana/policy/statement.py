@@ -1,4 +1,5 @@
-"""What an authorisation says, byte for byte, and who may say it. Shared by every keyring, real or simulated."""
+"""Statements of authorisation: their canonical bytes, and who may sign them. Shared by every keyring, real or
+simulated."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import hashlib
 import json
 
 DEFAULT_VALID_S = 30 * 86400.0
-"""How long an authorisation holds, wall-clock seconds: as long as a finished group is kept."""
+"""Wall-clock seconds an authorisation holds: as long as a finished group is kept."""
 
 MOST_VALID_S = 30 * 86400.0
-"""No authorisation may claim to hold longer: its certificate is judged by when it was signed."""
+"""Longest time an authorisation may claim to hold, because its certificate is judged as of the signing."""
 
 CLOCK_SKEW_S = 300.0
-"""How far ahead the clock of whoever signed may be."""
+"""Seconds the signer's clock may be ahead."""
 
 
 def spec_hash(spec: bytes) -> str:
@@ -29,9 +30,9 @@ def statement(
     audience: str = "",
     submission: str = "",
 ) -> bytes:
-    """The canonical bytes that are signed. A JSON array: no two different statements share their bytes, and the
+    """Return the canonical bytes that are signed: a JSON array. No two different statements share their bytes, and the
     leading text keeps the signature from meaning anything elsewhere. `signed_wall_s` 0: the first form, without it.
-    With an `audience` a user signs before the group has a name: `submission` stands for it."""
+    With an `audience` a user signs before the group has a name, and `submission` stands for the name."""
     parts = ["diana-authorisation-1", owner, spec_sha256, group, repr(float(expires_wall_s)), signer]
     if signed_wall_s:
         parts = ["diana-authorisation-2", *parts[1:], repr(float(signed_wall_s))]
@@ -50,12 +51,13 @@ def user_signer(name: str, vo: str) -> str:
 
 
 def submission_of(key: str, place: int) -> str:
-    """Names one group of a submission before it has an id: `place` from 0, in the order of the job file."""
+    """Name one group of a submission before it has an id: `place` from 0, in the order of the job file."""
     return f"{key}#{place}"
 
 
 def misdirected(audience: str, group: str, signed_wall_s: float) -> str:
-    """Empty unless a user signed for another site than the one that named the group."""
+    """Return a complaint if a user signed for another site than the one that named the group, or gave no date; else
+    empty."""
     if not audience:
         return ""
     if group.rpartition("-")[0] != audience:
@@ -64,8 +66,8 @@ def misdirected(audience: str, group: str, signed_wall_s: float) -> str:
 
 
 def speaks_for(signer: str, owner: str, vo: str) -> str:
-    """Empty if `signer` may speak for `owner` in this VO, else one line why not: a site speaks for every user of
-    its VO, a user for nobody else."""
+    """Return the empty text if `signer` may speak for `owner` in this VO, else one line why not. A site speaks for
+    every user of its VO, a user only for itself."""
     name, at, owner_vo = owner.rpartition("@")
     if not name or not at:
         return f"owner {owner!r} is not a VO principal; want name@{vo}"
@@ -77,15 +79,15 @@ def speaks_for(signer: str, owner: str, vo: str) -> str:
 
 
 def outdated(expires_wall_s: float, now_wall_s: float) -> str:
-    """Empty while the statement holds."""
+    """Return the empty text while the statement holds, else a complaint."""
     if now_wall_s < expires_wall_s:
         return ""
     return f"the authorisation expired {now_wall_s - expires_wall_s:.0f} s ago; submit the group again"
 
 
 def misdated(signed_wall_s: float, expires_wall_s: float, now_wall_s: float) -> str:
-    """Empty unless the statement claims to be of the future, or to hold longer than any may. 0: it says no date of
-    signing, and its certificate must be in date now."""
+    """Return a complaint if the statement is dated ahead, or claims to hold longer than allowed; else empty.
+    `signed_wall_s` 0: it has no date of signing, and its certificate must be in date now."""
     if not signed_wall_s:
         return ""
     if not signed_wall_s <= now_wall_s + CLOCK_SKEW_S:

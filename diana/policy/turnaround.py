@@ -1,8 +1,8 @@
 """The turnaround cost model (SPEC D1, default): when the last job of a group would have ended at each site, in seconds.
 
 papers/diana-bulk-scheduling section IV names the three costs, network, computation and data transfer; here they are
-times, and what happens at the same time counts once: data move while the group waits, jobs start as their own data
-come, outputs leave as jobs end.
+times, and overlapping times count once: data move while the group waits, jobs start as their own data come, outputs
+leave as jobs end.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ from diana.policy.grid import Data, Grid, completion, stage_out_s
 from diana.policy.sites import Floats
 
 _NOTHING = 1e-9
-"""Bytes in place of 0, so that nothing that cannot be brought still takes for ever, and else no time."""
+"""Bytes in place of 0, so that even an empty file takes for ever where it cannot be brought, and else no time."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole group at each of S sites; arrays (S,)."""
+    """Terms of the whole group at each of S sites; arrays (S,)."""
 
     wait_s: Floats
     lead_s: Floats
-    """Until the data that the first jobs need are there."""
+    """Seconds until the data that the first jobs need are there."""
     stage_in_s: Floats
-    """Until all data are there."""
+    """Seconds until all data are there."""
     run_s: Floats
     stage_out_s: Floats
-    """What outputs add after the last job has ended."""
+    """Seconds that outputs add after the last job has ended."""
     network_s: Floats
     total_s: Floats
-    """Infinite where the group cannot run at all, or its data cannot be brought."""
+    """Turnaround; infinite where the group cannot run at all, or its data cannot be brought."""
     bytes_in: Floats
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each term counts; 1: as it is. ValueError names the weight that makes no sense."""
+    """Weights of the terms; 1: unweighted. ValueError names a weight out of range."""
 
     wait: float = 1.0
     stage_in: float = 1.0
     run: float = 1.0
     stage_out: float = 1.0
     network_s: float = 1.0
-    """The five of the turnaround model."""
+    """This and the four before: weights of the turnaround model's terms."""
     queue: float = 1.0
-    """W5 of the paper, of Qi/Pi."""
+    """W5 of the paper, the weight of Qi/Pi."""
     all_queues: float = 1.0
-    """W6, of Q/Pi."""
+    """W6, the weight of Q/Pi."""
     load: float = 1.0
-    """W7, of SiteLoad."""
+    """W7, the weight of SiteLoad."""
     network: float = 1.0
     computation: float = 1.0
     transfer: float = 1.0
-    """The paper model's three costs in their sum."""
+    """This and the two before: weights of the paper model's three costs in their sum."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -65,7 +65,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise ValueError(f"weight {name} = {value!r}: want a number of {least}, below 1e9")
 
     def changed(self) -> dict[str, float]:
-        """Those that are not 1."""
+        """Return the weights that are not 1, by term."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != 1.0}
 
     def seconds(self) -> list[tuple[str, float]]:
@@ -76,8 +76,8 @@ _SECONDS = ("wait", "stage_in", "run", "stage_out", "network_s")
 
 
 def price(grid: Grid, waves: bool = False) -> Terms:
-    """The whole group at every site: fluid (jobs can be cut), but no run is shorter than one job's. `waves`: with jobs
-    that cannot be cut, in whole waves."""
+    """Price the whole group at every site, as a fluid (jobs can be cut), but no run is shorter than one job's. `waves`:
+    in whole waves, since jobs cannot be cut."""
     jobs = float(grid.jobs)
     with np.errstate(divide="ignore", invalid="ignore"):
         run = np.ceil(jobs / grid.lanes) * grid.job_s if waves else np.maximum(jobs / grid.rate, grid.job_s)
@@ -130,12 +130,12 @@ def _data(grid: Grid, run_s: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How data that not everybody reads come in."""
+    """Arrival of the data that only some jobs read."""
 
     first: float
-    """Which part of them the first jobs wait for; 0: some jobs need none of them."""
+    """Fraction of them that the first jobs wait for; 0: some jobs need none of them."""
     tail_jobs: int
-    """Most jobs that read the same: they may come last."""
+    """Largest number of jobs that read the same data, which may come last."""
 
 
 def own_pace(demand: Demand, data: Data) -> Pace:

@@ -1,4 +1,5 @@
-"""What a group is heavy in, and how the paper ranks sites by it (SPEC D2; papers/diana-bulk-scheduling section V)."""
+"""Class of a group (compute- or data-intensive), and the paper's ranking of sites by it (SPEC D2;
+papers/diana-bulk-scheduling section V)."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from diana.policy.sites import Floats, Ints, SiteTable, in_order
 from diana.policy.turnaround import Terms
 
 HEAVY = 4.0
-"""One of transfer and run time this many times the other: that is what the group is heavy in."""
+"""Ratio of transfer and run time, either way, beyond which the group is of that class alone."""
 
 
 def derived(terms: Terms) -> JobClass:
-    """From estimated transfer against run time: their means over the sites that can run it, the transfer's over those
-    it would have to travel to. Data that lie at every site make no group data-intensive."""
+    """Derive the class from estimated transfer against run time: the mean run time over the sites that can run it, and
+    the mean transfer over those of them its data would have to travel to. Data that lie at every site make no group
+    data-intensive."""
     can = np.isfinite(terms.total_s)
     moves_s = terms.stage_in_s + terms.stage_out_s
     away = can & (moves_s > 0)
@@ -29,18 +31,18 @@ def derived(terms: Terms) -> JobClass:
 
 
 def keys(terms: PaperTerms, job_class: JobClass) -> Sequence[Floats]:
-    """What sites are ranked by. Compute-intensive: computation, ties by transfer; data-intensive: transfer, ties by
-    computation; both: the sum."""
+    """Return the keys that rank sites. Compute-intensive: computation, ties by transfer; data-intensive: transfer, ties
+    by computation; both: the sum."""
     if job_class == "compute":
         return terms.computation, terms.transfer
     return (terms.transfer, terms.computation) if job_class == "data" else (terms.cost,)
 
 
 def ranked(terms: PaperTerms, job_class: JobClass, table: SiteTable) -> Ints:
-    """Rows in rising cost, last ties by the table's rank."""
+    """Sort rows in rising cost, last ties by the table's rank."""
     return in_order(keys(terms, job_class), table)
 
 
 def key_term(terms: PaperTerms, job_class: JobClass) -> Floats:
-    """(S,) what the sites are ranked by."""
+    """(S,) the first key that ranks the sites."""
     return keys(terms, job_class)[0]

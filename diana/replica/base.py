@@ -1,4 +1,4 @@
-"""What both roles of a replica share: its state, and how it speaks to disk, witness and the other replica.
+"""State that both roles of a replica share, and its effects on disk, witness and the other replica.
 
 Every field is an immutable value, so that a test can copy a machine by its fields and search all it can do.
 """
@@ -26,12 +26,12 @@ from diana.replica.settings import ReplicaSettings
 Role = Literal["follower", "candidate", "leader", "over"]
 NEVER = -math.inf
 FORCED_TERMS = 1_000_000
-"""Without a witness that has a register nobody counts the terms a cut-off leader went through; an operator's force
-begins at the next multiple of this, above all of them."""
+"""Step of terms for an operator's force. Without a witness that has a register, the terms a cut-off leader went through
+are unknown; a forced term is the next multiple of this, above all of them."""
 
 
 class Base:
-    """State and its writers. `effects` gathers what the event under way asks for."""
+    """State and its writers. `effects` gathers the effects of the event under way."""
 
     __slots__ = (
         "answered",
@@ -93,64 +93,65 @@ class Base:
         self.effects: tuple[Effect, ...] = ()
         self.role: Role = "follower"
         self.register = saved.register
-        """As last seen; a leader's own term's."""
+        """The register as last seen; of a leader, that of its own term."""
         self.fsynced = log.last
         self.linked = False
         self.unsure = False
-        """A change was asked for and may yet come to pass, or has."""
+        """True if a change was asked for that may yet be made, or has been."""
         self.pending: Register | None = None
-        """The change asked for in this term,"""
+        """The change asked for in this term; None: none."""
         self.expect = 0
-        """and, of a candidate, the term the register had then."""
+        """Term the register had when a candidate asked for that change."""
         self.next_ask_s = now
         # Follower
         self.verified = 0
-        """So much of the log is known to be the leader's."""
+        """Seq up to which the log is known to be the leader's."""
         self.grant_until_s = now + settings.wait_s
-        """A lease granted may run until then. After a start nobody knows: a whole one."""
+        """Time until which a lease granted by this replica may run. After a start it is not known: a whole lease is
+        assumed."""
         self.grant_term = saved.term
-        """No lease of a higher term was granted."""
+        """Highest term for which a lease may have been granted."""
         self.early = True
-        """The register was not read since the start."""
+        """True until the register is asked for: after the start and, without a witness, after an ack of the other."""
         self.force = 0
-        """Request of the operator who forces a takeover."""
+        """Request of the operator who forces a takeover; 0: none."""
         self.forced_at = 0
-        """Term of the register known then: a higher one says that the other led since."""
+        """Term of the register known at that request: a higher one shows that the other led since."""
         self.peer_term = -1
-        """What the other, as a follower, said on this link that it promised."""
+        """Term that the other, as a follower, said on this link it promised; -1: it said none."""
         # Leader
         self.fallen = -1
-        """Where the witness has an older register than this leader, that one's term (0: it has none); else -1."""
+        """Term of the witness's register where that is older than this leader's (0: it has none); else -1."""
         self.both = False
-        """What is done needs both disks and a lease."""
+        """True while acting needs the entries on both disks and a lease."""
         self.peer: Copy | None = None
         """The copy counted on while `both`."""
         self.peer_seen: Copy | None = None
         self.peer_log = Log()
         self.peer_fsynced = 0
-        """Of `peer_seen`, in this term."""
+        """Seq up to which `peer_seen` has the log on disk, as told in this term."""
         self.lease_until_s = NEVER
-        """Granted by `peer_seen`."""
+        """End of the lease granted by `peer_seen`."""
         self.heard_s = now
         self.next_beat_s = now
         self.released = 0
         self.shipped = 0
         self.in_step = False
-        """New entries follow on those shipped."""
+        """True while new entries follow on those shipped."""
         self.holds = log.last
         self.seeding = False
         self.seed_to: Copy | None = None
-        """Whose journal was to be replaced last,"""
+        """Copy whose journal was last ordered to be replaced."""
         self.seeded_s = now
-        """and when that ended: what that copy said before is old."""
+        """Time at which that seeding ended; acks of that copy from before it are outdated."""
         self.handing = 0
-        """Request of the operator who had it handed over."""
+        """Request of the operator who asked for a hand-over; 0: none."""
         self.handed = False
-        """The hand-over was asked for: no lease is asked for, nothing is shipped."""
+        """True once the hand-over was asked for: no lease is asked for, nothing is shipped."""
         self.hand_due_s = 0.0
         self.removing = 0
         self.answered = NEVER
-        """`released` when it was said last; -inf: the lease had lapsed."""
+        """Value of `released` when it was last told; -inf: the lease had lapsed."""
 
     # --- writers ---------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class Base:
         self.said(new)
 
     def said(self, register: Register | None) -> None:
-        """The witness's word, for the role there is."""
+        """Handle the witness's answer in the present role."""
         raise NotImplementedError
 
     def know(self, register: Register | None) -> None:
@@ -192,7 +193,7 @@ class Base:
             self.register = register
 
     def promised(self, term: int) -> Saved:
-        """The durable state with this term, never a lower one."""
+        """Return the durable state with this term, never a lower one."""
         return msgspec.structs.replace(self.saved, term=max(term, self.saved.term), register=self.register)
 
     @property

@@ -40,18 +40,19 @@ class Following(Base):
         return term < self.term
 
     def _shared(self, leaders: Log) -> int:
-        """How much of this log is surely the leader's."""
+        """Return the seq up to which this log is surely the leader's."""
         return common(self.log, leaders)
 
     def _registers(self, beat: Beat) -> bool:
         return self.saved.register != beat.register and self.register == beat.register
 
     def _mine(self, to: str) -> bool:
-        """Whether it was said to this very disk."""
+        """True if the message was for this very disk."""
         return to == self.me.replica_uuid
 
     def append(self, entry: Append) -> None:
-        """Keep an entry that follows on what is known to be the leader's log; of any other say where this log ends."""
+        """Store an entry that follows on the part known to be the leader's log; answer any other with the end of this
+        log."""
         if self._too_old(entry.term):
             self.say(Refused(self.term))
             return
@@ -66,26 +67,26 @@ class Following(Base):
             self._ack(None, 0)
 
     def dropped(self, after: int) -> None:
-        """As after a crash: what was not written is not there."""
+        """Cut the log as after a crash: entries that were not written are not there."""
         assert after >= self.fsynced, "what is durable is not dropped"
         self.log = self.log.cut(after)
         self.verified = min(self.verified, after)
         self.stored()
 
     def stored(self) -> None:
-        """More is on this disk."""
+        """Tell the leader that more is on this disk."""
         if self.role == "follower" and self.verified:
             self._ack(None, 0)
 
     def _on_disk(self) -> int:
-        """How much of the leader's log is on this disk."""
+        """Return the seq up to which the leader's log is on this disk."""
         return min(self.fsynced, self.verified)
 
     def _ack(self, granted_s: float | None, beat_last: int) -> None:
         self.say(Ack(self.term, self.me, self._on_disk(), self.log, granted_s, beat_last))
 
     def introduce(self) -> None:
-        """A follower's first word on a new link."""
+        """Send a follower's first message on a new link."""
         self.peer_term = -1
         register = self.saved.register
         if not self.witness and register is not None and register.leader == self.other:
@@ -94,13 +95,13 @@ class Following(Base):
             self._ack(None, 0)
 
     def heard_follower(self, ack: Ack) -> None:
-        """The other follows too: so nobody leads."""
+        """Note that the other follows too: so nobody leads."""
         self.peer_term = max(self.peer_term, ack.term)
         if not self.witness:
             self.early, self.next_ask_s = True, self.now
 
     def handed_over(self, message: HandedOver) -> None:
-        """The leader before `register.term` acts no more: the leases it was granted are void."""
+        """Note that the leader before `register.term` acts no more: the leases it was granted are void."""
         register = message.register
         if register.term <= self.term or register.leader != self.me.machine:
             return
@@ -122,17 +123,17 @@ class Following(Base):
     # --- asking for a term -----------------------------------------------------------------------------
 
     def _waited(self) -> bool:
-        """No lease granted by this replica, before a crash either, can still stand."""
+        """True if no lease granted by this replica, before a crash either, can still stand."""
         return self.now >= self.grant_until_s
 
     def _returns(self, register: Register | None) -> bool:
-        """Whether it led the register's term itself: then it has granted nothing since."""
+        """True if this replica led the register's term itself: then it has granted no lease since."""
         if register is None:
             return self.saved.founder
         return register.leader == self.me.machine and self.saved.led == register.term
 
     def follower_tick(self) -> None:
-        """Read the register: at the start, and whenever no lease stands."""
+        """Read the register, at the start and whenever no lease stands."""
         if self.now < self.next_ask_s or self.role == "over":
             return
         if self.role == "candidate":
@@ -142,7 +143,7 @@ class Following(Base):
             self.ask(0, None)
 
     def follower_read(self, register: Register | None) -> None:
-        """The witness's word to a follower: perhaps the next term can be asked for."""
+        """Handle the witness's answer to a follower: perhaps the next term can be asked for."""
         self.know(register)
         if self.fsynced != self.log.last or self.role != "follower":
             return
@@ -153,7 +154,8 @@ class Following(Base):
             self._ask_for(register, forced=True)
 
     def _may_take(self, register: Register | None) -> bool:
-        """Only a copy recorded in sync, with no lease out, and for no term below its promise."""
+        """True if this copy may ask for the next term: it is recorded in sync, no lease is out, and the term is not
+        below its promise."""
         if register is None:
             return self.saved.founder and self.saved.register is None
         if self._outdated(register):
@@ -163,20 +165,21 @@ class Following(Base):
         return self._in_sync(register) and (self.witness or self._agreed(register))
 
     def _outdated(self, register: Register | None) -> bool:
-        """Whether the witness lost what it kept, or was restored: who is in sync is not known from it."""
+        """True if the witness lost its register, or was restored: then its register does not tell which copies are in
+        sync."""
         return term_of(register) < term_of(self.register)
 
     def _in_sync(self, register: Register) -> bool:
         return register.counts(self.me)
 
     def _agreed(self, register: Register) -> bool:
-        """Without a witness: the leader it was, or was made, and the other says on this link that it follows no higher
-        term. It might have been forced to lead meanwhile."""
+        """True, without a witness, if the register names this machine as leader and the other says on this link that it
+        follows no higher term; the other might have been forced to lead meanwhile."""
         return register.leader == self.me.machine and 0 <= self.peer_term <= register.term
 
     def _may_force(self, register: Register | None) -> bool:
-        """An operator's word stands for the register's, but not against a lease, not against one that leads again since
-        it was given, and not for an empty disk."""
+        """True if an operator's order may replace the register's word. It may not against a lease, nor against a leader
+        made since the order was given, nor for an empty disk."""
         if register is not None and register.term > self.forced_at:
             led = f"{register.leader} was made leader in term {register.term}"
             self._refuse_force(f"{led}, which was not known here; if it is dead for good, say so again")
@@ -193,13 +196,13 @@ class Following(Base):
         self.force = 0
 
     def _not_forced(self) -> int:
-        """It may lead anyway."""
+        """Answer a forced takeover that needs no force, and return 0 in its place."""
         self.answer(self.force)
         return 0
 
     def _ask_for(self, register: Register | None, forced: bool) -> None:
-        """Promise the next term, durably, then ask for it. A leader that returns keeps its standby, one that takes over
-        stands alone."""
+        """Promise the next term, durably, then ask for it. A leader that returns keeps its standby; a copy that takes
+        over stands alone."""
         outdated = self._outdated(register)
         stays = register is not None and self._in_sync(register) and register.leader == self.me.machine and not outdated
         in_sync = register.in_sync if register is not None and stays else in_order(self.me)
@@ -231,9 +234,9 @@ class Following(Base):
         self.ask(self.expect, wish)
 
     def candidate_read(self, register: Register | None) -> None:
-        """Won, lost, or not yet known."""
+        """Handle the witness's answer to a candidate: won, lost, or not yet known."""
         if term_of(register) < self.expect:
-            # The witness lost what it kept: this question will not be answered. The promise stands.
+            # The witness lost its register, so this request will not be granted. The promise stands.
             self.role, self.pending, self.unsure = "follower", None, False
             return
         if register is None or register.term < self.term:

@@ -1,7 +1,7 @@
-"""The leader: what may leave, for how long, and whom it counts on.
+"""The leader: which effects may leave, for how long, and which copy it counts on.
 
-`both` says that an entry counts only on both disks and under a lease. It may be said at any time without the witness,
-for it is the stricter of the two; it is unsaid only by a register that names this copy alone.
+`both` means that an entry counts only on both disks and under a lease. It may be set at any time without the witness,
+since it is the stricter rule; only a register that names this copy alone clears it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Leading(Base):
     # --- beginning and end of a term -------------------------------------------------------------------
 
     def lead(self, register: Register) -> None:
-        """The register names this copy as leader of the term it asked for."""
+        """Begin to lead: the register names this copy as leader of the term it asked for."""
         self.role = "leader"
         self.released = self.log.last  # an earlier leader may have acted upon any of it
         self.shipped = 0
@@ -52,7 +52,7 @@ class Leading(Base):
         self._beat()
 
     def _enter(self, register: Register) -> None:
-        """The term of `register` begins, as its leader."""
+        """Begin the term of `register` as its leader."""
         self.register = register
         self.save(msgspec.structs.replace(self.promised(register.term), led=register.term))
         self.peer = register.other(self.me.machine)
@@ -61,7 +61,7 @@ class Leading(Base):
         self.pending, self.unsure, self.fallen = None, False, -1
 
     def _rise(self, register: Register) -> None:
-        """Another register of this leader: it goes on under its term."""
+        """Go on under the higher term of another register that names this leader."""
         self._enter(register)
         self.handing, self.handed = self._not_handing(), False
         self.do(TermRose(register.term))
@@ -76,7 +76,7 @@ class Leading(Base):
         self.do(StepDown(reason))
 
     def leader_read(self, register: Register | None) -> None:
-        """The witness's word to a leader."""
+        """Handle the witness's answer to a leader."""
         if term_of(register) <= self.term or register is None:
             self.unsure = self.pending is not None
             self.fallen = term_of(register) if term_of(register) < self.term else -1
@@ -94,10 +94,10 @@ class Leading(Base):
             self.step_down(f"{register.leader} leads in term {register.term}")
 
     def _makes_again(self) -> bool:
-        """Whether to make the register anew that the witness lost, or has an older one of. Terms rise, so that one is
-        no later leader's unless its own was lost as well; against that stands the lease: while it does, no other
-        replica asked for a term. Who stands alone has none, for the other may have been forced to lead meanwhile; so
-        that one waits for the other's lease, or for an operator."""
+        """True if this leader should record its register anew, because the witness lost it or has an older one. The
+        witness might have lost a later leader's register too, but while this leader's lease stands, no other replica
+        asked for a term. A leader alone has no lease, and the other may have been forced to lead meanwhile; so it waits
+        for the other's lease, or for an operator."""
         return self.witness and self.fallen >= 0 and not self.handed and self._lease_stands()
 
     def _lease_stands(self) -> bool:
@@ -106,20 +106,21 @@ class Leading(Base):
     # --- what may leave --------------------------------------------------------------------------------
 
     def _durable(self) -> int:
-        """Seq up to which entries are on every disk that counts."""
+        """Return the seq up to which entries are on every disk that counts."""
         if not self._needs_both():
             return self.fsynced
         return min(self.fsynced, self.peer_fsynced) if self._counts_on(self.peer_seen) else 0
 
     def _needs_both(self) -> bool:
-        """From the moment the register may count on the other, not only once it does."""
+        """True from the moment the register may count on the other, not only once it does."""
         return self.both
 
     def _counts_on(self, copy: Copy | None) -> bool:
         return copy is not None and copy == self.peer
 
     def _leased(self, now: float) -> bool:
-        """Alone the register protects the leader: nobody but an operator makes another."""
+        """True while the leader is protected: by its lease or, alone, by the register, since only an operator can then
+        make another leader."""
         return not self._needs_both() or (self._counts_on(self.peer_seen) and now < self.lease_until_s)
 
     def allows(self, now: float, seq: int) -> bool:
@@ -127,7 +128,7 @@ class Leading(Base):
 
     def _release(self) -> None:
         if not self._leased(self.now) or self._durable() < self.answered:
-            # Also when the other counts again and lacks some of it: that it has caught up is to be said anew.
+            # Reset also when the other counts again and lacks entries, so that its catching up is told anew.
             self.answered = NEVER
             return
         seq = max(self.released, self._durable())
@@ -177,18 +178,18 @@ class Leading(Base):
             self._supply(ack, follows)
 
     def _just_seeded(self, ack: Ack) -> bool:
-        """Whether it may have been said before the copy arrived."""
+        """True if the ack may have been sent before the seeded copy arrived."""
         return ack.copy == self.seed_to and (ack.granted_s is None or ack.granted_s <= self.seeded_s)
 
     def seed_ended(self) -> None:
         self.seeding, self.seeded_s = False, self.now
 
     def _follows(self, log: Log) -> bool:
-        """Whether the follower's log is a beginning of this one."""
+        """True if the follower's log is a beginning of this one."""
         return begins(log, self.log)
 
     def _supply(self, ack: Ack, follows: bool) -> None:
-        """Give the follower what it lacks: the entries after its last, or a copy of the whole."""
+        """Send the follower the entries it lacks after its last, or a copy of the whole journal."""
         if not follows or ack.log.last < self.holds:
             self.in_step = False
             if not self.seeding and self.linked and not self._just_seeded(ack):
@@ -199,14 +200,14 @@ class Leading(Base):
             self._ship(ack.log.last)
 
     def refused(self, message: Refused) -> None:
-        """The other promised a higher term: perhaps it leads by now."""
+        """Ask the witness: the other promised a higher term and may lead by now."""
         if message.term > self.term and self.witness:
             self.ask(0, None)
 
     # --- whom it counts on -----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """After every event of a leader: go alone, take the other back, hand over, release."""
+        """Settle after every event of a leader: go on alone, take the other back, hand over, release."""
         if self.role == "leader":
             self._choose_mode()
         if self.role == "leader":
@@ -218,12 +219,13 @@ class Leading(Base):
         return not self.linked or self.now - self.heard_s >= self.settings.lost_after_s
 
     def _gone(self) -> bool:
-        """The copy counted on does not follow: cut off, or another disk is in its place, or another history on it."""
+        """True if the copy counted on does not follow: it is cut off, or another disk is in its place, or it has
+        another history."""
         other_disk = self.peer_seen is not None and self.peer_seen != self.peer
         return self._lost() or other_disk or (self.peer_seen is not None and not self._follows(self.peer_log))
 
     def _recorded(self) -> bool:
-        """Whether the register counts, or may by now count, on the other."""
+        """True if the register counts, or may by now count, on the other."""
         named = self.register is not None and self.register.other(self.me.machine) is not None
         return named or self.unsure
 
@@ -245,7 +247,7 @@ class Leading(Base):
             self.removing = -1
 
     def _near(self) -> bool:
-        """Close enough to be waited for from now on."""
+        """True if the other is close enough to be waited for from now on."""
         lag = self.log.last - self.peer_fsynced
         leased = self.now < self.lease_until_s
         return not self.removing and self.peer_seen is not None and leased and not self._lost() and self._close(lag)
@@ -254,7 +256,7 @@ class Leading(Base):
         return self.in_step and lag <= self.settings.near
 
     def _take_back(self) -> None:
-        """Once the other has all that was ever acted upon, the register may say so; both are needed from now on."""
+        """Ask to record the other as in sync, once it has all entries ever acted upon; both are needed from now on."""
         peer, register = self.peer, self.register
         assert register is not None
         if peer is None or register.counts(peer):
@@ -285,7 +287,8 @@ class Leading(Base):
             self.do(HoldIntake(True))
 
     def _hand_over(self) -> None:
-        """Once all that was written has left, the register names the other; no lease is asked for from then on."""
+        """Ask that the register name the other as leader, once all entries are released; no lease is asked for from
+        then on."""
         if not self.handing:
             return
         if self.now >= self.hand_due_s:
@@ -302,7 +305,7 @@ class Leading(Base):
             self.ask(self.term, self.pending)
 
     def _not_handing(self) -> int:
-        """The hand-over came to nothing."""
+        """Tell the operator that the hand-over failed, take new work again, and return 0 in place of the request."""
         if self.handing:
             self.answer(self.handing, f"{self.other} was not made leader in time; {self.me.machine} goes on")
             self.do(HoldIntake(False))
@@ -336,7 +339,7 @@ class Leading(Base):
         return min(due)
 
     def misdirected(self, message: Beat | Append) -> None:
-        """Another claims to lead: of a higher term it does, of a lower one it is told."""
+        """Handle another's claim to lead: step down if its term is higher, else refuse it."""
         if message.term > self.term:
             self.step_down(f"{self.other} leads in term {message.term}")
         else:

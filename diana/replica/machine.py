@@ -1,4 +1,4 @@
-"""One replica of a site's journal: the one door to the machine (PROMISES section 2, "Standby").
+"""One replica of a site's journal: the entry to its state machine (PROMISES section 2, "Standby").
 
     replica.handle(event, now) -> effects, in order        replica.deadline() -> when a Tick is due
     replica.may_act(now, seq) -> whether what rests on the entry `seq` may leave at this moment
@@ -24,8 +24,8 @@ __all__ = ["Replica", "Role"]
 
 class Replica(Leading, Following):
     """`me` names this copy, `other` the other machine; `saved` and `log` are what the disk holds. `now`: seconds of the
-    driver's monotonic clock. `won`: the register under which an earlier image of this very process was told to `Lead`
-    and did nothing yet; then the machine begins as leader (its first effects come with the first `handle`)."""
+    driver's monotonic clock. `won`: the register under which an earlier image of this process was told to `Lead` and
+    did nothing yet; then the machine begins as leader (its first effects come with the first `handle`)."""
 
     __slots__ = ("_won",)
 
@@ -47,27 +47,27 @@ class Replica(Leading, Following):
     # --- what a driver asks ----------------------------------------------------------------------------
 
     def may_act(self, now: float, seq: int) -> bool:
-        """Whether what rests on entry `seq` may leave now. Ask at the moment of leaving, for a process that slept finds
-        its lease over."""
+        """True if effects that rest on entry `seq` may leave now. Ask at the moment of leaving, because after a sleep
+        of the process the lease may be over."""
         return self.allows(max(now, self.now), seq)
 
     def may_seed(self, term: int) -> bool:
-        """Whether the journal may be replaced by the copy that the leader of `term` sends."""
+        """True if the journal may be replaced by the copy that the leader of `term` sends."""
         return self.role == "follower" and term == self.saved.term and self.fsynced == self.log.last
 
     @property
     def durability(self) -> int:
-        """Of what is told to users now: 2 on both disks, 1 alone, 0 not leading."""
+        """Number of disks that hold the entries told to users now: 2 both, 1 alone, 0 not leading."""
         return 0 if self.role != "leader" else 2 if self.both else 1
 
     def leads(self) -> str:
-        """The machine that leads, as far as known here; empty: nobody known."""
+        """Return the machine that leads, as far as known here; empty: none known."""
         if self.role == "leader":
             return self.me.machine
         return "" if self.register is None else self.register.leader
 
     def deadline(self) -> float | None:
-        """When a `Tick` is needed at the latest; None: never again."""
+        """Return the latest time at which a `Tick` is needed; None: never again."""
         if self.role == "over":
             return None
         return self.leader_deadline() if self.role == "leader" else self.follower_deadline()
@@ -75,7 +75,7 @@ class Replica(Leading, Following):
     # --- the door --------------------------------------------------------------------------------------
 
     def handle(self, event: ms.Event, now: float) -> tuple[ms.Effect, ...]:
-        """The only mutator. An earlier `now` counts as the latest seen."""
+        """Handle one event and return its effects; the only mutator. An earlier `now` counts as the latest seen."""
         self.now = max(self.now, now)
         self.effects = ()
         if self.role == "over":
@@ -109,7 +109,7 @@ class Replica(Leading, Following):
                     self.answer(self.force, "the witness does not answer, so no role can change; try again later")
                     self.force = 0
             case ms.LinkUp():
-                # Of a stream that took the place of another nobody says that the other was lost.
+                # A stream may take the place of another without a `LinkLost` for the old one.
                 self.linked, self.in_step, self.seeding = True, False, False
                 self._linked(leads)
             case ms.LinkLost():

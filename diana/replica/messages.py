@@ -1,4 +1,5 @@
-"""What crosses the machine of two replicas: events in, effects out, messages between the replicas, durable state.
+"""Inputs and outputs of a replica's state machine: events in, effects out, messages between the two replicas, durable
+state.
 
 The names are those of PROMISES section 2 "Standby" and of tests/protocol/standby*.py. An *entry* is one transaction of
 the journal; its *index* is the journal's seq after it, and it belongs to the *term* of the leader that made it. The
@@ -23,28 +24,28 @@ import msgspec
 from diana.model.register import Copy, Register
 
 MOST_STARTS = 64
-"""Beginnings of terms that are remembered; an older history is compared by copying it whole."""
+"""Most beginnings of terms remembered in a log; a follower whose history is older gets a copy of the whole journal."""
 
 
 class TermStart(msgspec.Struct, frozen=True):
     """The first entry of a term in a log."""
 
     seq: int
-    """Journal seq of that entry."""
+    """Seq of the first journal record in that entry."""
     term: int
 
 
 class Log(msgspec.Struct, frozen=True):
-    """The shape of a journal: how far it goes, and which term made which part. Two logs with the same term at the same
-    seq are equal up to there."""
+    """The shape of a journal: its end, and the terms of its parts. Two logs with the same term at the same seq are
+    equal up to there."""
 
     last: int = 0
     """Seq of the last entry; 0: empty."""
     starts: tuple[TermStart, ...] = ()
-    """Rising in seq and term. Entries before the first are of term 0: made before there was a standby, or forgotten
-    (`forgotten`)."""
+    """Beginnings of terms, rising in seq and term. Entries before the first are of term 0, made before there was a
+    standby; or of unknown terms (`forgotten`)."""
     forgotten: bool = False
-    """Older starts were dropped: entries before the first are of unknown terms."""
+    """True if older starts were dropped: entries before the first are of unknown terms."""
     history: str = ""
     """The journal's db_uuid: journals of different ones are never a beginning of each other."""
 
@@ -56,12 +57,12 @@ class Log(msgspec.Struct, frozen=True):
         return -1 if self.forgotten and seq > 0 else 0
 
     def cut(self, last: int) -> Log:
-        """Without what comes after the entry that ends at `last`."""
+        """Return the log without the entries after the one that ends at `last`."""
         starts = tuple(start for start in self.starts if start.seq <= last)
         return Log(min(self.last, last), starts, self.forgotten, self.history)
 
     def grown(self, first: int, last: int, term: int) -> Log:
-        """With one more entry that covers first..last."""
+        """Return the log with one more entry, which covers first..last."""
         starts, forgotten = self.starts, self.forgotten
         if not starts or starts[-1].term != term:
             starts = (*starts, TermStart(first, term))
@@ -71,8 +72,8 @@ class Log(msgspec.Struct, frozen=True):
 
 
 def common(one: Log, two: Log) -> int:
-    """The seq up to which the logs are surely equal. Equal seq and term mean an equal past, because each term has one
-    leader and that one writes each seq once."""
+    """Return the seq up to which the logs are surely equal. Equal seq and term mean an equal past, because each term
+    has one leader, which writes each seq once."""
     if one.history != two.history:
         return 0
     seq = min(one.last, two.last)
@@ -88,7 +89,7 @@ def common(one: Log, two: Log) -> int:
 
 
 def begins(beginning: Log, whole: Log) -> bool:
-    """Whether `beginning` is a prefix of `whole`."""
+    """True if `beginning` is a prefix of `whole`."""
     return beginning.history == whole.history and common(beginning, whole) == beginning.last
 
 
@@ -96,28 +97,28 @@ class Saved(msgspec.Struct, frozen=True):
     """The machine's durable state."""
 
     term: int = 0
-    """The highest term followed, asked for or led: never is a lower one followed."""
+    """The highest term followed, asked for or led; a lower one is never followed."""
     led: int = 0
     """The highest term led."""
     founder: bool = False
-    """This replica had the journal before the site had a standby: it alone may make the first register."""
+    """True if this replica had the journal before the site had a standby: it alone may make the first register."""
     taken_by_force: int = 0
     """Highest term asked for by an operator's force; see `Lead.history_term`."""
     register: Register | None = None
-    """As last seen. Where no witness is configured this is the register."""
+    """The register as last seen. Where no witness is configured, this is the register."""
 
 
 # --- messages between the replicas -----------------------------------------------------------------------
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):
-    """Leader to follower: I lead, so far goes my log, grant me a lease."""
+    """Leader to follower: I lead, this is my log, grant me a lease."""
 
     term: int
     to: str
     """Replica uuid of the copy spoken to; empty: whichever it is."""
     sent_s: float
-    """By the leader's clock; echoed, so that the lease counts from sending."""
+    """Time of sending by the leader's clock; echoed, so that the lease counts from it."""
     log: Log
     register: Register
 
@@ -126,16 +127,16 @@ class Append(msgspec.Struct, frozen=True, tag=True):
     """Leader to follower: the entry after `after`."""
 
     term: int
-    """The leader's, now."""
+    """The leader's present term."""
     to: str
-    """Replica uuid."""
+    """Replica uuid of the copy it is for."""
     after: int
-    """Seq of the entry before it,"""
+    """Seq of the entry before this one."""
     after_term: int
-    """and that one's term (0: none, or before all terms)."""
+    """Term of the entry before this one (0: none, or before all terms)."""
     seq: int
     of_term: int
-    """Of the leader that made the entry."""
+    """Term of the leader that made the entry."""
     payload: bytes = b""
 
 
@@ -145,9 +146,9 @@ class Ack(msgspec.Struct, frozen=True, tag=True):
     term: int
     copy: Copy
     fsynced: int
-    """Of the leader's log, on this disk."""
+    """Seq up to which the leader's log is on this disk."""
     log: Log
-    """The follower's own, whatever the leader thinks of it."""
+    """The follower's own log, whether or not it agrees with the leader's."""
     granted_s: float | None = None
     """The `sent_s` of the beat this answers."""
     beat_last: int = 0
@@ -155,7 +156,7 @@ class Ack(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """To one whose term is over: a higher one was followed or asked for."""
+    """Answer to a leader whose term is over: a higher one was followed or asked for."""
 
     term: int
 
@@ -191,7 +192,7 @@ class Received(msgspec.Struct, frozen=True):
 
 
 class LinkUp(msgspec.Struct, frozen=True):
-    """The other replica can be spoken to; what was said before may be lost."""
+    """The other replica can be reached; earlier messages may be lost."""
 
 
 class LinkLost(msgspec.Struct, frozen=True):
@@ -237,7 +238,7 @@ class Seeded(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """Follower: of what `Store` asked for, nothing after the entry that ends at `after` was written or will be. That
+    """Follower: of the entries given to `Store`, none after the one that ends at `after` was written or will be. That
     one may still be under way."""
 
     after: int
@@ -291,7 +292,7 @@ class SaveState(msgspec.Struct, frozen=True):
 
 
 class Say(msgspec.Struct, frozen=True):
-    """To the other replica, at best effort."""
+    """Send this to the other replica, at best effort."""
 
     message: Message
 
@@ -328,8 +329,8 @@ class AskWitness(msgspec.Struct, frozen=True):
 
 
 class ReleaseUpTo(msgspec.Struct, frozen=True):
-    """What rests on entries up to `seq` may leave, if `may_act` agrees at that moment. Said again when a lease that had
-    lapsed stands again."""
+    """Effects that rest on entries up to `seq` may leave, if `may_act` agrees at that moment. Repeated when a lapsed
+    lease stands again."""
 
     seq: int
 
@@ -340,15 +341,15 @@ class Lead(msgspec.Struct, frozen=True):
 
     term: int
     forced: bool
-    """Ask all workers what they started, not only those the journal names."""
+    """True: ask all workers which jobs they started, not only the workers the journal names."""
     history_term: int
-    """Not 0: other copies of this history were given up; unless the journal's db_uuid was minted for this very term
-    already, mint a new one before anything is said, and say `Minted`."""
+    """Not 0: other copies of this history were given up. Unless the journal's db_uuid was minted for this very term
+    already, mint a new one before anything is sent, and report `Minted`."""
 
 
 class TermRose(msgspec.Struct, frozen=True):
-    """The leader goes on under a higher term (the standby came or went): the workers are greeted anew; entries
-    appended from now on are of this term."""
+    """The leader goes on under a higher term, since the standby came or went: greet the workers anew. Entries appended
+    from now on are of this term."""
 
     term: int
 
@@ -360,17 +361,17 @@ class StepDown(msgspec.Struct, frozen=True):
 
 
 class HoldIntake(msgspec.Struct, frozen=True):
-    """Leader: take no new work (`on`), for it is to be handed over; or take it again."""
+    """Leader: take no new work (`on`), because a hand-over is coming; or take it again."""
 
     on: bool
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """To an operator's event."""
+    """Answer to an operator's event."""
 
     request: int
     error: str
-    """Empty: done. Else one line: what, where, the mend."""
+    """Empty: done. Else one line: the fault, its place, the mend."""
 
 
 Effect = (

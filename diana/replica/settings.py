@@ -1,4 +1,4 @@
-"""How long the replicas of a site wait for each other."""
+"""Settings of the replicas of a site: the times they wait for each other."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import msgspec
 
 
 class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """ValueError names the key, the value and the range."""
+    """Times and limits of a replica. ValueError names the key, the value and the range."""
 
     lease_s: float = 6.0
-    """A leader acts under a lease of this length, counted from its request."""
+    """Length of a leader's lease, counted from its request."""
     margin: float = 0.1
-    """Clocks run apart by less than this share: who granted waits lease_s * (1 + margin) from the request's arrival."""
+    """Share by which clocks may drift apart: the grantor of a lease waits lease_s * (1 + margin) from the request's
+    arrival."""
     beat_s: float = 1.0
-    """How often the leader asks for its lease again."""
+    """Seconds after which the leader asks for its lease again."""
     lost_after_s: float = 4.0
-    """A follower unheard of for so long is called lost though its connection stands."""
+    """Seconds of silence after which a follower counts as lost, even if its connection stands."""
     ask_every_s: float = 1.0
-    """How often the witness is asked again."""
+    """Seconds after which the witness is asked again."""
     near: int = 10_000
-    """Records a follower may lag behind and yet be waited for, so that it can be taken back."""
+    """Most records a follower may lag behind for the leader to wait for it and take it back."""
 
     def __post_init__(self) -> None:
         for key, value, low, high in (
@@ -35,5 +36,5 @@ class ReplicaSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wait_s(self) -> float:
-        """After so long a lease granted now has surely ended."""
+        """Seconds after which a lease granted now has surely ended."""
         return self.lease_s * (1.0 + self.margin)

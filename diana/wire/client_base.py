@@ -1,4 +1,4 @@
-"""What all messages of the client service are: values whose JSON is the proto3 JSON mapping."""
+"""Base of all messages of the client service: values whose JSON is the proto3 JSON mapping."""
 
 from __future__ import annotations
 

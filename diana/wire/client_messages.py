@@ -1,7 +1,7 @@
 """Requests and responses of the client service (`proto/diana/v1/client.proto`), as values whose JSON is the
 proto3 JSON mapping: camelCase keys, bytes as base64. Imports neither grpc nor protobuf, so the CLI stays fast.
 
-`METHODS` names every call: its request, its response, whether the response (or the request) is a stream.
+`METHODS` lists every call: its request, its response, and which of the two is a stream.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class SubmitRequest(_Message, frozen=True):
     format: str = "toml"
     """toml, yaml, json or script."""
     source_name: str = ""
-    """What error lines call it."""
+    """Name of the job file in error lines."""
     key: str = ""
     options: tuple[Option, ...] = ()
     files: tuple[UploadedFile, ...] = ()
     signs: bool = False
-    """The caller has a key and wants to sign: without `permits` the answer is `to_sign`."""
+    """True if the caller has a key and wants to sign: without `permits` the answer is `to_sign`."""
     permits: tuple[Permit, ...] = ()
-    """One per group, in the order of the job file."""
+    """Permits, one per group, in the order of the job file."""
 
 
 class SubmittedGroup(_Message, frozen=True):
@@ -111,19 +111,20 @@ class SubmittedGroup(_Message, frozen=True):
 
 class SubmitResponse(_Message, frozen=True):
     group: str = ""
-    """The first of `groups`."""
+    """Id of the first of `groups`."""
     jobs: int = 0
-    """Of all groups."""
+    """Number of jobs of all groups."""
     needs_files: tuple[str, ...] = ()
-    """Not submitted yet: upload these local paths (as the job file writes them), then submit again with `files`."""
+    """Local paths, as the job file writes them, to upload. Nothing is submitted yet: submit again with `files`."""
     groups: tuple[SubmittedGroup, ...] = ()
-    """In the order of the job file."""
+    """Groups in the order of the job file."""
     to_sign: tuple[ToSign, ...] = ()
-    """Not submitted yet: sign these, then submit again with `permits`."""
+    """Texts to sign. Nothing is submitted yet: submit again with `permits`."""
 
 
 class UploadRequest(_Message, frozen=True):
-    """Streamed; the first has `sha256`. Answered once with an empty response when verified and durable."""
+    """One message of an upload, which is a stream; the first has `sha256`. Answered once, with an empty response, when
+    the content is verified and durable."""
 
     sha256: str = ""
     data: bytes = b""
@@ -139,12 +140,12 @@ class GroupRequest(_Message, frozen=True):
 
 class StatusRequest(_Message, frozen=True):
     groups: tuple[str, ...] = ()
-    """Empty: all the caller may see."""
+    """Groups asked for; empty: all the caller may see."""
     mine: bool = False
     active: bool = False
-    """Only groups that are not final."""
+    """True: only groups that are not final."""
     limit: int = 0
-    """At most so many of those that fit: open ones before ended ones, newest first. 0: as many as an answer holds."""
+    """Most groups in the answer: open ones before ended ones, newest first. 0: as many as an answer holds."""
 
 
 class SiteShare(_Message, frozen=True):
@@ -158,7 +159,7 @@ class SiteShare(_Message, frozen=True):
     state: str = ""
     age_s: float = 0.0
     held: int = 0
-    """Wait until they are released."""
+    """Number of jobs that wait until they are released."""
     level: str = ""
     priority: float = 0.0
 
@@ -195,38 +196,39 @@ class GroupStatus(_Message, frozen=True):
     after: tuple[str, ...] = ()
     """Groups it waits for, or waited for."""
     dataset: str = ""
-    """What its outputs are registered as once it is done."""
+    """Name of the dataset its outputs are registered as once it is done."""
     expected_end_s: float = 0.0
-    """When its plans have it end, seconds after submission; negative: it has none yet."""
+    """Expected end by its plans, seconds after submission; negative: it has no plan yet."""
 
 
 class StatusResponse(_Message, frozen=True):
     groups: tuple[GroupStatus, ...] = ()
     left_out: int = 0
-    """Groups that fit and are not among these."""
+    """Number of groups that were asked for and are left out."""
 
 
 class WaitRequest(_Message, frozen=True):
     group: str
     timeout_s: float = 0.0
-    """0: for ever."""
+    """Seconds to wait; 0: for ever."""
 
 
 class ResultsRequest(_Message, frozen=True):
-    """Streamed back as chunks arrive; ends when the group is final (or at once, without `follow`). With `outcome`: page
-    by page in order of the jobs' indices, each page's chunks with one number, those of one site together."""
+    """Request for results. The answer is a stream of chunks as they arrive; it ends when the group is final (or at
+    once, without `follow`). With `outcome` it comes page by page in order of the jobs' indices; a page's chunks share
+    one number, and those of one site stand together."""
 
     group: str
     follow: bool = False
     after: int = 0
-    """Skip this many chunks; without `outcome`."""
+    """Number of chunks to skip; without `outcome`."""
     outcome: str = ""
-    """done, failed, cancelled or held as the group's status counts them, or ended for all of these. Jobs that never ran
-    have no site and no attempt."""
+    """Ending of the jobs wanted: done, failed, cancelled or held as the group's status counts them, or ended for all of
+    these. Jobs that never ran have no site and no attempt."""
     first: int = 0
-    """With `outcome`: from the job of this index on."""
+    """With `outcome`: index of the first job wanted."""
     most: int = 0
-    """With `outcome`: at most so many jobs; 0: all."""
+    """With `outcome`: most jobs wanted; 0: all."""
 
 
 class OutputFile(_Message, frozen=True):
@@ -261,7 +263,7 @@ class ResultsChunk(_Message, frozen=True):
 
 class LogsRequest(_Message, frozen=True):
     job: str
-    """`alpha-12.3`, or a group: the logs of all its jobs in order of their index."""
+    """Id of a job, `alpha-12.3`, or of a group, for the logs of all its jobs in order of their index."""
     failed: bool = False
 
 
@@ -269,11 +271,11 @@ class LogsChunk(_Message, frozen=True):
     job: str
     data: bytes = b""
     truncated: bool = False
-    """The job wrote more than was kept."""
+    """True if the job wrote more than was kept."""
     error: str = ""
-    """What is wrong with this job or its log; one line."""
+    """Fault of this job or its log; one line."""
     unreachable: bool = False
-    """There is a log, and it cannot be had now; `error` says why."""
+    """True if there is a log that cannot be had now; `error` says why."""
 
 
 class FetchRequest(_Message, frozen=True):
@@ -281,7 +283,7 @@ class FetchRequest(_Message, frozen=True):
     pattern: str = ""
     """Shell pattern over output names; empty: all."""
     follow: bool = False
-    """Each as soon as it was gathered, until the group is final."""
+    """True: send each output as soon as it was gathered, until the group is final."""
     skip: str = ""
     """Jobs whose outputs the caller has already, as `0-7,12`; with `follow`."""
 
@@ -291,7 +293,7 @@ class FetchChunk(_Message, frozen=True):
     size_bytes: int = 0
     data: bytes = b""
     sha256: str = ""
-    """With the last chunk of a file."""
+    """SHA-256 of the file, with its last chunk."""
     last: bool = False
 
 
@@ -331,19 +333,19 @@ class InfoResponse(_Message, frozen=True):
     queued_jobs: int = 0
     running_jobs: int = 0
     principal: str = ""
-    """Whom the node takes the caller for."""
+    """The principal the node takes the caller for."""
     role: str = ""
     machine: str = ""
-    """Within its site."""
+    """Name of the machine within its site."""
     durability: int = 0
     """Disks that hold what is acknowledged: 2 with a standby in sync, 0 where this machine does not lead."""
     standing: str = ""
-    """What the machine is to its site, where two keep the journal."""
+    """Role of the machine at its site, where two keep the journal."""
 
 
 class PromoteRequest(_Message, frozen=True):
-    """To the leader: hand over to the standby. `force`, to the standby: lead, the other is dead for good. `remove`, to
-    the leader: count on no standby any more."""
+    """Order to the leader: hand over to the standby. With `force`, to the standby: lead, because the other is dead for
+    good. With `remove`, to the leader: count on no standby any more."""
 
     force: bool = False
     remove: bool = False
@@ -354,7 +356,7 @@ class PromoteResponse(_Message, frozen=True):
 
 
 class Failure(_Message, frozen=True):
-    """Instead of a response. `code` as in `errors.py`."""
+    """Failure of a call, sent in place of a response. `code` as in `errors.py`."""
 
     code: str
     text: str

@@ -21,7 +21,7 @@ from diana.wire.pb import client_pb2, common_pb2, peer_pb2
 PeerMessage = Message | Hello | Retry
 
 MAX_MESSAGE_BYTES = (4 << 20) - (4 << 10)
-"""Largest payload encoded or decoded: with its envelope it fits a gRPC message of 4 MiB. What is bigger travels in
+"""Largest payload encoded or decoded: with its envelope it fits a gRPC message of 4 MiB. Larger contents travel in
 several messages."""
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -66,7 +66,7 @@ _MAPPING = {_snake(cls.__name__): _peer.mapping(cls) for cls in _CLASSES}
 
 
 def encode_message(message: PeerMessage) -> bytes:
-    """The payload of an envelope. BadMessage when a value does not fit its field or the whole is over
+    """Return the payload of an envelope. BadMessage when a value does not fit its field or the whole is over
     `MAX_MESSAGE_BYTES`: then the message was made wrongly here."""
     body = _BODY[type(message)]
     try:
@@ -93,7 +93,7 @@ def decode_message(data: bytes) -> PeerMessage:
 
 
 def to_proto(message: msgspec.Struct) -> Any:
-    """A client message as its protobuf twin; BadMessage when a value does not fit its field."""
+    """Return a client message as its protobuf twin; BadMessage when a value does not fit its field."""
     try:
         return _client.mapping(type(message)).to_proto(message)
     except (ValueError, TypeError, OverflowError) as error:
@@ -101,7 +101,7 @@ def to_proto(message: msgspec.Struct) -> Any:
 
 
 def from_proto(cls: type[_T], message: Any) -> _T:
-    """The client message of class `cls` a protobuf message stands for. Zero and absent give the class's default."""
+    """Return the client message of class `cls` for a protobuf message. Zero and absent give the class's default."""
     return typing.cast(_T, _client.mapping(cls).from_proto(message))
 
 

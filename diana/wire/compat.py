@@ -1,4 +1,5 @@
-"""Keeps released definitions readable: what a release has put on the wire is never removed, renumbered or retyped.
+"""Checks that released definitions stay readable: nothing that a release has put on the wire is removed, renumbered or
+retyped.
 
 `python -m diana.wire.compat` compares the definitions with the newest of `proto/released/` (exit code 1 and one line
 per break); `python -m diana.wire.compat --release VERSION` stores the present ones there when a release is made.

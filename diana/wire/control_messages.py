@@ -1,4 +1,4 @@
-"""Messages of the client service that change what becomes of jobs: cancel, hold, move, release, retry."""
+"""Messages of the client service that control jobs: cancel, hold, move, release, retry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class CancelRequest(_Message, frozen=True):
     target: str
     """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
     dependents: bool = False
-    """Also every group that waits for it; with the whole of a group only."""
+    """True: also every group that waits for it; with the whole of a group only."""
 
 
 class CancelResponse(_Message, frozen=True):
@@ -17,12 +17,13 @@ class CancelResponse(_Message, frozen=True):
 
 
 class CancelHeldRequest(_Message, frozen=True):
-    """A call of its own: a node that does not know it says so, instead of cancelling what runs."""
+    """Request to cancel held jobs only. It is a call of its own, so that a node that does not know it says so instead
+    of cancelling running jobs."""
 
     target: str
     """As for CancelRequest."""
     release: bool = False
-    """The others of the target are held no longer, whether they wait, run or are over."""
+    """True: the other jobs of the target are held no longer, whether they wait, run or are over."""
 
 
 class CancelHeldResponse(_Message, frozen=True):
@@ -40,7 +41,7 @@ class HoldRequest(_Message, frozen=True):
 class HoldResponse(_Message, frozen=True):
     jobs: int = 0
     started: int = 0
-    """Had started already, and run on."""
+    """Number of jobs that had started already, and run on."""
 
 
 class MoveRequest(_Message, frozen=True):
@@ -53,7 +54,7 @@ class MoveRequest(_Message, frozen=True):
 class MoveResponse(_Message, frozen=True):
     jobs: int = 0
     started: int = 0
-    """Had started already, and run on where they are."""
+    """Number of jobs that had started already, and run on where they are."""
 
 
 class ReleaseRequest(_Message, frozen=True):
@@ -66,16 +67,16 @@ class ReleaseResponse(_Message, frozen=True):
 
 
 class RetryRequest(_Message, frozen=True):
-    """Failed jobs, and those asked for, are placed anew; done ones never."""
+    """Request to place failed jobs anew, and the others asked for; done ones never."""
 
     target: str
     """As for CancelRequest."""
     held: bool = False
-    """Also those held because nobody knows their outcome."""
+    """True: also jobs held because nobody knows their outcome."""
     cancelled: bool = False
-    """Also those cancelled."""
+    """True: also cancelled jobs."""
     unreachable: bool = False
-    """Also those at sites out of reach, with the whole of a group only; they may run on there for a while."""
+    """True: also jobs at sites out of reach, with the whole of a group only; they may run on there for a while."""
 
 
 class RetryResponse(_Message, frozen=True):

@@ -1,4 +1,4 @@
-"""What the client service says of the dashboard, and what it shows that no other call does."""
+"""Messages of the client service for the dashboard: access to it, and the activity that only it shows."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from diana.wire.client_base import Base as _Message
 
 class DashboardRequest(_Message, frozen=True):
     scope: str = ""
-    """pages, or metrics; empty: pages."""
+    """Scope of the access: pages or metrics; empty: pages."""
     for_s: float = 0.0
-    """How long it holds; 0: as the site's operator set."""
+    """Seconds the access holds; 0: as the site's operator set."""
 
 
 class DashboardResponse(_Message, frozen=True):
     url: str = ""
-    """Of the pages, good once and within two minutes; of the metrics, where they are."""
+    """URL of the pages, good once and within two minutes; or of the metrics."""
     token: str = ""
-    """For the metrics: to be sent with each request as `Authorization: Bearer TOKEN`."""
+    """Token for the metrics, to be sent with each request as `Authorization: Bearer TOKEN`."""
     expires_wall_s: float = 0.0
 
 
 class ActivityRequest(_Message, frozen=True):
     after_wall_s: float = 0.0
-    """Only samples after this time of the node's clock; 0: all there are."""
+    """Time of the node's clock after which samples are wanted; 0: all there are."""
 
 
 class ActivityResponse(_Message, frozen=True):
@@ -34,6 +34,6 @@ class ActivityResponse(_Message, frozen=True):
     queued: tuple[int, ...] = ()
     running: tuple[int, ...] = ()
     done: tuple[int, ...] = ()
-    """This and the next two count from the node's start."""
+    """Jobs done since the node's start; the next two count from then, too."""
     exported: tuple[int, ...] = ()
     imported: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What the client service says of datasets."""
+"""Messages of the client service about datasets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class Dataset(_Message, frozen=True):
     name: str
     site: str = ""
     files: int = 0
-    """-1: known by name only, from the site's summary."""
+    """Number of files; -1: known by name only, from the site's summary."""
     size_bytes: int = 0
     version: int = 0
-    """Of the contents registered at that site under the name, from 1; 0: not known."""
+    """Number of these contents among those registered at that site under the name, from 1; 0: not known."""
     state: str = ""
     """registered; changed (since it was registered); cached (brought from elsewhere, may go); partial (the same, not
     all of it yet)."""
@@ -30,14 +30,14 @@ class DatasetAddRequest(_Message, frozen=True):
     name: str
     paths: tuple[str, ...] = ()
     new_version: bool = False
-    """Other content under a name that stands becomes its newest version."""
+    """True: other content under an existing name becomes its newest version."""
 
 
 class DatasetRequest(_Message, frozen=True):
     name: str
     """`NAME`, or `NAME@VERSION`."""
     files: bool = False
-    """Show: the files too."""
+    """True, when shown: list the files, too."""
 
 
 class DatasetFile(_Message, frozen=True):
@@ -47,18 +47,18 @@ class DatasetFile(_Message, frozen=True):
 
 
 class DatasetChunk(_Message, frozen=True):
-    """First the versions, then files."""
+    """One chunk of an answer: first come the versions, then the files."""
 
     datasets: tuple[Dataset, ...] = ()
     files: tuple[DatasetFile, ...] = ()
 
 
 class DatasetProgress(_Message, frozen=True):
-    """How far adding or verifying is; the last one says what came of it."""
+    """Progress of adding or verifying; the last message has the result."""
 
     files: int = 0
     size_bytes: int = 0
     changed: tuple[str, ...] = ()
-    """Verify: one line for each file that is no more what it was."""
+    """One line for each file found changed while verifying."""
     dataset: Dataset | None = None
-    """Done."""
+    """The dataset; present once the work is done."""

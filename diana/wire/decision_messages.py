@@ -1,4 +1,4 @@
-"""What the client service says of placements. See `model/decision.py` and `model/views.py` for the fields."""
+"""Messages of the client service about placements. See `model/decision.py` and `model/views.py` for the fields."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ class PlannedPart(_Message, frozen=True):
 
 
 class CostWeight(_Message, frozen=True):
-    """Of a term that does not count as it is."""
+    """Weight of a term that is weighted."""
 
     term: str
     weight: float = 0.0
 
 
 class SiteCount(_Message, frozen=True):
-    """Sites without a row of their own, and why."""
+    """Number of sites without a row of their own for one reason."""
 
     reason: str
     sites: int = 0
 
 
 class Decision(_Message, frozen=True):
-    """`whole_s` -1: no single site can take it whole."""
+    """A placement decision. `whole_s` -1: no single site can take the group whole."""
 
     plan: str = ""
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Messages of the client service about who comes into the VO."""
+"""Messages of the client service about invitations into the VO."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class InviteRequest(_Message, frozen=True):
     name: str = ""
     """The only name the invitation is good for; empty: any that is free. A user's must be given."""
     for_s: float = 0.0
-    """How long it holds, seconds; 0: one hour."""
+    """Seconds the invitation holds; 0: one hour."""
     address: str = ""
     """host:port at which the newcomer reaches this site; empty: where this site says it is reached."""
     again: bool = False
-    """For a site or machine of the VO whose certificate ran out or was lost."""
+    """True for a site or machine of the VO whose certificate ran out or was lost."""
     order: str = ""
-    """Empty: make an invitation; list: those that are open; withdraw: the one of this id."""
+    """Order. Empty: make an invitation; list: show the open ones; withdraw: withdraw the one of this id."""
     id: str = ""
 
 
@@ -31,7 +31,7 @@ class OpenInvitation(_Message, frozen=True):
 
 class InviteResponse(_Message, frozen=True):
     token: str = ""
-    """Secret: who has it may join."""
+    """The invitation itself, a secret: whoever has it may join."""
     kind: str = ""
     name: str = ""
     vo: str = ""
@@ -39,4 +39,4 @@ class InviteResponse(_Message, frozen=True):
     addresses: tuple[str, ...] = ()
     expires_wall_s: float = 0.0
     open: tuple[OpenInvitation, ...] = ()
-    """Of list, the soonest to run out first; of withdraw, the one."""
+    """Open invitations. After list: all, the soonest to run out first; after withdraw: the one withdrawn."""

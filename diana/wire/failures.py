@@ -16,7 +16,7 @@ def failure_of(error: DianaError) -> Failure:
 
 
 def error_of(failure: Failure) -> DianaError:
-    """Codes of a newer release become a plain DianaError."""
+    """Return the error for a failure; codes of a newer release become a plain DianaError."""
     if failure.code == Overloaded.code:
         return Overloaded(failure.text, failure.retry_after_s or 1.0)
     return _BY_CODE.get(failure.code, DianaError)(failure.text)

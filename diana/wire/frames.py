@@ -50,7 +50,7 @@ def call_frame(method: str, request: object) -> bytes:
 
 
 def more_frame(request: object) -> bytes:
-    """A further message of a streamed request."""
+    """Make the frame of a further message of a streamed request."""
     return frame(_encode({"request": request}))
 
 
@@ -67,7 +67,7 @@ def failure_frame(failure: Failure) -> bytes:
 
 
 def frame_length(header: bytes) -> int:
-    """ValueError when the length is beyond MAX_FRAME_BYTES."""
+    """Return the length a header gives; ValueError when it is beyond MAX_FRAME_BYTES."""
     length = int.from_bytes(header, "big")
     if length > MAX_FRAME_BYTES:
         raise ValueError(f"frame of {length:,} bytes: at most {MAX_FRAME_BYTES:,} are allowed")
@@ -75,7 +75,7 @@ def frame_length(header: bytes) -> int:
 
 
 def read_from_client(payload: bytes) -> FromClient:
-    """ValueError (msgspec's are ValueErrors) for bytes that are no frame."""
+    """Decode a frame of the client; ValueError (msgspec's are ValueErrors) for bytes that are none."""
     return _decoded(_from_client, payload)
 
 
@@ -84,7 +84,8 @@ def read_from_node(payload: bytes) -> FromNode:
 
 
 def read_request(method: str, raw: msgspec.Raw) -> object:
-    """Numbers written as text, as proto3 JSON does with 64-bit integers, are taken too. ValueError when it is none."""
+    """Decode a request of this method; ValueError when it is none. Numbers may be written as text, as proto3 JSON does
+    with 64-bit integers."""
     return _decoded(_decoder(METHODS[method].request), raw or b"{}")
 
 

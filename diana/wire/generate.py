@@ -1,4 +1,5 @@
-"""Makes `diana/wire/pb/` from `proto/`, so that a checkout runs without protoc and reviews see what changed.
+"""Makes `diana/wire/pb/` from `proto/`; it is kept in the repository, so that a checkout runs without protoc and
+reviews see its changes.
 
 `python -m diana.wire.generate` writes it; with `--check` it only says which files are stale (exit code 1).
 Needs the development package grpcio-tools; nothing at run time imports this module.
@@ -21,7 +22,7 @@ _IMPORT = re.compile(r"^from diana\.v1 import", re.MULTILINE)
 
 
 def generated() -> dict[str, str]:
-    """File name below `diana/wire/pb/` -> text. RuntimeError when protoc refuses the definitions."""
+    """Generate the files: name below `diana/wire/pb/` -> text. RuntimeError when protoc refuses the definitions."""
     from grpc_tools import protoc  # type: ignore[import-untyped]
 
     sources = sorted(str(p.relative_to(PROTO)) for p in PROTO.glob("diana/v1/*.proto"))
@@ -48,7 +49,7 @@ def generated() -> dict[str, str]:
 
 
 def stale() -> list[str]:
-    """Names below `diana/wire/pb/` that differ from what `proto/` gives now."""
+    """Names of files below `diana/wire/pb/` that differ from those generated now."""
     want = generated()
     have = {p.name: p.read_text() for p in PB.iterdir() if p.suffix in (".py", ".pyi")}
     return sorted(name for name in want.keys() | have.keys() if want.get(name) != have.get(name))

@@ -1,4 +1,4 @@
-"""What the client service says of links between sites. See `model/link.py` for the fields."""
+"""Messages of the client service about links between sites. See `model/link.py` for the fields."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from diana.wire.client_base import Base as _Message
 
 class LinksRequest(_Message, frozen=True):
     source: str = ""
-    """Only links data of this site come over; empty: all."""
+    """Site whose data come over the links wanted; empty: all links."""
     paths: str = ""
-    """Also how all sites lie to this one; empty: do not."""
+    """Site to which the distances of all others are wanted, too; empty: none."""
 
 
 class LinkView(_Message, frozen=True):

@@ -1,7 +1,7 @@
 """Compiled mappings between msgspec Structs and protobuf messages of the same name and field names.
 
-Each class is reflected once; after that a conversion is one tuple of field converters, and columns of numbers
-are copied whole. `checked` mappings refuse on decode what a peer must not make us believe: see `_Checks`.
+Each class is reflected once; after that a conversion is one tuple of field converters, and columns of numbers are
+copied whole. `checked` mappings refuse impossible values of a peer on decode: see `Mapper._column_check` and `CHECKS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SUBGROUP = re.compile(r"(?P<group>[a-z0-9-]+)/(?:0|[1-9][0-9]{0,17})\Z")
 
 
 class Mapping:
-    """Converts one Struct class. `to_proto` raises ValueError, TypeError or OverflowError for values protobuf
+    """Converter of one Struct class. `to_proto` raises ValueError, TypeError or OverflowError for values protobuf
     cannot carry; `from_proto` raises BadMessage where a check fails."""
 
     def __init__(self, cls: type[msgspec.Struct], proto: type, fields: list[_Field]) -> None:
@@ -70,14 +70,14 @@ class _Field(typing.NamedTuple):
     encode: Convert | None
     decode: Convert | None
     presence: bool
-    """A message-valued field: absent is different from empty."""
+    """True for a message-valued field: absent differs from empty."""
     required: bool
     nonzero_default: bool
-    """proto3 cannot tell zero from absent, so both give the class's default."""
+    """True if the default is not zero: proto3 cannot tell zero from absent, so both give the default."""
 
 
 CHECKS: dict[str, Callable[[Any], None]] = {}
-"""Per class: what must hold between its fields; raises BadMessage. Filled by `codec.py`."""
+"""Checks between the fields of a class, by its name; each raises BadMessage. Filled by `codec.py`."""
 
 
 class Mapper:
@@ -160,8 +160,8 @@ class Mapper:
         return lambda value: column((value,))[0]
 
     def _column_check(self, name: str, item: Any) -> Convert | None:
-        """What a peer's values must be: integers >= 0 (but the signed ones), floats finite, ids and hashes well
-        formed - they end up in file names."""
+        """Return the check of a peer's values: integers must be >= 0 (but the signed ones), floats finite, ids and
+        hashes well formed, since they end up in file names. None: no check."""
         if item is int:
             return None if name in self._signed else _at_least_zero
         if item is float:

@@ -1,4 +1,4 @@
-"""What operators say of a site and of the VO, and what stands in the VO's ledger."""
+"""Messages of operators about a site and the VO, and the contents of the VO's ledger."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ class OperateRequest(_Message, frozen=True):
     order: str
     """drain, undrain, ban, unban, remove-machine, go-on or set-policy."""
     name: str = ""
-    """Of a ban: `site:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; of remove-machine: the machine."""
+    """Target of a ban: `site:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; or the machine of
+    remove-machine."""
     reason: str = ""
     values_json: str = ""
-    """Of set-policy: settings by name."""
+    """Settings by name, for set-policy."""
     from_wall_s: float = 0.0
     to_wall_s: float = 0.0
-    """Of drain: only from then to then; from 0: from now. Both 0: until it is told otherwise."""
+    """Beginning and end of a drain, in seconds since 1970; beginning 0: now. Both 0: from now until an undrain."""
 
 
 class OperateResponse(_Message, frozen=True):
     text: str = ""
-    """What was done, one line."""
+    """One line about the order's result."""
 
 
 class Banned(_Message, frozen=True):
@@ -32,11 +33,11 @@ class Banned(_Message, frozen=True):
 
 class LedgerResponse(_Message, frozen=True):
     values_json: str = ""
-    """The VO's policy: settings by name; empty: none was set."""
+    """The VO's policy, settings by name; empty: none was set."""
     by: str = ""
     since_wall_s: float = 0.0
     here: tuple[str, ...] = ()
-    """Of those, settings this site's operator set otherwise, which count here."""
+    """Settings of the policy that this site's operator set otherwise; the operator's count here."""
     banned: tuple[Banned, ...] = ()
     drained: str = ""
-    """Why this site takes no new work; empty: it does."""
+    """Reason why this site takes no new work; empty: it does."""

@@ -1,4 +1,4 @@
-"""How sites, machines and the node itself stand, as its operator is told."""
+"""Messages about the state of sites, machines and the node itself, for its operator."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ class PeerRow(_Message, frozen=True):
     state: str = ""
     """alive, suspect, unreachable, lost, left or banned."""
     note: str = ""
-    """Why it is banned or takes no work, that it refuses us, or that two nodes have its name."""
+    """Note on the site: why it is banned or takes no work, that it refuses us, or that two nodes have its name."""
     age_s: float = 0.0
     summary_age_s: float = 0.0
-    """Negative: no summary of it came."""
+    """Age of its newest summary; negative: none came."""
     address: str = ""
     """host:port; empty: it can only dial out, or nobody said."""
     via: tuple[str, ...] = ()
     """Sites it says it has streams to."""
     release: str = ""
     rtt_s: float = 0.0
-    """Negative: not measured."""
+    """Round trip; negative: not measured."""
     held: str = ""
-    """Who wants the stream to stand: here, there, both; empty: neither."""
+    """Side that wants the stream to stand: here, there, both; empty: neither."""
     link: str = ""
     """out (dialled from here), in (dialled from there), `via SITE` (a tunnel); empty: no stream stands."""
     streams: int = 0
-    """Connections to it now: that of messages, and that of data."""
+    """Number of connections to it now: one for messages, one for data."""
     dials_out_only: bool = False
-    """Seen from here its address does not answer."""
+    """True if, seen from here, its address does not answer."""
 
 
 class MachineRow(_Message, frozen=True):
@@ -38,12 +38,12 @@ class MachineRow(_Message, frozen=True):
     state: str = ""
     """here or away."""
     away_s: float = 0.0
-    """Negative: it is here."""
+    """Seconds since it went away; negative: it is here."""
     slots: int = 0
     used_slots: int = 0
     jobs: int = 0
     note: str = ""
-    """Of a standby: whether it has every acknowledged entry."""
+    """Note on a standby: whether it has every acknowledged entry."""
 
 
 class Count(_Message, frozen=True):
@@ -53,11 +53,11 @@ class Count(_Message, frozen=True):
 
 class PeersResponse(_Message, frozen=True):
     site: str
-    """Who answers."""
+    """The site that answers."""
     peers: tuple[PeerRow, ...] = ()
     machines: tuple[MachineRow, ...] = ()
     counts: tuple[Count, ...] = ()
-    """Of peer streams, since the node started."""
+    """Counts of peer streams since the node started."""
     witness: str = ""
     """Site that arbitrates between the leading machine and the standby; empty: none."""
     relayed_by: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class CheckResult(_Message, frozen=True):
     """ok, warn or fail."""
     found: str = ""
     mend: str = ""
-    """What to do about it; empty: nothing."""
+    """Advice to mend it; empty: none is needed."""
 
 
 class DoctorResponse(_Message, frozen=True):
@@ -81,4 +81,4 @@ class DoctorResponse(_Message, frozen=True):
 
 class MetricsResponse(_Message, frozen=True):
     text: str = ""
-    """In Prometheus's text format 0.0.4."""
+    """Metrics in Prometheus's text format 0.0.4."""

@@ -1,4 +1,4 @@
-"""What a user signs for a submission (PROMISES 5.6)."""
+"""Messages about a user's signature for a submission (PROMISES 5.6)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from diana.wire.client_base import Base as _Message
 
 
 class Permit(_Message, frozen=True):
-    """What a user signed: the owner asks for this spec at this site, once (`policy/statement.py`)."""
+    """A user's signed statement: the owner asks for this spec at this site, once (`policy/statement.py`)."""
 
     spec_sha256: str = ""
     submission: str = ""
-    """Which submission, and which group of it."""
+    """The submission and the group's place in it."""
     audience: str = ""
-    """The site."""
+    """The site it is submitted at."""
     signed_wall_s: float = 0.0
     expires_wall_s: float = 0.0
     certificate: bytes = b""

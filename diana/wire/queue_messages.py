@@ -1,4 +1,4 @@
-"""What the client service says of queues. See `model/queue.py` for the fields."""
+"""Messages of the client service about queues. See `model/queue.py` for the fields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Waiting(_Message, frozen=True):
 
 class QueueReadRequest(_Message, frozen=True):
     site: str = ""
-    """Empty: the node's own."""
+    """The site asked about; empty: the node's own."""
 
 
 class QueueClass(_Message, frozen=True):

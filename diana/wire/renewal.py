@@ -1,5 +1,5 @@
-"""How a certificate is asked for again with the key it was made for: the request, and the proof that its asker holds
-the key, which stays good when a site passes it on to a signer."""
+"""Renewal of a certificate for the same key: the request, and the proof that its asker holds the key. The proof stays
+valid when a site passes it on to a signer."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def proven(key: ec.EllipticCurvePublicKey, request: bytes, signature: bytes) -> 
 
 
 def is_due(chain: bytes, wall_s: float) -> bool:
-    """Whether half of the time of a PEM chain's first certificate is over. ValueError for one that is none."""
+    """True once half of the validity of a PEM chain's first certificate is over, while it is still valid. ValueError
+    for a text that is no certificate."""
     leaf = x509.load_pem_x509_certificate(chain)
     first, last = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
     return first + last < 2.0 * wall_s and wall_s < last
 
 
 def request_again(chain: bytes, key_pem: bytes, wall_s: float) -> enrol_pb2.SignRequest:
-    """For the same name and key. ValueError for files that are not a key and its certificate."""
+    """Make the request for the same name and key. ValueError for files that are not a key and its certificate."""
     named = identity_in(x509.load_pem_x509_certificate(chain))
     key = load_pem_private_key(key_pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not named.kind:
@@ -56,7 +57,7 @@ def request_again(chain: bytes, key_pem: bytes, wall_s: float) -> enrol_pb2.Sign
 
 
 def is_answer(old: bytes, new: bytes) -> bool:
-    """Whether `new` names whom `old` does, for the same key. Who answered was verified by TLS."""
+    """True if `new` names the same identity as `old`, for the same key. TLS has verified the signer that answered."""
     try:
         before, after = x509.load_pem_x509_certificate(old), x509.load_pem_x509_certificate(new)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Sites as they are shown (`client.proto`), with what the black-hole guard holds back at each."""
+"""Messages about sites as they are shown (`client.proto`), with the entries of the black-hole guard at each."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from diana.wire.client_base import Base as _Message
 
 class Guarded(_Message, frozen=True):
     group: str = ""
-    """Empty: any group that is new there."""
+    """The group held back; empty: any group that is new there."""
     machine: str = ""
-    """Of the site; empty: all of it."""
+    """The machine of the site; empty: the whole site."""
     stand: str = ""
     """probation (one job is tried now and then), barred (no more of the group)."""
     since_wall_s: float = 0.0
     until_wall_s: float = 0.0
-    """Both in seconds since 1970. The next try is due then; 0: there is none by itself."""
+    """Time of the next try; 0: there is none by itself. Both times in seconds since 1970."""
     why: str = ""
     lifts: str = ""
-    """What ends it, in words."""
+    """The event that ends it, in words."""
 
 
 class Site(_Message, frozen=True):
@@ -36,13 +36,13 @@ class Site(_Message, frozen=True):
     release: str = ""
     datasets: tuple[str, ...] = ()
     note: str = ""
-    """Why it takes no work, drained or banned, or what is wrong with it: refused, two nodes; and the reason."""
+    """Note on the site: why it takes no work (drained or banned), or its fault (refused, two nodes), and the reason."""
     machines: int = 0
-    """Of the site; 0: it has not said."""
+    """Number of machines of the site; 0: it has not said."""
     guarded: tuple[Guarded, ...] = ()
-    """What the black-hole guard holds back there, as the node that is asked knows it; the latest first."""
+    """Entries of the black-hole guard for that site, as the node that is asked knows them; the latest first."""
     guarded_more: int = 0
-    """Beyond those."""
+    """Number of further entries of the guard."""
 
 
 class SitesResponse(_Message, frozen=True):

@@ -1,8 +1,8 @@
-"""Mutual TLS as Python's gRPC allows it: who a certificate names, credentials, and channels to a named site.
+"""Mutual TLS as Python's gRPC allows it: identities in certificates, credentials, and channels to a named site.
 
 A gRPC client checks a DNS name only and cannot read the server's certificate; the server can. So each certificate
 carries `spiffe://VO/site/SITE` for the server to read and `SITE.VO.diana` for the client to check. A server looks at
-its files again at each handshake; channels cannot reload certificates: whoever wants the new ones builds a new channel.
+its files again at each handshake; channels cannot reload certificates, so new certificates need a new channel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_GRPC_BYTES = 4 << 20
 LEARN_WAIT_S = 5.0
 
 UNUSED_S = 60.0
-"""A channel without a call for so long lets its connection go; the next call makes another."""
+"""Seconds without a call after which a channel closes its connection; the next call makes another."""
 
 KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
     # Peers say something every 3 s, which spares the ping. A connection that no longer acknowledges what was written
@@ -37,16 +37,16 @@ KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.keepalive_timeout_ms", 3_000),
     # The time-out that in fact ends a dead connection; 60 s unless set.
     ("grpc.http2.ping_timeout_ms", 3_000),
-    # A connection without calls is looked after by whoever calls next.
+    # The next call deals with a connection that broke without calls.
     ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MAX_GRPC_BYTES),
     ("grpc.max_send_message_length", MAX_GRPC_BYTES),
 ]
-"""Set on both sides alike, else one side counts the other's pings as abuse."""
+"""Options set on both sides alike, else one side counts the other's pings as abuse."""
 
 _MESSAGE_OPTIONS: list[tuple[str, Any]] = [
-    # Without bulk there is no bandwidth to find out, which else costs a ping for every few messages.
+    # Without bulk data there is no bandwidth to measure; the probe would cost a ping for every few messages.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", 1 << 20),
 ]
@@ -64,7 +64,7 @@ class Credentials(NamedTuple):
 
 
 def load_credentials(keys: Path, name: str = "site") -> Credentials:
-    """`NAME.key`, `NAME.pem` and `vo.pem` below `keys`. UsageError names the file that cannot be used."""
+    """Load `NAME.key`, `NAME.pem` and `vo.pem` below `keys`. UsageError names the file that cannot be used."""
     mend = f"put it back from a backup, or see: diana doctor --data {keys.parent}"
     texts = []
     for file in (keys / f"{name}.key", keys / f"{name}.pem", keys / "vo.pem"):
@@ -85,7 +85,8 @@ def load_credentials(keys: Path, name: str = "site") -> Credentials:
 
 
 def _belong(credentials: Credentials) -> bool:
-    """Whether the key is the certificate's: a renewal replaces the two files one after the other."""
+    """True if the key is the certificate's; it may not be while a renewal replaces the two files one after the
+    other."""
     try:
         key = load_pem_private_key(credentials.key, password=None)
         certificate = x509.load_pem_x509_certificate(credentials.certificate)
@@ -95,8 +96,8 @@ def _belong(credentials: Credentials) -> bool:
 
 
 def parse_identity(uris: list[str]) -> Identity:
-    """From the URI names of a certificate; NOBODY unless exactly one is ours. A signer's certificate is for signing:
-    on a connection it names nobody."""
+    """Return the identity among the URI names of a certificate; NOBODY unless exactly one is ours. A signer's
+    certificate is for signing: on a connection it names nobody."""
     ours = [u for u in uris if u.startswith("spiffe://")]
     found = parse_uri(ours[0]) if len(ours) == 1 else NOBODY
     return NOBODY if found.kind == "signer" else found
@@ -111,13 +112,14 @@ def identity_in(certificate: x509.Certificate) -> Identity:
 
 
 def peer_identity(context: Any) -> Identity:
-    """Whom the caller of a served RPC proved to be: `Admission` has verified the chain, this reads the name."""
+    """Return the identity that the caller of a served RPC proved: `Admission` has verified the chain, this reads the
+    name."""
     names = context.auth_context().get("x509_subject_alternative_name", ())
     return parse_identity([n.decode("utf-8", "replace") for n in names])
 
 
 def peer_chain(context: Any) -> bytes:
-    """The PEM chain the caller of a served RPC showed, leaf first; empty: none."""
+    """Return the PEM chain that the caller of a served RPC showed, leaf first; empty: none."""
     shown = context.auth_context()
     leaf = b"".join(bytes(one) for one in shown.get("x509_pem_cert", ()))
     above = b"".join(bytes(one) for one in shown.get("x509_pem_cert_chain", ()))
@@ -133,15 +135,16 @@ def server_name(site: str, vo: str, machine: str = "") -> str:
 def server_credentials(
     keys: Path, name: str = "site", extra_roots: Callable[[], Iterable[bytes]] = tuple
 ) -> grpc.ServerCredentials:
-    """Every caller must show a certificate below the VO's root, or below one of the `extra_roots` (PEM). Files and
-    roots are looked at again at each handshake: what is renewed or added counts for the next caller. `extra_roots` is
-    called in threads of gRPC's. UsageError when the files cannot be used now; later faults leave what there was."""
+    """Make a server's credentials: every caller must show a certificate below the VO's root, or below one of the
+    `extra_roots` (PEM). Files and roots are looked at again at each handshake, so renewed files and added roots count
+    for the next caller. gRPC calls `extra_roots` in its own threads. UsageError when the files cannot be used now;
+    after later faults the earlier ones stay in use."""
     source = _ServerFiles(keys, name, extra_roots)
     return grpc.dynamic_ssl_server_credentials(source.first(), source.next, True)
 
 
 class _ServerFiles:
-    """Told by gRPC's threads one handshake at a time."""
+    """Files of a server's credentials; gRPC's threads ask for them, one handshake at a time."""
 
     def __init__(self, keys: Path, name: str, extra_roots: Callable[[], Iterable[bytes]]) -> None:
         self._keys = keys
@@ -155,7 +158,7 @@ class _ServerFiles:
         return self._configuration()
 
     def next(self) -> Any:
-        """None: as it was."""
+        """Return the configuration for the next handshake; None: unchanged."""
         try:
             roots, stamp = tuple(self._extra_roots()), self._stamp()
             if roots == self._roots and stamp == self._seen:
@@ -181,8 +184,8 @@ class _ServerFiles:
 def open_channel(
     address: str, site: str, vo: str, credentials: Credentials, *, machine: str = "", messages: bool = False
 ) -> grpc.aio.Channel:
-    """A channel to host:port that only the holder of this site's certificate can answer, or of this member machine's.
-    Connects when used. `messages`: for small ones now and then, not for bulk."""
+    """Make a channel to host:port that only the holder of this site's certificate can answer, or of this member
+    machine's. It connects when used. `messages`: the channel is for small messages now and then, not for bulk data."""
     return grpc.aio.secure_channel(
         address,
         grpc.ssl_channel_credentials(credentials.root, credentials.key, credentials.certificate),
@@ -198,8 +201,8 @@ def open_channel(
 
 
 async def learn_leaf(address: str) -> x509.Certificate:
-    """The certificate that is shown at host:port, without trust: it reveals nothing and proves nothing. OSError or
-    TimeoutError when there is none to see."""
+    """Return the certificate shown at host:port, without trust: asking reveals nothing and the answer proves nothing.
+    OSError or TimeoutError when none is shown."""
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -218,8 +221,8 @@ async def learn_leaf(address: str) -> x509.Certificate:
 
 
 async def learn_site(address: str, vo: str) -> SiteId:
-    """Which site claims to listen at host:port. Trusts and reveals nothing: the answer only says under which name
-    to dial with full verification. OSError when it cannot be asked or claims no site of this VO."""
+    """Return the site that claims to listen at host:port. Trusts and reveals nothing: the answer only gives the name
+    under which to dial with full verification. OSError when it cannot be asked or claims no site of this VO."""
     claimed = identity_in(await learn_leaf(address))
     if claimed.kind != "site" or claimed.vo != vo:
         raise OSError(f"its certificate names no site of {vo}")
@@ -227,8 +230,8 @@ async def learn_site(address: str, vo: str) -> SiteId:
 
 
 async def why_no_handshake(address: str, site: str, credentials: Credentials, *, wall_s: float) -> str:
-    """After a dial that failed without a reason: what the certificates of both sides say of it; empty: nothing. gRPC
-    tells only that the handshake failed. `wall_s`: this machine's clock."""
+    """Explain a failed handshake from the certificates of both sides; empty: they do not explain it. gRPC tells only
+    that the handshake failed. `wall_s`: this machine's clock."""
     own = x509.load_pem_x509_certificate(credentials.certificate)
     if why := out_of_date(own, "our certificate", wall_s):
         return why
@@ -245,7 +248,8 @@ async def why_no_handshake(address: str, site: str, credentials: Credentials, *,
 
 
 def out_of_date(certificate: x509.Certificate, whose: str, wall_s: float) -> str:
-    """Empty: it holds at `wall_s` (seconds since 1970); else one line that begins with `whose`."""
+    """Return the empty text if the certificate holds at `wall_s` (seconds since 1970), else one line that begins with
+    `whose`."""
     now = datetime.datetime.fromtimestamp(wall_s, tz=datetime.UTC)
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now > last:
